@@ -134,28 +134,26 @@ extension PostgreSQLTests {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for gateway in 0..<8 {
                         group.addTask {
-                            try await Self.onThread {
-                                let connection = try database.connect()
-                                var changes = Changes(state: UInt64(gateway))
-                                for number in 0..<60 {
-                                    if changes.random(6) == 0 {
-                                        try connection.transaction {
-                                            try connection.run(
-                                                """
-                                                SELECT forget_customer(id, 500) FROM (
-                                                    SELECT id FROM customer ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED) AS one
-                                                """)
-                                        }
-                                    }
-                                    let batches = (0..<3).map { _ in
-                                        Self.batch(
-                                            (0..<4).map { _ in changes.next(ids: 5, of: 1) },
-                                            app: changes.random(2) == 0 ? "shop" : "kiosk", at: Int64(number))
-                                    }
-                                    // Nobody tries again here: a deadlock is a failure.
+                            let connection = try database.connect()
+                            var changes = Changes(state: UInt64(gateway))
+                            for number in 0..<60 {
+                                if changes.random(6) == 0 {
                                     try connection.transaction {
-                                        try CustomerChanges.store(batches, connection)
+                                        try connection.run(
+                                            """
+                                            SELECT forget_customer(id, 500) FROM (
+                                                SELECT id FROM customer ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED) AS one
+                                            """)
                                     }
+                                }
+                                let batches = (0..<3).map { _ in
+                                    Self.batch(
+                                        (0..<4).map { _ in changes.next(ids: 5, of: 1) },
+                                        app: changes.random(2) == 0 ? "shop" : "kiosk", at: Int64(number))
+                                }
+                                // Nobody tries again here: a deadlock is a failure.
+                                try connection.transaction {
+                                    try CustomerChanges.store(batches, connection)
                                 }
                             }
                         }
@@ -201,20 +199,6 @@ extension PostgreSQLTests {
                     try connection.all("SELECT name, value FROM customer_property ORDER BY name") {
                         [$0.text(0), $0.text(1)]
                     } == [["a\u{FFFD}b", "1"], ["{\"c\",\\}", "[\"\\u0000\"]"]])
-            }
-        }
-
-        private static func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
-            try await withCheckedThrowingContinuation {
-                (continuation: CheckedContinuation<Void, any Error>) in
-                Thread.detachNewThread {
-                    do {
-                        try body()
-                        continuation.resume()
-                    } catch {
-                        continuation.resume(throwing: error)
-                    }
-                }
             }
         }
     }

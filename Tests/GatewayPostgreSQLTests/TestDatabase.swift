@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import Foundation
 import Testing
 
@@ -35,10 +36,14 @@ final class TestDatabase: Sendable {
         try body(database)
     }
 
-    static func use(migrated: Bool = true, _ body: (TestDatabase) async throws -> Void) async throws {
+    /// Its tasks have threads of their own, which may wait for the server.
+    static func use(
+        migrated: Bool = true, _ body: @Sendable (TestDatabase) async throws -> Void
+    ) async throws {
         let database = try TestDatabase(migrated: migrated)
         defer { database.drop() }
-        try await body(database)
+        guard #available(macOS 15, *) else { return try await body(database) }
+        try await withTaskExecutorPreference(ThreadExecutor()) { try await body(database) }
     }
 
     private func drop() {

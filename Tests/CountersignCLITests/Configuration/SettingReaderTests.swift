@@ -74,9 +74,14 @@ struct SettingReaderTests {
     @Test func everySettingReachesTheConfiguration() throws {
         // A value that is not the default, by kind, must change the configuration.
         for setting in SettingTable.all {
-            let before = GatewayConfiguration(dataDirectory: "d")
+            var before = GatewayConfiguration(dataDirectory: "d")
+            // Files that belong to a database.
+            if ["database-password-file", "token-key-file"].contains(setting.name) {
+                before.database = try Setting.database("host=db dbname=d")
+            }
             var after = before
             switch setting.value {
+            case _ where setting.name == "database": try setting.apply(&after, "postgresql://u@db/d")
             case .integer(_, let range), .duration(_, let range), .size(let range):
                 try setting.apply(
                     &after,

@@ -38,7 +38,7 @@ struct DevSessionTests {
     @Test func anEventUnderItsTokensIsStoredAndTheNextRunGoesOn() async throws {
         var writeKeys: [String] = []
         for run in 1...2 {
-            let session = try await start()
+            let session = try await start(3_600)
             writeKeys.append(session.folder.writeKey)
             let answer = try get(session, "/token", "user=ada")
             let token = try #require(JSONValue(parsing: answer.body)?["token"].text)

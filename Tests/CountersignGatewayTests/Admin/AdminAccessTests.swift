@@ -72,6 +72,7 @@ struct AdminAccessTests {
         ("GET /apps/{app}/consumers/{name}", .viewer), ("DELETE /apps/{app}/consumers/{name}", .operator),
         ("POST /apps/{app}/consumers/{name}/seek", .operator),
         ("GET /apps/{app}/sinks", .viewer), ("POST /apps/{app}/sinks", .owner),
+        ("GET /cluster", .viewer),
         ("GET /apps/{app}/sinks/{name}", .viewer), ("DELETE /apps/{app}/sinks/{name}", .operator),
         ("POST /apps/{app}/sinks/{name}/pause", .operator),
         ("POST /apps/{app}/sinks/{name}/resume", .operator),

@@ -1,4 +1,4 @@
-import Foundation
+import CountersignGatewayTesting
 import Testing
 
 /// Gives a test threads of its own. It may then wait for a socket or a disk: Swift's shared threads are as few as there are
@@ -16,13 +16,4 @@ struct ThreadsTrait: SuiteTrait, TestTrait, TestScoping {
 
 extension Trait where Self == ThreadsTrait {
     static var ownThreads: Self { Self() }
-}
-
-/// Runs each job on a new thread.
-@available(macOS 15, *)
-private final class ThreadExecutor: TaskExecutor {
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        Thread.detachNewThread { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
-    }
 }
