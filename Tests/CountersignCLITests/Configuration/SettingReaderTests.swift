@@ -91,7 +91,9 @@ struct SettingReaderTests {
             case .text("URL"): try setting.apply(&after, "https://192.0.2.1")
             default: try setting.apply(&after, "192.0.2.1")
             }
-            #expect("\(before)" != "\(after)", "\(setting.name)")
+            // A database's address is shown without its files.
+            #expect(
+                "\(before)" != "\(after)" || before.database != after.database, "\(setting.name)")
         }
     }
 
