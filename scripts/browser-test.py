@@ -13,7 +13,7 @@ import sys
 
 from playwright.sync_api import sync_playwright
 
-from browser import account, factor, following, journey, operators, rules, screens, services, trouble
+from browser import account, factor, following, gateways, journey, operators, rules, screens, services, trouble
 from browser.day import Day
 from browser.gateway import Gateway
 from browser.page import Visitor, say
@@ -39,6 +39,7 @@ def test(browser, owner, gateway):
     following.consumers(owner, gateway)
     following.sinks(owner, gateway)
     following.webhooks(owner)
+    gateways.alone(owner)
     storage = owner.context.storage_state()
     operators.check(browser, gateway, storage)
     trouble.keyboard(browser, gateway.url)
@@ -72,6 +73,7 @@ def main():
                     screens.pictures(browser, gateway.url, owner.context.storage_state(), options.screenshots)
                 else:
                     test(browser, owner, gateway)
+                    gateways.several(browser, options.program)
             except BaseException:
                 say(f"a check failed; what the gateway complained of, and its last lines:\n{gateway.complaints()}")
                 with contextlib.suppress(Exception):

@@ -14,4 +14,9 @@ python=.venv/bin/python
 python3 -m venv .venv >/dev/null 2>&1 || skip "python3 cannot make .venv here"
 $python -m pip install -q --disable-pip-version-check --retries 1 playwright axe-playwright-python >/dev/null 2>&1 ||
     skip "PyPI cannot be reached, and .venv has no Playwright"
-exec $python scripts/browser-test.py "$@"
+# With a PostgreSQL server beside it where there is one: two gateways share it.
+beside=""
+for initdb in "$(command -v initdb || true)" /usr/lib/postgresql/*/bin/initdb; do
+    if [ -x "$initdb" ]; then beside="scripts/postgresql.sh run --fast"; fi
+done
+exec $beside $python scripts/browser-test.py "$@"

@@ -67,6 +67,9 @@ static const unsigned char file_modules_firststeps_js[] = {
 static const unsigned char file_modules_format_js[] = {
 #embed "Resources/modules/format.js"
 };
+static const unsigned char file_modules_gateways_js[] = {
+#embed "Resources/modules/gateways.js"
+};
 static const unsigned char file_modules_home_js[] = {
 #embed "Resources/modules/home.js"
 };
@@ -189,6 +192,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/failures.js", file_modules_failures_js, sizeof file_modules_failures_js},
     {"assets/modules/firststeps.js", file_modules_firststeps_js, sizeof file_modules_firststeps_js},
     {"assets/modules/format.js", file_modules_format_js, sizeof file_modules_format_js},
+    {"assets/modules/gateways.js", file_modules_gateways_js, sizeof file_modules_gateways_js},
     {"assets/modules/home.js", file_modules_home_js, sizeof file_modules_home_js},
     {"assets/modules/icons.js", file_modules_icons_js, sizeof file_modules_icons_js},
     {"assets/modules/impact.js", file_modules_impact_js, sizeof file_modules_impact_js},

@@ -28,10 +28,12 @@ struct ClusterRoutes: Sendable {
         .time("started_ms", \.identity.startedMilliseconds), .time("seen_ms", \.seenMilliseconds),
         .init("live", \.isLive),
         .init("clock_offset_ms", .integer(Int64.min...Int64.max), \.clockOffsetMilliseconds),
-        .init("generation", \.generation), .init("duties", \.dutyNames))
+        .init("generation", \.generation), .init("reader_lag_ms", \.readerLagMilliseconds),
+        .init("duties", \.dutyNames))
 
     private static let partition = AnswerShape<ClusterStatus.Partition>(
-        .init("name", \.name), .init("bytes", \.bytes))
+        .init("name", \.name), .time("day_ms", \.dayMilliseconds), .init("rows", \.rows),
+        .init("bytes", \.bytes))
 
     private static let warning = AnswerShape<ClusterStatus.Warning>(
         .init("code", \.code), .init("text", \.text))

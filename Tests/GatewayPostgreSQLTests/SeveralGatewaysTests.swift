@@ -154,11 +154,42 @@ struct SeveralGatewaysTests {
             let answer = try bench.ask(
                 0, "GET", "/admin/api/cluster", headers: ["Authorization": "Bearer \(bench.admin)"])
             #expect(answer.status == 200)
+            let lost = #"database_errors_total{class="08"}"#
+            #expect(try bench.metric(0, lost) == nil)
             let gateways = try #require(answer.json["gateways"] as? [[String: Any]])
             #expect(gateways.count == 2)
             #expect(gateways.allSatisfy { $0["live"] as? Bool == true })
             #expect(gateways.allSatisfy { $0["version"] as? String == countersignVersion })
-            #expect((answer.json["partitions"] as? [Any])?.isEmpty == false)
+            #expect(gateways.allSatisfy { $0["reader_lag_ms"] as? Int != nil })
+            let partitions = try #require(answer.json["partitions"] as? [[String: Any]])
+            let today = Int(Date().timeIntervalSince1970) / 86_400 * 86_400_000
+            let day = try #require(partitions.first { $0["day_ms"] as? Int == today })
+            #expect(day["name"] as? String == "event_\(today / 86_400_000)")
+            #expect(day.keys.contains("rows"))
+            #expect(
+                partitions.filter { $0["day_ms"] is NSNull }.map { $0["name"] as? String } == [
+                    "event_default"
+                ])
+            #expect(answer.json["schema_version"] as? Int == PostgreSQLSchema.newest)
+        }
+    }
+
+    /// The server's own figures, and what a gateway sees of the others.
+    @Test func metricsSpeakOfTheOthersAndOfTheDatabase() throws {
+        try use(2) { bench, _ in
+            // The first has shown itself before the second was there.
+            while try bench.metric(0, "cluster_gateways") != 2 {}
+            #expect(try bench.metric(1, "cluster_gateways") == 2)
+            #expect(try (0..<5).contains(#require(try bench.metric(0, "cluster_heartbeat_age_seconds"))))
+            #expect(try abs(#require(try bench.metric(0, "cluster_clock_offset_seconds"))) < 1)
+            #expect(try bench.metric(0, "cluster_reader_lag_seconds") != nil)
+            #expect(try bench.metric(0, "database_connection_limit") == 16)
+            #expect(try #require(try bench.metric(0, #"database_connections{state="idle"}"#)) > 0)
+            #expect(try bench.metric(0, #"database_connections{state="in_use"}"#) == 0)
+            #expect(try bench.metric(0, "database_write_retries_total") == 0)
+            #expect(try #require(try bench.metric(0, "database_event_partitions")) >= 4)
         }
     }
 }
+            #expect(try #require(try bench.metric(0, "cluster_heartbeat_age_seconds")) >= 5)
+            #expect(try #require(try bench.metric(0, lost)) >= 1)

@@ -23,13 +23,18 @@ def free_port():
 class Gateway:
     """A gateway with the app `shop`, its write key and three key pairs."""
 
-    def __init__(self, program):
+    def __init__(self, program, database=None, beside=None):
+        """Keeps all in a folder of its own, or in a PostgreSQL database; `beside` another gateway it shares that one's."""
         self.program = os.path.abspath(program)
         self.folder = tempfile.mkdtemp(prefix="countersign-browser-")
         self.environment = {**os.environ, "COUNTERSIGN_DATA": os.path.join(self.folder, "data")}
+        if database:
+            self.environment |= {"COUNTERSIGN_DATABASE": database, "COUNTERSIGN_TOKEN_KEY_FILE": self.path("token-key")}
+        if beside:
+            self.environment |= {name: beside.environment[name] for name in ("COUNTERSIGN_DATABASE", "COUNTERSIGN_TOKEN_KEY_FILE")}
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.write_key = self.run("app", "create", "shop")
+        self.write_key = beside.write_key if beside else self.run("app", "create", "shop")
         for name in ("good", "other", "next"):
             os.mkdir(self.path(name))
             self.run("key", "generate", "--out", self.path(name))

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from .page import Visitor, say
 
-HOUSE = ["", "audit", "members", "system"]
+HOUSE = ["", "audit", "members", "gateways", "system"]
 OF_APP = ["failures", "live", "keys", "enforcement", "policy", "events", "webhooks", "customers", "sessions", "project", "settings"]
 
 

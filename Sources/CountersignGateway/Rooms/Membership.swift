@@ -23,6 +23,19 @@ struct Membership: Sendable {
     /// The gateways that live.
     var gateways: Int { member?.gateways ?? 1 }
 
+    /// What is measured of it; nil where it has its storage alone.
+    func gauges(_ database: DatabaseLoad?) -> ClusterGauges? {
+        guard let member, let database else { return nil }
+        return ClusterGauges(
+            gateways: member.gateways,
+            beat: member.lastBeat.map { beat in
+                ClusterGauges.Beat(
+                    ageSeconds: Double(beat.ageMilliseconds) / 1_000,
+                    clockOffsetSeconds: Double(beat.clockOffsetMilliseconds) / 1_000,
+                    readerLagSeconds: Double(beat.readerLagMilliseconds) / 1_000)
+            }, database: database)
+    }
+
     func has(_ duty: ClusterDuty) -> Bool { member?.has(duty) ?? true }
 
     /// Takes the place. Throws `storage`.

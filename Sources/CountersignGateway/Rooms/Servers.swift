@@ -29,12 +29,14 @@ struct Servers: Sendable {
         // The server answers for its connections, but is made last of all.
         let connectionCount = Lock<@Sendable () -> Int>({ 0 })
         let monitoring = Monitoring(metrics: observability.metrics, readers: configuration.metricsFrom) {
-            Gauges(
-                store: events.load, connections: connectionCount.withLock { $0 }(),
+            let load = events.load
+            return Gauges(
+                store: load, connections: connectionCount.withLock { $0 }(),
                 droppedLogLines: log.droppedLines, consumers: stores.lags(at: now()),
                 webhooks: Webhooks.lags(storage, webhooks.endpoints, at: now()),
                 webhookAttempts: webhooks.counts.byApp.mapValues { ($0.delivered, $0.failed) },
-                sinks: Sinks.gauges(sinks, stores.consumers, at: now()))
+                sinks: Sinks.gauges(sinks, stores.consumers, at: now()),
+                cluster: membership.gauges(load.database))
         }
         let isApart = configuration.adminHost != nil
         let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)

@@ -6,8 +6,14 @@ package struct StoreLoad: Sendable {
     package var fileBytes = 0
     /// Bytes that this process may still write there.
     package var freeBytes = 0
+    /// Nil where events are kept in a data directory.
+    package var database: DatabaseLoad?
 
-    package init(waitingBatches: Int = 0, waitingBytes: Int = 0, fileBytes: Int = 0, freeBytes: Int = 0) {
+    package init(
+        waitingBatches: Int = 0, waitingBytes: Int = 0, fileBytes: Int = 0, freeBytes: Int = 0,
+        database: DatabaseLoad? = nil
+    ) {
+        self.database = database
         self.waitingBatches = waitingBatches
         self.waitingBytes = waitingBytes
         self.fileBytes = fileBytes

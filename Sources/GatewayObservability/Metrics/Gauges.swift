@@ -36,11 +36,15 @@ package struct Gauges: Sendable {
     /// How far each sink has come.
     package var sinks: [Sink]
 
+    /// Nil where a gateway has its storage alone.
+    package var cluster: ClusterGauges?
+
     package init(
         store: StoreLoad, connections: Int, droppedLogLines: Int, consumers: [Consumer] = [],
         webhooks: [WebhookLag] = [], webhookAttempts: [String: (delivered: Int, failed: Int)] = [:],
-        sinks: [Sink] = []
+        sinks: [Sink] = [], cluster: ClusterGauges? = nil
     ) {
+        self.cluster = cluster
         self.sinks = sinks
         self.consumers = consumers
         self.store = store

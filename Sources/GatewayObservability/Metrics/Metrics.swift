@@ -94,6 +94,7 @@ package final class Metrics: GatewayObserver {
             text.sample(gauge.value)
         }
         Self.write(gauges.consumers, to: &text)
+        ClusterGauges.write(gauges.cluster, to: &text)
         text.begin(
             "countersign_log_dropped_total", .counter,
             help: "Log lines dropped because the log's reader was too slow.")

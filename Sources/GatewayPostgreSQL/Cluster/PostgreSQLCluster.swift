@@ -100,19 +100,25 @@ final class PostgreSQLCluster: Cluster {
             let duties = row.text(10).split(separator: ",").compactMap { word in
                 Int64(word).flatMap { ClusterDuty(rawValue: $0) }
             }
-            let gateway = ClusterStatus.Gateway(
+            return ClusterStatus.Gateway(
                 identity: identity, url: row.optionalText(4), adminURL: row.optionalText(5),
                 seenMilliseconds: row.int64(6), isLive: row.int(7) != 0,
-                clockOffsetMilliseconds: row.int64(8), generation: row.int64(9), duties: duties)
-            return (gateway, lag: row.int64(11))
+                clockOffsetMilliseconds: row.int64(8), generation: row.int64(9),
+                readerLagMilliseconds: row.int64(11), duties: duties)
         }
         let partitions = try connection.all(
             """
-            SELECT child.relname, pg_total_relation_size(child.oid) FROM pg_inherits
+            SELECT child.relname, pg_total_relation_size(child.oid), child.reltuples::bigint FROM pg_inherits
             JOIN pg_class AS child ON child.oid = inhrelid
             WHERE inhparent = 'event'::regclass ORDER BY length(child.relname), child.relname
             """
-        ) { ClusterStatus.Partition(name: $0.text(0), bytes: $0.int64(1)) }
+        ) { row in
+            let name = row.text(0)
+            // -1 before the server has counted.
+            return ClusterStatus.Partition(
+                name: name, dayMilliseconds: EventPartitions.day(of: name).map { Int64($0) * 86_400_000 },
+                rows: row.int64(2) < 0 ? nil : row.int64(2), bytes: row.int64(1))
+        }
         let about = try connection.first(
             """
             SELECT \(ClusterTables.generation), \(ClusterTables.now), (SELECT max(version) FROM schema_version), current_setting('server_version')
@@ -122,10 +128,8 @@ final class PostgreSQLCluster: Cluster {
             throw GatewayError(.storage, "the database has answered nothing")
         }
         return ClusterStatus(
-            gateways: gateways.map { $0.0 }, generation: generation, nowMilliseconds: time,
-            schemaVersion: schema, serverVersion: server,
-            readerLagMilliseconds: gateways.filter { $0.0.isLive }.map(\.lag).max() ?? 0,
-            partitions: partitions)
+            gateways: gateways, generation: generation, nowMilliseconds: time,
+            schemaVersion: schema, serverVersion: server, partitions: partitions)
     }
 
     private func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {

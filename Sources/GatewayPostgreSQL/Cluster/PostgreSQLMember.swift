@@ -15,6 +15,8 @@ final class PostgreSQLMember: ClusterMember {
         /// Until when what was read last may be judged by.
         var goodUntil: Int64 = .min
         var gateways = 1
+        var clockOffset: Int64 = 0
+        var readerLag: Int64 = 0
         var duties: Set<ClusterDuty> = []
         var url: String?
         var adminURL: String?
@@ -45,6 +47,16 @@ final class PostgreSQLMember: ClusterMember {
 
     var isCurrent: Bool { Uptime.milliseconds < state.withLock { $0.goodUntil } }
     var gateways: Int { state.withLock { $0.gateways } }
+
+    var lastBeat: ClusterBeat? {
+        let time = Uptime.milliseconds
+        return state.withLock { state in
+            guard state.goodUntil > .min else { return nil }
+            return ClusterBeat(
+                ageMilliseconds: time - (state.goodUntil - ClusterRules.freshMilliseconds),
+                clockOffsetMilliseconds: state.clockOffset, readerLagMilliseconds: state.readerLag)
+        }
+    }
 
     func has(_ duty: ClusterDuty) -> Bool {
         let time = Uptime.milliseconds
@@ -159,6 +171,10 @@ final class PostgreSQLMember: ClusterMember {
         let offset = now() - (received - sent) / 2 - time
         let lag = readers.note(oldest: oldest, next: next, at: received)
         noteClock(offset, work)
+        state.withLock { state in
+            state.clockOffset = offset
+            state.readerLag = lag
+        }
         let (url, adminURL, duties) = state.withLock { ($0.url, $0.adminURL, $0.duties) }
         try connection.run(
             """

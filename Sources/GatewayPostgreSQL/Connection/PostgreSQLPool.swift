@@ -1,12 +1,14 @@
 internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
+internal import GatewayModel
 
 /// Connections that threads share: each has one to itself for as long as it needs it.
 package final class PostgreSQLPool: Sendable {
     // A connection belongs to whoever took it out; the lock hands it over.
     private struct State: @unchecked Sendable {
         var idle: [PostgreSQLConnection] = []
+        var load = DatabaseLoad()
         /// Until then nobody tries to connect: the last attempts have failed.
         var pausedUntil = DispatchTime(uptimeNanoseconds: 0)
         var failures = 0
@@ -16,22 +18,62 @@ package final class PostgreSQLPool: Sendable {
     package let settings: PostgreSQLSettings
     private let state = Lock(State())
     private let places: DispatchSemaphore
+    private let limit: Int
 
     /// At most so many connections are open at a time; who wants one more waits.
     package init(_ settings: PostgreSQLSettings, connections: Int) {
         self.settings = settings
         places = DispatchSemaphore(value: connections)
+        limit = connections
     }
 
     /// Runs `body` with a connection. Throws `PostgreSQLError` when there is none, and what `body` throws.
     package func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
         guard places.wait(timeout: .now() + .milliseconds(settings.statementMilliseconds)) == .success else {
-            throw PostgreSQLError(sqlState: "53300", message: "all connections to the database are in use")
+            let error = PostgreSQLError(
+                sqlState: "53300", message: "all connections to the database are in use")
+            note(error)
+            throw error
         }
-        defer { places.signal() }
+        state.withLock { $0.load.connectionsInUse += 1 }
+        defer {
+            state.withLock { $0.load.connectionsInUse -= 1 }
+            places.signal()
+        }
         let connection = try take()
         defer { if connection.isSound { state.withLock { $0.idle.append(connection) } } }
-        return try body(connection)
+        return try noting { try body(connection) }
+    }
+
+    /// Runs `body`, which uses a connection, and counts what the server refuses.
+    func noting<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch {
+            if let error = error as? PostgreSQLError { note(error) }
+            throw error
+        }
+    }
+
+    private func note(_ error: PostgreSQLError) {
+        state.withLock { $0.load.errors[String(error.sqlState.prefix(2)), default: 0] += 1 }
+    }
+
+    /// A group of batches was written in so many attempts.
+    func noteWrite(attempts: Int) {
+        guard attempts > 1 else { return }
+        state.withLock { $0.load.writeRetries += attempts - 1 }
+    }
+
+    /// What it does and what it has seen; it knows no partitions.
+    var load: DatabaseLoad {
+        var load = state.withLock { state in
+            var load = state.load
+            load.connectionsIdle = state.idle.count
+            return load
+        }
+        load.connectionLimit = limit
+        return load
     }
 
     /// A connection of its own for somebody who keeps it, such as a writer. Throws `PostgreSQLError`.
@@ -44,6 +86,7 @@ package final class PostgreSQLPool: Sendable {
             return connection
         } catch {
             let error = error as? PostgreSQLError ?? PostgreSQLError.lost("\(error)")
+            note(error)
             state.withLock { state in
                 state.failures += 1
                 state.lastError = error

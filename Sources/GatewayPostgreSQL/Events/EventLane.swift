@@ -22,8 +22,11 @@ final class EventLane {
     /// Stores batches, of no more than ``EventHorizon/mostOfTransaction`` events together, in one transaction. Throws
     /// `PostgreSQLError`: nothing was stored then, unless the connection was lost during the commit.
     func store(_ batches: [EventBatch]) throws -> [AppendOutcome] {
-        try using { connection in
+        var attempts = 0
+        defer { pool.noteWrite(attempts: attempts) }
+        return try using { connection in
             try connection.retrying {
+                attempts += 1
                 let claims = ContentClaims(batches)
                 guard !claims.isEmpty || batches.contains(where: { !$0.customers.isEmpty }) else {
                     return try insert(EventInsert.rows(of: batches), of: batches, connection)
@@ -102,7 +105,7 @@ final class EventLane {
     private func using<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
         let connection = try self.connection.flatMap { $0.isSound ? $0 : nil } ?? connect()
         do {
-            return try body(connection)
+            return try pool.noting { try body(connection) }
         } catch {
             if (error as? PostgreSQLError)?.isConnectionLost == true || !connection.isSound {
                 self.connection = nil

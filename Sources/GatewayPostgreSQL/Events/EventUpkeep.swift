@@ -13,7 +13,7 @@ final class EventUpkeep: @unchecked Sendable {
     private let retention: @Sendable () -> [String: AppRules]
     private let observer: (any GatewayObserver)?
     private let everySeconds: Double
-    private let bytes = Lock(0)
+    private let size = Lock((bytes: 0, partitions: 0))
     // `condition` guards `isStopping` and `hasEnded`.
     private let condition = NSCondition()
     private var isStopping = false
@@ -31,7 +31,10 @@ final class EventUpkeep: @unchecked Sendable {
     }
 
     /// What the database takes on the server's disk, as of the last look.
-    var databaseBytes: Int { bytes.withLock { $0 } }
+    var databaseBytes: Int { size.withLock { $0.bytes } }
+
+    /// The partitions of events, as of the last look.
+    var partitions: Int { size.withLock { $0.partitions } }
 
     /// Does a first round, and goes on with a thread. Throws what the database says.
     func begin() throws {
@@ -68,8 +71,13 @@ final class EventUpkeep: @unchecked Sendable {
     /// False when there may be more to do.
     private func round(until end: Date) throws -> Bool {
         try pool.use { connection in
-            let size = try connection.first("SELECT pg_database_size(current_database())") { $0.int(0) } ?? 0
-            bytes.withLock { $0 = size }
+            let looked = try connection.first(
+                """
+                SELECT pg_database_size(current_database()), count(*) FROM pg_inherits
+                WHERE inhparent = 'event'::regclass
+                """
+            ) { (bytes: $0.int(0), partitions: $0.int(1)) }
+            if let looked { size.withLock { $0 = looked } }
             let isMine = try connection.first(
                 "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), 2)"
             ) { $0.int(0) != 0 }

@@ -93,12 +93,14 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     }
 
     package var load: StoreLoad {
+        var database = pool.load
+        database.eventPartitions = upkeep.partitions
         condition.lock()
         defer { condition.unlock() }
         // What is free on the server's disk is the server's to know.
         return StoreLoad(
             waitingBatches: waiting.count, waitingBytes: waitingBytes, fileBytes: upkeep.databaseBytes,
-            freeBytes: .max)
+            freeBytes: .max, database: database)
     }
 
     package func close() {

@@ -32,6 +32,9 @@ enum EventPartitions {
         try connection.transaction("BEGIN; SET LOCAL lock_timeout = 2000") { try connection.execute(script) }
     }
 
+    /// The day whose events or ids this table has, in days since 1970; nil for the default partition.
+    static func day(of table: String) -> Int? { table.split(separator: "_").last.flatMap { Int($0) } }
+
     private static func add(_ day: Int, to table: String, key: String) -> String {
         // Nobody may add to the default partition meanwhile what belongs into the new one.
         """

@@ -39,11 +39,30 @@ package protocol ClusterMember: AnyObject, Sendable {
     /// The gateways that live, itself included; at least 1.
     var gateways: Int { get }
 
+    /// The last time that it showed that it lives; nil before the first.
+    var lastBeat: ClusterBeat? { get }
+
     /// Whether this gateway has this duty now. One at a time has it; whoever lost the database has none.
     func has(_ duty: ClusterDuty) -> Bool
 
     /// Leaves the cluster and gives every duty back.
     func stop()
+}
+
+/// How it was when a member last showed that it lives.
+package struct ClusterBeat: Sendable {
+    /// How long ago it began to read what it judges by, in milliseconds.
+    package let ageMilliseconds: Int64
+    /// How far its clock is ahead of the database's, in milliseconds.
+    package let clockOffsetMilliseconds: Int64
+    /// How old the transaction is that its readers of events wait for, in milliseconds; 0 when none is open.
+    package let readerLagMilliseconds: Int64
+
+    package init(ageMilliseconds: Int64, clockOffsetMilliseconds: Int64, readerLagMilliseconds: Int64) {
+        self.ageMilliseconds = ageMilliseconds
+        self.clockOffsetMilliseconds = clockOffsetMilliseconds
+        self.readerLagMilliseconds = readerLagMilliseconds
+    }
 }
 
 /// What a member does each time that it shows that it lives.

@@ -57,12 +57,15 @@ package struct ClusterStatus: Sendable {
         package let clockOffsetMilliseconds: Int64
         /// The last change that it has read.
         package let generation: Int64
+        /// How old the transaction is that its readers of events wait for, in milliseconds; 0 when none is open.
+        package let readerLagMilliseconds: Int64
         /// What it alone does now.
         package let duties: [ClusterDuty]
 
         package init(
             identity: GatewayIdentity, url: String?, adminURL: String?, seenMilliseconds: Int64, isLive: Bool,
-            clockOffsetMilliseconds: Int64, generation: Int64, duties: [ClusterDuty]
+            clockOffsetMilliseconds: Int64, generation: Int64, readerLagMilliseconds: Int64,
+            duties: [ClusterDuty]
         ) {
             self.identity = identity
             self.url = url
@@ -71,19 +74,26 @@ package struct ClusterStatus: Sendable {
             self.isLive = isLive
             self.clockOffsetMilliseconds = clockOffsetMilliseconds
             self.generation = generation
+            self.readerLagMilliseconds = readerLagMilliseconds
             self.duties = duties
         }
     }
 
     /// The events of one day.
     package struct Partition: Sendable {
-        /// Such as `event_20261123`.
+        /// Such as `event_20780`, by the days since 1970.
         package let name: String
+        /// When its day begins, in milliseconds since 1970; nil for what has come before its day's partition was made.
+        package let dayMilliseconds: Int64?
+        /// Events, as the server estimates them; nil before it has looked.
+        package let rows: Int64?
         /// On the disk, with indexes.
         package let bytes: Int64
 
-        package init(name: String, bytes: Int64) {
+        package init(name: String, dayMilliseconds: Int64?, rows: Int64?, bytes: Int64) {
             self.name = name
+            self.dayMilliseconds = dayMilliseconds
+            self.rows = rows
             self.bytes = bytes
         }
     }
@@ -98,22 +108,24 @@ package struct ClusterStatus: Sendable {
     package let schemaVersion: Int
     /// The server's version, such as `15.14`.
     package let serverVersion: String
-    /// How old the transaction is that readers of events wait for; 0 when none is open.
-    package let readerLagMilliseconds: Int64
     /// The oldest first.
     package let partitions: [Partition]
 
     package init(
         gateways: [Gateway], generation: Int64, nowMilliseconds: Int64, schemaVersion: Int,
-        serverVersion: String, readerLagMilliseconds: Int64, partitions: [Partition]
+        serverVersion: String, partitions: [Partition]
     ) {
         self.gateways = gateways
         self.generation = generation
         self.nowMilliseconds = nowMilliseconds
         self.schemaVersion = schemaVersion
         self.serverVersion = serverVersion
-        self.readerLagMilliseconds = readerLagMilliseconds
         self.partitions = partitions
+    }
+
+    /// How old the transaction is that readers of events wait for; 0 when none is open.
+    package var readerLagMilliseconds: Int64 {
+        gateways.filter(\.isLive).map(\.readerLagMilliseconds).max() ?? 0
     }
 }
 

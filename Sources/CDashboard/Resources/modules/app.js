@@ -27,6 +27,7 @@ import { appSettings } from "./appsettings.js";
 import { project } from "./project.js";
 import { audit } from "./audit.js";
 import { members } from "./members.js";
+import { gateways } from "./gateways.js";
 import { system } from "./system.js";
 
 const appScreens = [
@@ -46,6 +47,7 @@ const houseScreens = [
   ["home", "Overview", "home", home, "h"],
   ["audit", "Audit log", "audit", audit, "u"],
   ["members", "Members", "members", members, "t"],
+  ["gateways", "Gateways", "gateways", gateways, "g"],
   ["system", "System", "settings", system, "y"],
 ];
 

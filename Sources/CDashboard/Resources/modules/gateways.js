@@ -1,0 +1,74 @@
+// The gateways that share a database, and what they share.
+
+import { h, replace } from "./dom.js";
+import { api } from "./api.js";
+import { bytes, compact, dateTime, duration, number, plural } from "./format.js";
+import { badge, card, emptyState, notice, stacked, table } from "./ui.js";
+import { view } from "./views.js";
+import { facts } from "./sample.js";
+
+/** Days of events that are listed one by one. */
+const LISTED = 31;
+/** A clock that is further off is warned of. */
+const CLOCK = 1_000;
+
+const alone = { webhooks: "webhooks", event_files: "event files", deleted_apps: "erasing deleted apps", enforcement_alerts: "alerts" };
+const utcDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+
+export function gateways(context) {
+  replace(context.body, view(context, read, (cluster) => (cluster ? shared(cluster)
+    : emptyState("gateways", "One gateway runs, with a data directory of its own", "Several gateways share a PostgreSQL database: start each with --database. docs/scaling.md says how.")), { every: 5_000 }).element);
+}
+
+/** Null where there is no database to share. */
+async function read(signal) {
+  try {
+    return await api.get("/cluster", {}, signal);
+  } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}
+
+function shared(cluster) {
+  const live = cluster.gateways.filter((gateway) => gateway.live).length;
+  return h("div", { class: "stack" },
+    cluster.warnings.map((warning) => notice("amber", warning.text)),
+    card(`${plural(live, "gateway")} live`, table("Gateways", [
+      { title: "Name", heading: true, cell: (gateway) => stacked(h("span", { class: "mono wrap" }, gateway.name), gateway.url && h("span", { class: "wrap" }, gateway.url)) },
+      { title: "State", cell: (gateway) => state(gateway, cluster) },
+      { title: "Version", cell: (gateway) => gateway.version },
+      { title: "Heard of", cell: (gateway) => `${duration(cluster.now_ms - gateway.seen_ms)} ago` },
+      { title: "Clock", cell: (gateway) => clock(gateway.clock_offset_ms) },
+      { title: "Readers wait", cell: (gateway) => duration(gateway.reader_lag_ms) },
+      { title: "Does alone", cell: (gateway) => h("span", { class: "wrap" }, gateway.duties.map((duty) => alone[duty] ?? duty).join(", ") || "–") },
+    ], cluster.gateways)),
+    card("Database", facts([
+      ["PostgreSQL", cluster.server_version], ["Schema", `version ${number(cluster.schema_version)}`], ["Last change", number(cluster.generation)],
+      ["Readers of events wait for a transaction of", duration(cluster.reader_lag_ms)], ["Its time", dateTime(cluster.now_ms)],
+    ])),
+    days(cluster.partitions));
+}
+
+function state(gateway, cluster) {
+  if (!gateway.live) return badge("Gone, or cut off", "bad");
+  return gateway.generation < cluster.generation ? badge("Reads a change", "amber") : badge("Live", "good");
+}
+
+function clock(offset) {
+  const text = offset === 0 ? "right" : `${duration(Math.abs(offset))} ${offset > 0 ? "ahead" : "behind"}`;
+  return Math.abs(offset) > CLOCK ? badge(text, "bad") : text;
+}
+
+function days(partitions) {
+  const newest = [...partitions].sort((one, other) => (other.day_ms ?? -1) - (one.day_ms ?? -1));
+  const older = newest.slice(LISTED);
+  const size = (list) => bytes(list.reduce((sum, each) => sum + each.bytes, 0));
+  return card("Events by day", h("p", { class: "muted" }, `${plural(partitions.length, "partition")}, ${size(partitions)} with indexes. Counts of events are the database's estimates.`),
+    table("Partitions", [
+      { title: "Day", heading: true, cell: (each) => (each.day_ms === null ? "no day yet" : `${utcDay.format(each.day_ms)} (UTC)`) },
+      { title: "Events", class: "num", cell: (each) => (each.rows === null ? "not counted yet" : compact(each.rows)) },
+      { title: "Size", class: "num", cell: (each) => bytes(each.bytes) },
+    ], newest.slice(0, LISTED)),
+    older.length > 0 && h("p", { class: "muted" }, `${plural(older.length, "older partition")} with ${size(older)}.`));
+}

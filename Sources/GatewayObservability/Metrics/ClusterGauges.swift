@@ -1,0 +1,89 @@
+package import GatewayModel
+
+/// What `/metrics` measures of a gateway that shares a database.
+package struct ClusterGauges: Sendable {
+    /// The last time that the gateway showed that it lives.
+    package struct Beat: Sendable {
+        let ageSeconds: Double
+        /// How far its clock is ahead of the database's.
+        let clockOffsetSeconds: Double
+        let readerLagSeconds: Double
+
+        package init(ageSeconds: Double, clockOffsetSeconds: Double, readerLagSeconds: Double) {
+            self.ageSeconds = ageSeconds
+            self.clockOffsetSeconds = clockOffsetSeconds
+            self.readerLagSeconds = readerLagSeconds
+        }
+    }
+
+    /// The gateways that live.
+    let gateways: Int
+    /// Nil before the first.
+    let beat: Beat?
+    let database: DatabaseLoad
+
+    package init(gateways: Int, beat: Beat?, database: DatabaseLoad) {
+        self.gateways = gateways
+        self.beat = beat
+        self.database = database
+    }
+
+    /// Writes the metrics, without samples where there is no database to share.
+    static func write(_ gauges: ClusterGauges?, to text: inout PrometheusText) {
+        for metric in metrics {
+            text.begin(metric.name, metric.kind, help: metric.help)
+            if let value = gauges.flatMap(metric.value) { text.sample(value) }
+        }
+        text.begin(
+            "countersign_database_connections", .gauge,
+            help: "Connections to the database that requests share, by state.")
+        if let database = gauges?.database {
+            text.sample([("state", "in_use")], Double(database.connectionsInUse))
+            text.sample([("state", "idle")], Double(database.connectionsIdle))
+        }
+        text.begin(
+            "countersign_database_errors_total", .counter,
+            help: "Errors of the database and of the way to it, by class of their SQLSTATE.")
+        for (name, count) in (gauges?.database.errors ?? [:]).sorted(by: { $0.key < $1.key }) {
+            text.sample([("class", name)], Double(count))
+        }
+    }
+
+    private static let metrics:
+        [(
+            name: String, kind: PrometheusText.Kind, help: String,
+            value: @Sendable (ClusterGauges) -> Double?
+        )] = [
+            (
+                "countersign_cluster_gateways", .gauge,
+                "Gateways that live, as this one saw when it last read the database.", { Double($0.gateways) }
+            ),
+            (
+                "countersign_cluster_heartbeat_age_seconds", .gauge,
+                "Time since this gateway began to read what it judges by; from 5 on it accepts nothing.",
+                { $0.beat?.ageSeconds }
+            ),
+            (
+                "countersign_cluster_clock_offset_seconds", .gauge,
+                "How far this gateway's clock is ahead of the database's.", { $0.beat?.clockOffsetSeconds }
+            ),
+            (
+                "countersign_cluster_reader_lag_seconds", .gauge,
+                "Age of the transaction that readers of events wait for.", { $0.beat?.readerLagSeconds }
+            ),
+            (
+                "countersign_database_connection_limit", .gauge,
+                "The most connections to the database that requests may use at once.",
+                { Double($0.database.connectionLimit) }
+            ),
+            (
+                "countersign_database_write_retries_total", .counter,
+                "Commits of events that were tried again, because other transactions were in their way.",
+                { Double($0.database.writeRetries) }
+            ),
+            (
+                "countersign_database_event_partitions", .gauge,
+                "Partitions of the table of events.", { Double($0.database.eventPartitions) }
+            ),
+        ]
+}
