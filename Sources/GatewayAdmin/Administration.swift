@@ -69,7 +69,9 @@ package final class Administration: Sendable {
             ).all
             + LiveRoutes(live: recorder.live).all
         api = AdminAPI(
-            directory: directory, publicURL: configuration.publicURL, routes: routes, now: now,
+            directory: directory, publicURL: configuration.publicURL, routes: routes,
+            cluster: storage.cluster,
+            now: now,
             changed: {
                 changed()
                 // Whoever is told that it is done may rely on it at every gateway.

@@ -21,7 +21,7 @@ package struct PostgreSQLStorage: Storage {
         self.settings = settings
         self.tokenKeyFile = tokenKeyFile
         pool = PostgreSQLPool(settings, connections: Self.connections)
-        gateways = PostgreSQLCluster(settings)
+        gateways = PostgreSQLCluster(settings, tokenKey: { try TokenKeySeal(file: tokenKeyFile) })
     }
 
     private func database(_ kind: DataKind) -> PostgreSQLDatabase { PostgreSQLDatabase(pool, kind) }

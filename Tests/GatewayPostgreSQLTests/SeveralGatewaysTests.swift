@@ -16,7 +16,7 @@ struct SeveralGatewaysTests {
     private static let otherKey = Result { try SigningKey.generate(.rs256) }
 
     /// Gateways with the app `shop`, which requires tokens of `key` or `other`.
-    private final class Bench {
+    private final class Bench: @unchecked Sendable {
         let storage: any Storage
         let directory: AppDirectory
         private(set) var gateways: [Gateway] = []
@@ -24,6 +24,7 @@ struct SeveralGatewaysTests {
         let token: String
         let other: (id: String, token: String)
         let admin: String
+        private let address: DatabaseAddress
         private let keyFile: String
 
         init(_ database: TestDatabase, gateways count: Int) throws {
@@ -45,15 +46,19 @@ struct SeveralGatewaysTests {
             self.other = (added.id, try other.sign(claims: claims))
             admin = try directory.apiTokens.create(name: "test", scopes: ["admin"]).text
 
-            for _ in 0..<count {
-                var configuration = GatewayConfiguration(dataDirectory: "/nowhere")
-                configuration.database = address
-                configuration.port = 0
-                configuration.stopGraceSeconds = 1
-                let gateway = try Gateway(configuration: configuration)
-                try gateway.startInProcess()
-                gateways.append(gateway)
-            }
+            self.address = address
+            for _ in 0..<count { try start() }
+        }
+
+        /// One more.
+        func start() throws {
+            var configuration = GatewayConfiguration(dataDirectory: "/nowhere")
+            configuration.database = address
+            configuration.port = 0
+            configuration.stopGraceSeconds = 1
+            let gateway = try Gateway(configuration: configuration)
+            try gateway.startInProcess()
+            gateways.append(gateway)
         }
 
         func stop() {
@@ -78,6 +83,23 @@ struct SeveralGatewaysTests {
                 #"{"batch":[{"type":"track","event":"e","messageId":"\#(id)","userId":"user-1"}]}"#,
                 headers: headers
             ).status
+        }
+
+        /// Makes a write key under an `Idempotency-Key`.
+        func make(_ gateway: Int, key: String, _ body: String = "{}") throws -> TestAnswer {
+            try ask(
+                gateway, "POST", "/admin/api/apps/shop/write-keys", body,
+                headers: [
+                    "Authorization": "Bearer \(admin)", "Content-Type": "application/json",
+                    "Idempotency-Key": key,
+                ])
+        }
+
+        /// A sample of the gateway's metrics, by its name after `countersign_` and its labels.
+        func metric(_ gateway: Int, _ name: String) throws -> Double? {
+            let text = try ask(gateway, "GET", "/metrics").body
+            let line = text.split(separator: "\n").first { $0.hasPrefix("countersign_\(name) ") }
+            return line.flatMap { Double($0.split(separator: " ").last ?? "") }
         }
 
         /// A change by the admin API of a gateway.
@@ -132,6 +154,8 @@ struct SeveralGatewaysTests {
         try use(1) { bench, database in
             #expect(try bench.store(0, "a", token: bench.token) == 200)
             #expect(try bench.ask(0, "GET", "/readyz").status == 200)
+            let lost = #"database_errors_total{class="08"}"#
+            #expect(try bench.metric(0, lost) == nil)
             try database.cutOff()
             // Nothing can be stored from now on; what was judged before is judged by keys that may be out of date.
             while try bench.ask(0, "GET", "/readyz").body != Self.cutOff {}
@@ -140,10 +164,72 @@ struct SeveralGatewaysTests {
                 headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer \(bench.token)"])
             #expect(refused.status == 503)
             #expect(refused.headers["retry-after"] != nil)
+            #expect(try #require(try bench.metric(0, "cluster_heartbeat_age_seconds")) >= 5)
+            #expect(try #require(try bench.metric(0, lost)) >= 1)
             #expect(try bench.ask(0, "GET", "/livez").status == 200)
             try database.letIn()
             while try bench.ask(0, "GET", "/readyz").status != 200 {}
             #expect(try bench.store(0, "b", token: bench.token) == 200)
+        }
+    }
+
+    @Test func whatWasMadeUnderAKeyAtOneIsNotMadeAgainAtAnotherOrAfterARestart() throws {
+        try use(2) { bench, database in
+            let first = try bench.make(0, key: "a")
+            #expect(first.status == 201)
+            let secret = try #require(first.json["write_key"] as? String)
+            let again = try bench.make(1, key: "a")
+            #expect(again.status == 201 && again.headers["idempotency-replayed"] == "true")
+            #expect(again.json["write_key"] as? String == secret)
+            #expect(again.headers["etag"] == first.headers["etag"])
+            #expect(again.headers["content-type"] == first.headers["content-type"])
+            #expect(try bench.make(1, key: "a", #"{"description":"x"}"#).status == 422)
+            for gateway in bench.gateways { gateway.stop() }
+            try bench.start()
+            let later = try bench.make(2, key: "a")
+            #expect(later.json["write_key"] as? String == secret)
+            // One is the app's first.
+            #expect(try bench.directory.writeKeys(of: "shop").count == 2)
+            // It is shown once, and to nobody who reads the database.
+            let notes = try database.connect().all("SELECT body FROM cluster_note WHERE kind = 'answers'") {
+                $0.text(0)
+            }
+            #expect(notes.count == 1)
+            let shown = notes.flatMap { [$0, String(decoding: Base64URL.decode($0) ?? [], as: UTF8.self)] }
+            #expect(
+                !shown.contains { $0.contains(secret) || $0.contains(Base64URL.encode(Array(secret.utf8))) })
+        }
+    }
+
+    @Test func aRefusalUnderAKeyIsPutRightAtAnother() throws {
+        try use(2) { bench, _ in
+            let refused = try bench.make(0, key: "a", #"{"description":1}"#)
+            let made = try bench.make(1, key: "a")
+            #expect(refused.status == 422 && made.status == 201)
+        }
+    }
+
+    @Test func ofTheSameRequestAtTwoGatewaysAtOnceOneIsDone() throws {
+        try use(2) { bench, _ in
+            for round in 1...10 {
+                let answers = Lock<[TestAnswer]>([])
+                DispatchQueue.concurrentPerform(iterations: 2) { gateway in
+                    if let answer = try? bench.make(gateway, key: "\(round)") {
+                        answers.withLock { $0.append(answer) }
+                    }
+                }
+                let made = answers.withLock { $0 }
+                #expect(made.count == 2)
+                #expect(
+                    made.filter { $0.status == 201 && $0.headers["idempotency-replayed"] == nil }.count == 1)
+                // The other was told the same, or that it is under way.
+                #expect(
+                    made.allSatisfy {
+                        $0.status == 201 || $0.json["code"] as? String == "idempotency_key_in_use"
+                    })
+                let keys = try bench.directory.writeKeys(of: "shop")
+                #expect(keys.count == 1 + round)
+            }
         }
     }
 
@@ -154,8 +240,6 @@ struct SeveralGatewaysTests {
             let answer = try bench.ask(
                 0, "GET", "/admin/api/cluster", headers: ["Authorization": "Bearer \(bench.admin)"])
             #expect(answer.status == 200)
-            let lost = #"database_errors_total{class="08"}"#
-            #expect(try bench.metric(0, lost) == nil)
             let gateways = try #require(answer.json["gateways"] as? [[String: Any]])
             #expect(gateways.count == 2)
             #expect(gateways.allSatisfy { $0["live"] as? Bool == true })
@@ -191,5 +275,3 @@ struct SeveralGatewaysTests {
         }
     }
 }
-            #expect(try #require(try bench.metric(0, "cluster_heartbeat_age_seconds")) >= 5)
-            #expect(try #require(try bench.metric(0, lost)) >= 1)

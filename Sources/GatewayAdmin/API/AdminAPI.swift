@@ -19,15 +19,16 @@ package final class AdminAPI: Sendable {
     private let passwordQueue = DispatchQueue(label: "admin passwords")
     private let backupQueue = DispatchQueue(label: "admin backups")
     private let places = AdminPlaces()
-    private let remembered = RememberedAnswers()
+    private let remembered: RememberedAnswers
 
     init(
-        directory: AppDirectory, publicURL: String?, routes: [AdminRoute],
+        directory: AppDirectory, publicURL: String?, routes: [AdminRoute], cluster: (any Cluster)?,
         now: @escaping @Sendable () -> Date, changed: @escaping @Sendable () -> Void
     ) {
         self.directory = directory
         self.publicURL = publicURL
         self.routes = routes + [AdminDocument.route(describing: routes.map(\.operation))]
+        remembered = RememberedAnswers(cluster: cluster)
         self.now = now
         self.changed = changed
     }
@@ -90,21 +91,29 @@ package final class AdminAPI: Sendable {
             {
                 return known
             }
-            let response = try route.respond(
-                request, identity, directory, at: milliseconds,
-                isStillAllowed: { [self] in
-                    do {
-                        _ = try authorize(request, route, at: Int64(now().timeIntervalSince1970 * 1000))
-                        return true
-                    } catch {
-                        // What could not be read just now says nothing.
-                        return !(error is AdminProblem)
-                    }
-                })
+            let response: HTTPResponse
+            do {
+                response = try route.respond(
+                    request, identity, directory, at: milliseconds,
+                    isStillAllowed: { [self] in isStillAllowed(request, route) })
+            } catch {
+                remembered.forget(request, route.operation, of: identity, after: error)
+                throw error
+            }
             // What a session is and who has one is read at each request.
             if !request.isSafe, !route.operation.path.hasPrefix("/session") { changed() }
             remembered.keep(response, to: request, route.operation, of: identity, at: milliseconds)
             return response
+        }
+    }
+
+    private func isStillAllowed(_ request: AdminRequest, _ route: AdminRoute) -> Bool {
+        do {
+            _ = try authorize(request, route, at: Int64(now().timeIntervalSince1970 * 1000))
+            return true
+        } catch {
+            // What could not be read just now says nothing.
+            return !(error is AdminProblem)
         }
     }
 

@@ -1,67 +1,118 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayStorage
 
 /// The answers to what was made under an `Idempotency-Key`, for whoever asks again because the answer got lost
 /// (draft-ietf-httpapi-idempotency-key-header-07).
 ///
-/// In memory only, since they hold what is shown once: a restart forgets them. Refusals are not kept, so that what was
-/// wrong can be put right under the same key.
+/// They hold what is shown once. A gateway that has its storage alone keeps them in memory, and a restart forgets them;
+/// gateways of one database keep them there, sealed, and note that a request has begun before they do what it asks: one that
+/// was cut short is not done again under its key. Refusals are not kept, so that what was wrong can be put right under the
+/// same key.
 final class RememberedAnswers: Sendable {
-    private struct Entry {
-        /// Of what was asked.
-        let digest: [UInt8]
-        let response: HTTPResponse
-        let milliseconds: Int64
-    }
-
     private static let capacity = 1_000
     private static let lifetimeMilliseconds: Int64 = 86_400_000
 
-    private let entries = Lock<[String: Entry]>([:])
+    private let entries = Lock<[String: RememberedAnswer]>([:])
+    private let cluster: (any Cluster)?
+
+    init(cluster: (any Cluster)?) {
+        self.cluster = cluster
+    }
 
     /// The answer that the same sender has had to the same request under the same key. Returns nil when there is none,
-    /// or no key. Throws 422 for a key that is empty or longer than 255 bytes, or was sent with another request.
+    /// or no key: then ``keep(_:to:_:of:at:)`` or ``forget(_:_:of:after:)`` follows. Throws 422 for a key that is empty or
+    /// longer than 255 bytes, or was sent with another request, 409 while its request is not answered, and `storage`.
     func answer(
         to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64
-    ) throws(AdminProblem) -> HTTPResponse? {
+    ) throws -> HTTPResponse? {
         guard let name = Self.name(of: request, route, identity), let key = request.idempotencyKey else {
             return nil
         }
         guard (1...255).contains(key.utf8.count) else {
             throw AdminProblem(422, "invalid", "Idempotency-Key has 1 to 255 bytes")
         }
-        guard let entry = entries.withLock({ $0[name] }),
-            milliseconds - entry.milliseconds < Self.lifetimeMilliseconds
-        else { return nil }
-        guard entry.digest == Self.digest(request, route) else {
+        let asked = RememberedAnswer(digest: Self.digest(request, route), milliseconds: milliseconds)
+        guard let known = try known(as: name, orNote: asked) else { return nil }
+        guard known.digest == asked.digest else {
             throw AdminProblem(
                 422, "idempotency_key_reused",
                 "this Idempotency-Key was sent with another request; each request needs its own")
         }
-        return entry.response.with("Idempotency-Replayed", "true")
+        guard let response = known.response else {
+            var problem = AdminProblem(
+                409, "idempotency_key_in_use",
+                "the first request under this Idempotency-Key has no answer yet; ask again, and if that does not help, its "
+                    + "gateway has stopped: look whether it was done, and use another key")
+            problem.retryAfterSeconds = 1
+            throw problem
+        }
+        return response.with("Idempotency-Replayed", "true")
     }
 
-    /// Keeps what was answered. Refusals are thrown, and so never come here.
+    /// Keeps what was answered.
     func keep(
         _ response: HTTPResponse, to request: AdminRequest, _ route: AdminOperation,
         of identity: AdminIdentity,
         at milliseconds: Int64
     ) {
         guard let name = Self.name(of: request, route, identity) else { return }
-        let entry = Entry(
-            digest: Self.digest(request, route), response: response, milliseconds: milliseconds)
-        entries.withLock { entries in
-            if entries.count >= Self.capacity {
-                entries = entries.filter { milliseconds - $0.value.milliseconds < Self.lifetimeMilliseconds }
-                if entries.count >= Self.capacity,
-                    let oldest = entries.min(by: { $0.value.milliseconds < $1.value.milliseconds })
-                {
-                    entries[oldest.key] = nil
-                }
-            }
-            entries[name] = entry
+        let entry = RememberedAnswer(
+            digest: Self.digest(request, route), milliseconds: milliseconds, response: response)
+        guard let cluster else { return entries.withLock { Self.add(entry, as: name, to: &$0) } }
+        // What cannot be kept stays as a request without an answer.
+        let note = Self.note(name)
+        try? cluster.change([note]) { $0[note] = entry.note }
+    }
+
+    /// The request was refused and may be put right. After an error of the storage nobody knows what was done.
+    func forget(
+        _ request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, after error: any Error
+    ) {
+        guard let cluster, let name = Self.name(of: request, route, identity) else { return }
+        guard error is AdminProblem || (error as? GatewayError).map({ $0.code != .storage }) == true else {
+            return
         }
+        let note = Self.note(name)
+        try? cluster.change([note]) { $0[note] = nil }
+    }
+
+    /// What is known under a name. When there is nothing, notes for other gateways that this was asked.
+    private func known(
+        as name: String, orNote asked: RememberedAnswer
+    ) throws(GatewayError) -> RememberedAnswer? {
+        func isKept(_ entry: RememberedAnswer) -> Bool {
+            asked.milliseconds - entry.milliseconds < Self.lifetimeMilliseconds
+        }
+        guard let cluster else {
+            return entries.withLock { $0[name] }.flatMap { isKept($0) ? $0 : nil }
+        }
+        let note = Self.note(name)
+        return try cluster.change([note]) { notes in
+            if let known = notes[note].flatMap(RememberedAnswer.init(note:)), isKept(known) { return known }
+            notes[note] = asked.note
+            return nil
+        }
+    }
+
+    private static func add(
+        _ entry: RememberedAnswer, as name: String, to entries: inout [String: RememberedAnswer]
+    ) {
+        if entries.count >= capacity {
+            entries = entries.filter { entry.milliseconds - $0.value.milliseconds < lifetimeMilliseconds }
+            if entries.count >= capacity,
+                let oldest = entries.min(by: { $0.value.milliseconds < $1.value.milliseconds })
+            {
+                entries[oldest.key] = nil
+            }
+        }
+        entries[name] = entry
+    }
+
+    private static func note(_ name: String) -> ClusterNote.Name {
+        ClusterNote.Name(.answers, SHA256.digest(name.utf8).hexadecimal)
     }
 
     /// Nil for what takes no key: what is not made, and what anybody may ask.

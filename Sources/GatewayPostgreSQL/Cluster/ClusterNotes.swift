@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
+internal import GatewayModel
 internal import GatewayStorage
 
 /// The table of small things that gateways agree on.
@@ -8,6 +9,8 @@ struct ClusterNotes {
     private static let lock: Int64 = 2
 
     let connection: PostgreSQLConnection
+    /// Reads the key that seals some of them.
+    let tokenKey: @Sendable () throws -> TokenKeySeal?
 
     /// Changes notes under a lock that all changes of notes share: they are rare.
     func change<Value>(
@@ -26,7 +29,7 @@ struct ClusterNotes {
     }
 
     /// Forgets what is old.
-    func sweep() throws {
+    static func sweep(_ connection: PostgreSQLConnection) throws {
         for kind in ClusterNote.Kind.allCases {
             try connection.run(
                 "DELETE FROM cluster_note WHERE kind = ?1 AND changed_ms < \(ClusterTables.now) - ?2",
@@ -39,7 +42,16 @@ struct ClusterNotes {
             "SELECT body FROM cluster_note WHERE kind = ?1 AND name = ?2", .text(name.kind.rawValue),
             .text(name.text)
         ) { $0.text(0) }
-        guard let text else { return nil }
+        guard var text else { return nil }
+        if name.kind.isSealed {
+            guard let opened = try seal().opened(text, as: Self.context(name)) else {
+                throw GatewayError(
+                    .conflict,
+                    "the file of the token key is not that of the gateway that left this note; copy that one's"
+                )
+            }
+            text = opened
+        }
         // Our own words.
         return try? StrictJSONParser(maximumBytes: max(1, text.utf8.count), maximumDepth: 8)
             .parse(bytes: Array(text.utf8)) { $0.value }
@@ -51,11 +63,25 @@ struct ClusterNotes {
                 "DELETE FROM cluster_note WHERE kind = ?1 AND name = ?2", .text(name.kind.rawValue),
                 .text(name.text))
         }
+        var text = String(decoding: body.bytes, as: UTF8.self)
+        if name.kind.isSealed { text = try seal().sealed(text, as: Self.context(name)) }
         try connection.run(
             """
             INSERT INTO cluster_note (kind, name, body, changed_ms) VALUES (?1, ?2, ?3, \(ClusterTables.now))
             ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body, changed_ms = excluded.changed_ms
             """, .text(name.kind.rawValue), .text(name.text),
-            .text(String(decoding: body.bytes, as: UTF8.self)))
+            .text(text))
+    }
+
+    private func seal() throws -> TokenKeySeal {
+        guard let seal = try tokenKey() else {
+            throw GatewayError(.conflict, "the file of the token key is not there; copy another gateway's")
+        }
+        return seal
+    }
+
+    /// A note opens nowhere but in its place.
+    private static func context(_ name: ClusterNote.Name) -> String {
+        "countersign \(name.kind.rawValue) \(name.text)"
     }
 }

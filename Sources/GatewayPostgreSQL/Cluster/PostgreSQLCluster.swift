@@ -9,6 +9,7 @@ final class PostgreSQLCluster: Cluster {
     private static let longestLook = 0.1
 
     private let settings: PostgreSQLSettings
+    private let tokenKey: @Sendable () throws -> TokenKeySeal?
     private let connection = Lock(Connection())
 
     // `Lock` gives it to one thread at a time.
@@ -16,7 +17,9 @@ final class PostgreSQLCluster: Cluster {
         var opened: PostgreSQLConnection?
     }
 
-    init(_ settings: PostgreSQLSettings) {
+    /// `tokenKey` reads the key that seals what nobody may read in the database.
+    init(_ settings: PostgreSQLSettings, tokenKey: @escaping @Sendable () throws -> TokenKeySeal? = { nil }) {
+        self.tokenKey = tokenKey
         var settings = settings
         settings.connectSeconds = 2
         settings.statementMilliseconds = 3_000
@@ -81,7 +84,9 @@ final class PostgreSQLCluster: Cluster {
         _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
     ) throws(GatewayError) -> Value {
         do {
-            return try use { try ClusterNotes(connection: $0).change(names, body) }
+            return try use { try ClusterNotes(connection: $0, tokenKey: tokenKey).change(names, body) }
+        } catch let error as GatewayError {
+            throw error
         } catch {
             throw GatewayError(.storage, "\(error)")
         }

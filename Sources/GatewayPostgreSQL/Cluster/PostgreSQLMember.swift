@@ -212,7 +212,7 @@ final class PostgreSQLMember: ClusterMember {
             try connection.run(
                 "DELETE FROM gateway WHERE seen_ms < \(ClusterTables.now) - ?1",
                 .integer(Self.shownMilliseconds))
-            try ClusterNotes(connection: connection).sweep()
+            try ClusterNotes.sweep(connection)
         }
         return duties
     }

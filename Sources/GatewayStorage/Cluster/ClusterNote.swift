@@ -7,6 +7,8 @@ package enum ClusterNote {
         case signInPlaces = "sign_in_places"
         /// What was fetched of a key source last.
         case publishedKeys = "published_keys"
+        /// Answers to requests under an `Idempotency-Key`.
+        case answers
 
         /// How long a note is kept after its last change.
         package var keptMilliseconds: Int64 {
@@ -14,8 +16,12 @@ package enum ClusterNote {
             // The longest block is an hour.
             case .signInAttempts: 2 * 3_600_000
             case .signInPlaces, .publishedKeys: 90 * 86_400_000
+            case .answers: 86_400_000
             }
         }
+
+        /// True for what nobody may read who can read the database.
+        package var isSealed: Bool { self == .answers }
     }
 
     package struct Name: Hashable, Sendable {

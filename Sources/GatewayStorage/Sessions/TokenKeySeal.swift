@@ -88,6 +88,17 @@ package struct TokenKeySeal: Sendable {
             })
     }
 
+    /// A text sealed with the same key; `context` says what it is, and opens nothing else.
+    package func sealed(_ text: String, as context: String) -> String {
+        Base64URL.encode(AES256GCM.seal(Array(text.utf8), key: key, context: Array(context.utf8)))
+    }
+
+    /// Nil for what was sealed with another key, or as something else.
+    package func opened(_ sealed: String, as context: String) -> String? {
+        Base64URL.decode(sealed).flatMap { AES256GCM.open($0, key: key, context: Array(context.utf8)) }
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
     private static let context = Array("countersign token key".utf8)
 
     private func sealed(_ bytes: [UInt8]) -> String {

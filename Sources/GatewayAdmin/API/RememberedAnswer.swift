@@ -1,0 +1,44 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// What is known of a request that was sent under an `Idempotency-Key`.
+struct RememberedAnswer: Sendable {
+    /// Of what was asked.
+    let digest: [UInt8]
+    /// When it was asked, in milliseconds since 1970.
+    let milliseconds: Int64
+    /// Nil until there is one, and for ever where a gateway has stopped in the middle.
+    var response: HTTPResponse?
+}
+
+/// As gateways of one database leave it for each other.
+extension RememberedAnswer {
+    init?(note: JSONValue) {
+        guard case .array(let parts) = note, parts.count >= 2,
+            let digest = String(jsonValue: parts[0]).flatMap({ Base64URL.decode($0) }),
+            let milliseconds = Int64(jsonValue: parts[1])
+        else { return nil }
+        self.init(digest: digest, milliseconds: milliseconds, response: nil)
+        guard parts.count == 5, let status = Int(jsonValue: parts[2]), case .array(let headers) = parts[3],
+            let body = String(jsonValue: parts[4]).flatMap({ Base64URL.decode($0) })
+        else { return }
+        let fields = headers.compactMap { String(jsonValue: $0) }
+        response = HTTPResponse(
+            status: status,
+            headers: stride(from: 0, to: fields.count - 1, by: 2).map { (fields[$0], fields[$0 + 1]) },
+            body: body)
+    }
+
+    var note: JSONValue {
+        var parts: [JSONValue] = [.string(Base64URL.encode(digest)), .integer(milliseconds)]
+        if let response {
+            let headers = response.headers.flatMap { [JSONValue.string($0.name), .string($0.value)] }
+            parts += [
+                .integer(Int64(response.status)), .array(headers), .string(Base64URL.encode(response.body)),
+            ]
+        }
+        return .array(parts)
+    }
+}
