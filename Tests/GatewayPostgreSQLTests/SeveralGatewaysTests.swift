@@ -195,9 +195,12 @@ struct SeveralGatewaysTests {
                 $0.text(0)
             }
             #expect(notes.count == 1)
-            let shown = notes.flatMap { [$0, String(decoding: Base64URL.decode($0) ?? [], as: UTF8.self)] }
-            #expect(
-                !shown.contains { $0.contains(secret) || $0.contains(Base64URL.encode(Array(secret.utf8))) })
+            // A part of a note that is base64url may hold an answer's body.
+            let parts = notes.flatMap { note in
+                note.split { !($0.isLetter || $0.isNumber || "-_".contains($0)) }.map { String($0) }
+            }
+            let shown = parts + parts.map { String(decoding: Base64URL.decode($0) ?? [], as: UTF8.self) }
+            #expect(!shown.contains { $0.contains(secret) })
         }
     }
 
