@@ -408,6 +408,8 @@ def clocks(options, rounds=10):
     made.gateway()
     for prefix in prefixes:
         made.gateway(prefix=prefix)
+    made.command("app", "create", "later")
+    made.command("enforcement", "set", "later", "required", "--at", "30m")
     made.begin()
     made.progress()
     # A lease that one clock has given is not taken away by another.
@@ -438,6 +440,10 @@ def clocks(options, rounds=10):
             problems.append(f"refresh {number} was answered {[status for status, _ in answers]}, or with two tokens")
             break
         token = answers[0][1]
+    # A switch in half an hour is not made by whose clock is an hour ahead.
+    state = json.loads(made.command("enforcement", "show", "later", "--json"))["state"]
+    if state != "disabled":
+        problems.append(f"half an hour early the app was switched to {state}")
     warned = [warning["code"] for warning in json.loads(made.command("cluster", "status", "--json"))["warnings"]]
     if warned.count("clock") != 2:
         problems.append(f"cluster status warns of {warned}")

@@ -79,7 +79,7 @@ public final class Gateway: Sendable {
             now: now)
         sampleJudge = SampleJudge(recorder: observability.recorder, apps: registry, now: now)
         webhooks = try Webhooks.runner(
-            in: storage, stores: stores, membership: membership, log: observability.log, now: now)
+            in: storage, stores: stores, membership: membership, log: observability.log)
         sinks = try Sinks.runner(in: storage, stores: stores, log: observability.log, now: now)
         admin = try Administration(
             configuration: configuration, storage: storage, backupFolder: folder.backups?.folder,
@@ -87,7 +87,8 @@ public final class Gateway: Sendable {
             registry: registry, store: stores.events, consumers: stores.consumers,
             deliveries: stores.deliveries,
             analytics: stores.analytics,
-            recorder: observability.recorder, judge: sampleJudge, log: observability.log, now: now)
+            recorder: observability.recorder, judge: sampleJudge, log: observability.log, now: now,
+            sharedTime: membership.sharedTime)
         let health = Health(
             store: stores.events,
             diskFloorBytes: configuration.database == nil ? configuration.diskFloorBytes : nil,
@@ -107,7 +108,8 @@ public final class Gateway: Sendable {
         deletedApps = DeletedApps(
             directory: try storage.openControl(as: .schedule), registry: registry,
             data: [stores.events, stores.analytics, tokens.store], sessions: tokens.store,
-            hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log, now: now)
+            hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
+            now: membership.sharedTime)
         eventFiles = try EventFiles(
             configuration, storage: storage, membership: membership, log: observability.log, now: now)
     }

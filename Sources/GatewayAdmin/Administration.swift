@@ -25,7 +25,8 @@ package final class Administration: Sendable {
         registry: AppRegistry,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
         analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
-        log: GatewayLog, now: @escaping @Sendable () -> Date
+        log: GatewayLog, now: @escaping @Sendable () -> Date,
+        sharedTime: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.now = now
         let directory = try storage.openControl(as: .schedule)
@@ -34,7 +35,7 @@ package final class Administration: Sendable {
         let alerts = WebhookSender(now: now)
         self.alerts = alerts
         watch = EnforcementWatch(
-            directory: directory, now: now,
+            directory: directory, now: sharedTime,
             recent: Self.recent(storage, recorder, now), known: { recorder.knownTokens(of: $0, since: $1) },
             changed: changed,
             gateways: gateways, tells: tells,

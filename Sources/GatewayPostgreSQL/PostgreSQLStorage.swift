@@ -11,7 +11,7 @@ package struct PostgreSQLStorage: Storage {
     private let tokenKeyFile: String
     private let pool: PostgreSQLPool
     private let gateways: PostgreSQLCluster
-    /// Leases end by the clock that ``openConsumers(with:now:)`` is given, not by the database's: for tests.
+    /// Leases and sessions end by the times that callers give, not by the database's clock: for tests.
     var takesGivenTime = false
 
     /// Connects, and brings the database to this version's schema. `tokenKeyFile` is the file whose key seals the token service's
@@ -60,7 +60,11 @@ package struct PostgreSQLStorage: Storage {
     }
 
     package func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore {
-        SessionStore(database(.sessions), refreshKey: refreshKey)
+        let time: @Sendable (any SQLConnection) throws -> Int64 = { connection in
+            try connection.first("SELECT \(ClusterTables.now)") { $0.int64(0) } ?? 0
+        }
+        return SessionStore(
+            database(.sessions), refreshKey: refreshKey, databaseTime: takesGivenTime ? nil : time)
     }
 
     package func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore {

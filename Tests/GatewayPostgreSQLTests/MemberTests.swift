@@ -126,6 +126,7 @@ struct MemberTests {
                 return #expect(Bool(false), "\(bench.reports.withLock { $0 })")
             }
             #expect((89_000...91_000).contains(offset))
+            #expect((89_000...91_000).contains(bench.member.lastBeat?.clockOffsetMilliseconds ?? 0))
             #expect(try PostgreSQLCluster(database.settings).status().warnings.map(\.code) == ["clock"])
         }
     }

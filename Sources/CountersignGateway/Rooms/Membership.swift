@@ -9,8 +9,10 @@ internal import GatewayStorage
 /// How a gateway takes part in its cluster. One that has its storage alone is always current and has every duty.
 struct Membership: Sendable {
     private let member: (any ClusterMember)?
+    private let ownTime: @Sendable () -> Date
 
     init(in cluster: (any Cluster)?, now: @escaping @Sendable () -> Date) {
+        ownTime = now
         let identity = GatewayIdentity(
             id: UUIDv7.make(), name: ProcessInfo.processInfo.hostName, version: countersignVersion,
             startedMilliseconds: Milliseconds(now()).count)
@@ -34,6 +36,11 @@ struct Membership: Sendable {
                     clockOffsetSeconds: Double(beat.clockOffsetMilliseconds) / 1_000,
                     readerLagSeconds: Double(beat.readerLagMilliseconds) / 1_000)
             }, database: database)
+    }
+
+    /// The time by the clock that the gateways share, the database's: for what one of them does when it is due, whichever it is.
+    func sharedTime() -> Date {
+        ownTime().addingTimeInterval(-Double(member?.lastBeat?.clockOffsetMilliseconds ?? 0) / 1_000)
     }
 
     func has(_ duty: ClusterDuty) -> Bool { member?.has(duty) ?? true }

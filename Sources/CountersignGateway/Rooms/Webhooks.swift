@@ -11,15 +11,14 @@ enum Webhooks {
     private static let timeout = 20_000
 
     static func runner(
-        in storage: any Storage, stores: Stores, membership: Membership, log: GatewayLog,
-        now: @escaping @Sendable () -> Date
+        in storage: any Storage, stores: Stores, membership: Membership, log: GatewayLog
     ) throws(GatewayError) -> WebhookRunner {
         WebhookRunner(
             directory: try storage.openControl(as: .schedule),
             events: LoggedEvents(log: storage.log, store: stores.deliveries), store: stores.deliveries,
-            log: log, now: now, hasDuty: { membership.has(.webhooks) }
+            log: log, now: membership.sharedTime, hasDuty: { membership.has(.webhooks) }
         ) { body, messageID, endpoint, isCancelled in
-            let time = now()
+            let time = membership.sharedTime()
             let headers = StandardWebhook.headers(
                 id: messageID, timestamp: Int64(time.timeIntervalSince1970), body: body,
                 keys: endpoint.keys(atMilliseconds: Int64(time.timeIntervalSince1970 * 1000)))

@@ -76,11 +76,14 @@ package final class PostgreSQLPool: Sendable {
         return load
     }
 
-    /// A connection of its own for somebody who keeps it, such as a writer. Throws `PostgreSQLError`.
-    func connect() throws -> PostgreSQLConnection {
+    /// A connection of its own for somebody who keeps it, such as a writer. Its statements may take so long; nil stands for what
+    /// the others' may take. Throws `PostgreSQLError`.
+    func connect(statementMilliseconds: Int? = nil) throws -> PostgreSQLConnection {
         let pause = state.withLock { $0.pausedUntil > .now() ? $0.lastError : nil }
         if let pause { throw pause }
         do {
+            var settings = settings
+            if let statementMilliseconds { settings.statementMilliseconds = statementMilliseconds }
             let connection = try PostgreSQLConnection(settings)
             state.withLock { $0.failures = 0 }
             return connection

@@ -10,6 +10,9 @@ final class EventLane {
     private static let lockClass = 0x4C41
     /// Those who delete count in a row of their own.
     static let ofDeletions: Int32 = -1
+    /// A device waits for the answer. With a network that takes what is sent and brings nothing back, the connection is given
+    /// up 5 s later.
+    private static let statementMilliseconds = 8_000
 
     private let pool: PostgreSQLPool
     private var connection: PostgreSQLConnection?
@@ -115,7 +118,7 @@ final class EventLane {
     }
 
     private func connect() throws -> PostgreSQLConnection {
-        let made = try pool.connect()
+        let made = try pool.connect(statementMilliseconds: Self.statementMilliseconds)
         // A statement's plan does not depend on what a group holds.
         try made.execute("SET plan_cache_mode = force_generic_plan")
         number =

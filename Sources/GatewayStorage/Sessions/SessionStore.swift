@@ -15,6 +15,7 @@ package final class SessionStore: AppData, Sendable {
     private let shared: Lock<Shared>
     private let database: any SQLDatabase
     private let refreshKey: [UInt8]
+    private let databaseTime: (@Sendable (any SQLConnection) throws -> Int64)?
 
     private struct Shared {
         var jobs: [Job] = []
@@ -38,9 +39,15 @@ package final class SessionStore: AppData, Sendable {
     }
 
     /// Keeps sessions in a database of any engine that has the tables of `tokens.sqlite`.
-    package init(_ database: any SQLDatabase, refreshKey: [UInt8]) {
+    /// `databaseTime` is the time by which gateways that share the database judge, in milliseconds since 1970; without it
+    /// the times that callers give count.
+    package init(
+        _ database: any SQLDatabase, refreshKey: [UInt8],
+        databaseTime: (@Sendable (any SQLConnection) throws -> Int64)? = nil
+    ) {
         self.database = database
         self.refreshKey = refreshKey
+        self.databaseTime = databaseTime
         shared = Lock(Shared())
     }
 
@@ -118,7 +125,8 @@ package final class SessionStore: AppData, Sendable {
         do {
             // What a job reads to change it locks by `forUpdate`.
             try database.commit(alone: false) { connection in
-                let table = SessionTable(connection: connection, key: refreshKey)
+                let table = SessionTable(
+                    connection: connection, key: refreshKey, databaseTime: try databaseTime?(connection))
                 for job in jobs { try job.run(table) }
             }
         } catch {

@@ -11,6 +11,9 @@ package struct SessionTable {
     let connection: any SQLConnection
     /// Derives refresh tokens; see ``RefreshToken``.
     let key: [UInt8]
+    /// What counts instead of the times that callers give: their clocks may differ by more than the reuse window. Milliseconds
+    /// since 1970; nil when one program has the sessions alone.
+    let databaseTime: Int64?
 
     /// What a session is opened with.
     package struct Opening: Sendable {
@@ -87,6 +90,7 @@ package struct SessionTable {
 
     /// Opens a session.
     package func open(_ opening: Opening, at now: Int64, address: String) throws -> (Session, RefreshToken) {
+        let now = time(now)
         let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
         let session = Session(
             id: token.sessionID, appID: opening.appID, subject: opening.subject, clientID: opening.clientID,
@@ -110,7 +114,7 @@ package struct SessionTable {
 
     /// Exchanges a refresh token that we made.
     package func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
-        let now = presentation.now
+        let now = time(presentation.now)
         if let assertion = presentation.assertion, try !spend(assertion) { return .refused(.replayed) }
         guard let session = try session(id: token.sessionID, forUpdate: true),
             let rules = presentation.rules(session.appID)
@@ -212,6 +216,7 @@ package struct SessionTable {
     package func revoke(
         _ token: RefreshToken, clientID: String?, publicClientID: String?, _ address: String, at now: Int64
     ) throws -> Revocation {
+        let now = time(now)
         guard let session = try session(id: token.sessionID, forUpdate: true),
             session.revokedMilliseconds == nil
         else {
@@ -242,6 +247,7 @@ package struct SessionTable {
 
     /// Forgets what nobody can ask for any more.
     package func prune(at now: Int64) throws {
+        let now = time(now)
         try connection.run("DELETE FROM used_assertion WHERE expires_ms < ?", .integer(now))
         try connection.run("DELETE FROM revoked_access_token WHERE expires_ms < ?", .integer(now))
         try connection.run(
@@ -260,6 +266,7 @@ package struct SessionTable {
     package func end(id: String, _ reason: Session.Revocation, _ address: String, at now: Int64) throws
         -> Session?
     {
+        let now = time(now)
         guard let session = try session(id: id, forUpdate: true), session.revokedMilliseconds == nil else {
             return nil
         }
@@ -288,6 +295,8 @@ package struct SessionTable {
             """, .integer(now), .text(appID), .text(sessionID), .text(action),
             .optionalInteger(generation.map(Int64.init)), .text(address))
     }
+
+    private func time(_ own: Int64) -> Int64 { databaseTime ?? own }
 
     // MARK: Rows
 
