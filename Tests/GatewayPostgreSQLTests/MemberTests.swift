@@ -7,127 +7,133 @@ import Testing
 
 @testable import GatewayPostgreSQL
 
-/// What gateways of one database know of each other, without gateways.
-@Suite(.enabled(if: TestDatabase.server != nil), .timeLimit(.minutes(2)))
-struct MemberTests {
-    /// A member and what it was asked to do.
-    private final class Bench: Sendable {
-        let member: any ClusterMember
-        /// What it judges by.
-        let seen = Lock<Int64>(0)
-        let reports = Lock<[ClusterMemberWork.Report]>([])
-        let reported = DispatchSemaphore(value: 0)
-        let ticked = DispatchSemaphore(value: 0)
+extension PostgreSQLTests {
+    /// What gateways of one database know of each other, without gateways.
+    @Suite(.timeLimit(.minutes(2)))
+    struct MemberTests {
+        /// A member and what it was asked to do.
+        private final class Bench: Sendable {
+            let member: any ClusterMember
+            /// What it judges by.
+            let seen = Lock<Int64>(0)
+            let reports = Lock<[ClusterMemberWork.Report]>([])
+            let reported = DispatchSemaphore(value: 0)
+            let ticked = DispatchSemaphore(value: 0)
 
-        init(_ database: TestDatabase, _ id: String, clock: Int64 = 0) throws {
-            let cluster = PostgreSQLCluster(database.settings)
-            let identity = GatewayIdentity(
-                id: id, name: "machine", version: "1", startedMilliseconds: 1)
-            member = cluster.makeMember(
-                identity, now: { Int64(Date().timeIntervalSince1970 * 1_000) + clock })
-            try member.start(
-                ClusterMemberWork(
-                    refresh: { [self] in
-                        let connection = try database.connect()
-                        let value =
-                            try connection.first("SELECT number FROM generation WHERE kind = 'control'") {
-                                $0.int64(0)
-                            } ?? 0
-                        seen.withLock { $0 = value }
-                    }, tick: { [self] in ticked.signal() },
-                    report: { [self] report in
-                        reports.withLock { $0.append(report) }
-                        reported.signal()
-                    }))
-        }
-    }
-
-    private static func change(_ database: TestDatabase) throws -> Int64 {
-        let connection = try database.connect()
-        try connection.execute("UPDATE generation SET number = number + 1 WHERE kind = 'control'")
-        return try connection.first("SELECT number FROM generation WHERE kind = 'control'") { $0.int64(0) }
-            ?? 0
-    }
-
-    @Test func aChangeIsSettledOnceEachMemberHasReadIt() throws {
-        try TestDatabase.use { database in
-            let benches = try (1...3).map { try Bench(database, "g\($0)") }
-            defer { for bench in benches { bench.member.stop() } }
-            let cluster = PostgreSQLCluster(database.settings)
-            for _ in 0..<20 {
-                let change = try Self.change(database)
-                cluster.settle()
-                for bench in benches { #expect(bench.seen.withLock { $0 } >= change) }
+            init(_ database: TestDatabase, _ id: String, clock: Int64 = 0) throws {
+                let cluster = PostgreSQLCluster(database.settings)
+                let identity = GatewayIdentity(
+                    id: id, name: "machine", version: "1", startedMilliseconds: 1)
+                member = cluster.makeMember(
+                    identity, now: { Int64(Date().timeIntervalSince1970 * 1_000) + clock })
+                try member.start(
+                    ClusterMemberWork(
+                        refresh: { [self] in
+                            let connection = try database.connect()
+                            let value =
+                                try connection.first("SELECT number FROM generation WHERE kind = 'control'") {
+                                    $0.int64(0)
+                                } ?? 0
+                            seen.withLock { $0 = value }
+                        }, tick: { [self] in ticked.signal() },
+                        report: { [self] report in
+                            reports.withLock { $0.append(report) }
+                            reported.signal()
+                        }))
             }
         }
-    }
 
-    /// One that was killed leaves its row; it is waited for until the row is old, and no longer.
-    @Test func oneThatIsGoneIsNotWaitedForLonger() throws {
-        try TestDatabase.use { database in
+        private static func change(_ database: TestDatabase) throws -> Int64 {
             let connection = try database.connect()
-            try connection.execute(
-                """
-                INSERT INTO gateway (id, name, version, started_ms, seen_ms)
-                VALUES ('killed', 'm', '1', 1, floor(extract(epoch FROM clock_timestamp()) * 1000) - 5000)
-                """)
-            let start = Uptime.milliseconds
-            PostgreSQLCluster(database.settings).settle()
-            let passed = Uptime.milliseconds - start
-            #expect((500...4_000).contains(passed), "\(passed) ms")
-            let status = try PostgreSQLCluster(database.settings).status()
-            #expect(status.gateways.map(\.isLive) == [false])
-            #expect(status.warnings.map(\.code) == ["gateway_lost"])
-        }
-    }
-
-    @Test func aDutyIsOnesAndThenAnothers() throws {
-        try TestDatabase.use { database in
-            let first = try Bench(database, "first")
-            #expect(ClusterDuty.allCases.allSatisfy(first.member.has))
-            let second = try Bench(database, "second")
-            defer { second.member.stop() }
-            #expect(!ClusterDuty.allCases.contains(where: second.member.has))
-            #expect(second.member.gateways == 2)
-            first.member.stop()
-            #expect(!ClusterDuty.allCases.contains(where: first.member.has))
-            while !ClusterDuty.allCases.allSatisfy(second.member.has) { second.ticked.wait() }
-            #expect(second.member.gateways == 1)
-            #expect(
-                try PostgreSQLCluster(database.settings).status().gateways.map(\.identity.id) == ["second"])
-        }
-    }
-
-    /// Cut off, it is not current any more within its time, also when it hangs rather than fails.
-    @Test func whoeverCannotReadIsNotCurrent() throws {
-        try TestDatabase.use { database in
-            let bench = try Bench(database, "g")
-            defer { bench.member.stop() }
-            #expect(bench.member.isCurrent)
-            try database.cutOff()
-            bench.reported.wait()
-            #expect(!bench.member.isCurrent)
-            #expect(!ClusterDuty.allCases.contains(where: bench.member.has))
-            guard case .cutOff = bench.reports.withLock({ $0[0] }) else {
-                return #expect(Bool(false), "\(bench.reports.withLock { $0 })")
+            try connection.execute("UPDATE generation SET number = number + 1 WHERE kind = 'control'")
+            return try connection.first("SELECT number FROM generation WHERE kind = 'control'") {
+                $0.int64(0)
             }
-            try database.letIn()
-            bench.reported.wait()
-            #expect(bench.reports.withLock { $0.last } == .back)
-            #expect(bench.member.isCurrent)
+                ?? 0
         }
-    }
 
-    @Test func aClockThatDiffersIsReported() throws {
-        try TestDatabase.use { database in
-            let bench = try Bench(database, "g", clock: 90_000)
-            defer { bench.member.stop() }
-            guard case .clockDiffers(let offset)? = bench.reports.withLock({ $0.first }) else {
-                return #expect(Bool(false), "\(bench.reports.withLock { $0 })")
+        @Test func aChangeIsSettledOnceEachMemberHasReadIt() throws {
+            try TestDatabase.use { database in
+                let benches = try (1...3).map { try Bench(database, "g\($0)") }
+                defer { for bench in benches { bench.member.stop() } }
+                let cluster = PostgreSQLCluster(database.settings)
+                for _ in 0..<20 {
+                    let change = try Self.change(database)
+                    cluster.settle()
+                    for bench in benches { #expect(bench.seen.withLock { $0 } >= change) }
+                }
             }
-            #expect((89_000...91_000).contains(offset))
-            #expect((89_000...91_000).contains(bench.member.lastBeat?.clockOffsetMilliseconds ?? 0))
-            #expect(try PostgreSQLCluster(database.settings).status().warnings.map(\.code) == ["clock"])
+        }
+
+        /// One that was killed leaves its row; it is waited for until the row is old, and no longer.
+        @Test func oneThatIsGoneIsNotWaitedForLonger() throws {
+            try TestDatabase.use { database in
+                let connection = try database.connect()
+                try connection.execute(
+                    """
+                    INSERT INTO gateway (id, name, version, started_ms, seen_ms)
+                    VALUES ('killed', 'm', '1', 1, floor(extract(epoch FROM clock_timestamp()) * 1000) - 5000)
+                    """)
+                let start = Uptime.milliseconds
+                PostgreSQLCluster(database.settings).settle()
+                let passed = Uptime.milliseconds - start
+                #expect((500...4_000).contains(passed), "\(passed) ms")
+                let status = try PostgreSQLCluster(database.settings).status()
+                #expect(status.gateways.map(\.isLive) == [false])
+                #expect(status.warnings.map(\.code) == ["gateway_lost"])
+            }
+        }
+
+        @Test func aDutyIsOnesAndThenAnothers() throws {
+            try TestDatabase.use { database in
+                let first = try Bench(database, "first")
+                #expect(ClusterDuty.allCases.allSatisfy(first.member.has))
+                let second = try Bench(database, "second")
+                defer { second.member.stop() }
+                #expect(!ClusterDuty.allCases.contains(where: second.member.has))
+                #expect(second.member.gateways == 2)
+                first.member.stop()
+                #expect(!ClusterDuty.allCases.contains(where: first.member.has))
+                while !ClusterDuty.allCases.allSatisfy(second.member.has) { second.ticked.wait() }
+                #expect(second.member.gateways == 1)
+                #expect(
+                    try PostgreSQLCluster(database.settings).status().gateways.map(\.identity.id) == [
+                        "second"
+                    ])
+            }
+        }
+
+        /// Cut off, it is not current any more within its time, also when it hangs rather than fails.
+        @Test func whoeverCannotReadIsNotCurrent() throws {
+            try TestDatabase.use { database in
+                let bench = try Bench(database, "g")
+                defer { bench.member.stop() }
+                #expect(bench.member.isCurrent)
+                try database.cutOff()
+                bench.reported.wait()
+                #expect(!bench.member.isCurrent)
+                #expect(!ClusterDuty.allCases.contains(where: bench.member.has))
+                guard case .cutOff = bench.reports.withLock({ $0[0] }) else {
+                    return #expect(Bool(false), "\(bench.reports.withLock { $0 })")
+                }
+                try database.letIn()
+                bench.reported.wait()
+                #expect(bench.reports.withLock { $0.last } == .back)
+                #expect(bench.member.isCurrent)
+            }
+        }
+
+        @Test func aClockThatDiffersIsReported() throws {
+            try TestDatabase.use { database in
+                let bench = try Bench(database, "g", clock: 90_000)
+                defer { bench.member.stop() }
+                guard case .clockDiffers(let offset)? = bench.reports.withLock({ $0.first }) else {
+                    return #expect(Bool(false), "\(bench.reports.withLock { $0 })")
+                }
+                #expect((89_000...91_000).contains(offset))
+                #expect((89_000...91_000).contains(bench.member.lastBeat?.clockOffsetMilliseconds ?? 0))
+                #expect(try PostgreSQLCluster(database.settings).status().warnings.map(\.code) == ["clock"])
+            }
         }
     }
 }
