@@ -15,9 +15,13 @@ package struct PostgreSQLStorage: Storage {
     var takesGivenTime = false
 
     /// Connects, and brings the database to this version's schema. `tokenKeyFile` is the file whose key seals the token service's
-    /// keys in the database; it is made where none has been made, and every gateway needs the same one. Throws `storage`.
+    /// keys in the database; it is made where none has been made, and every gateway needs the same one. Throws `storage`, and
+    /// `conflict` for a database that a copy has not finished.
     package init(_ settings: PostgreSQLSettings, tokenKeyFile: String) throws(GatewayError) {
-        try GatewayError.storing { try PostgreSQLSchema.migrate(settings) }
+        try GatewayError.storing {
+            try PostgreSQLSchema.migrate(settings)
+            try CopyMark.check(PostgreSQLConnection(settings))
+        }
         self.settings = settings
         self.tokenKeyFile = tokenKeyFile
         pool = PostgreSQLPool(settings, connections: Self.connections)
@@ -44,8 +48,15 @@ package struct PostgreSQLStorage: Storage {
     }
 
     private func tokenKeySeal() throws(GatewayError) -> TokenKeySeal {
+        try Self.tokenKeySeal(tokenKeyFile, for: database(.secrets))
+    }
+
+    /// The seal of a file, which is made where the database has no keys yet. Throws `conflict` where it has.
+    static func tokenKeySeal(
+        _ tokenKeyFile: String, for secrets: any SQLReader
+    ) throws(GatewayError) -> TokenKeySeal {
         if let seal = try TokenKeySeal(file: tokenKeyFile) { return seal }
-        let isKept = try database(.secrets).read { connection in
+        let isKept = try secrets.read { connection in
             try connection.first("SELECT 1 FROM refresh_key UNION ALL SELECT 1 FROM signing_key") { _ in
                 true
             } == true

@@ -10,8 +10,9 @@ package struct SQLiteStorage: Storage {
     private let published: SQLiteReaders
     private let runs = OpenIndexRuns()
 
-    /// Makes the folder when it is not there.
+    /// Makes the folder when it is not there. Throws `conflict` for one that a copy has not finished.
     package init(dataDirectory: String) throws(GatewayError) {
+        try UnfinishedCopy.check(dataDirectory)
         self.init(folder: try DataDirectory(path: dataDirectory))
     }
 

@@ -52,6 +52,25 @@ extension PostgreSQLTests {
             }
         }
 
+        /// A class whose initializer throws once all is set runs its `deinit`: ended twice, the process would crash.
+        @Test func aConnectionWhoseFirstStatementFailsIsEndedOnce() throws {
+            try TestDatabase.use(migrated: false) { database in
+                var settings = database.settings
+                settings.statementMilliseconds = -5
+                let failing = settings
+                for _ in 0..<20 {
+                    do {
+                        _ = try PostgreSQLConnection(failing)
+                        Issue.record("it connects")
+                    } catch let error as PostgreSQLError {
+                        #expect(error.sqlState == "22023")
+                    }
+                }
+                let connection = try database.connect()
+                #expect(try connection.first("SELECT 1") { $0.int(0) } == 1)
+            }
+        }
+
         @Test func aTextWithAZeroByteIsRefused() throws {
             try TestDatabase.use(migrated: false) { database in
                 let connection = try database.connect()

@@ -30,7 +30,7 @@ enum CommandTable {
         + AdminCommand.commands
         + BackupCommand.commands
         + ProfileCommand.commands
-        + [MigrateCommand.command]
+        + [MigrateCommand.command, CopyCommand.command]
         + ClusterCommand.commands
         + ConfigCommand.commands
         + [

@@ -41,7 +41,7 @@ struct CommandSection: Sendable {
             title: "Operation",
             words: [
                 "admin": "Users of the dashboard, API tokens, a lost password", "audit": "Who changed what",
-                "backup": "Copies of the data directory", "migrate": nil,
+                "backup": "Copies of the data directory", "copy": nil, "migrate": nil,
                 "cluster": "The gateways that share a database",
                 "config": "The settings that `serve` would run with",
             ]),

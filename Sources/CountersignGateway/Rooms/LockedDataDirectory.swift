@@ -18,6 +18,7 @@ struct LockedDataDirectory: Sendable {
             return
         }
         let directory = try DataDirectory(path: configuration.dataDirectory)
+        try UnfinishedCopy.check(directory.path)
         backups = BackupSchedule(dataDirectory: directory.path, rules: configuration.backups) { result in
             switch result {
             case .success(let backup): log.note(.info, "backup made", [("path", backup.path)])

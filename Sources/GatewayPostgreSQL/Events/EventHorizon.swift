@@ -1,3 +1,4 @@
+internal import CountersignSQLite
 internal import GatewayStorage
 
 /// Where the positions of events begin, and up to where they may be read.
@@ -47,6 +48,16 @@ enum EventHorizon {
         }
         connection.base = found
         return found ?? 0
+    }
+
+    /// Lets positions begin after all that another log has given, before anything is stored.
+    static func raise(above head: Int64, _ connection: PostgreSQLConnection) throws {
+        let base = try base(connection)
+        try connection.run(
+            """
+            UPDATE position_base SET base = greatest(base, ?2), reached = greatest(reached, ?2) WHERE base = ?1
+            """, .integer(base), .integer(head))
+        connection.base = nil
     }
 
     /// Keeps how far positions have come, for when the database is copied into another cluster.

@@ -31,6 +31,10 @@ final class EventIndex {
             last = first - 1
         }
 
+        /// Whether an event may be added: a run counts from its first number, in 32 bits. Numbers that PostgreSQL has given
+        /// have gaps of any length.
+        func reaches(_ sequence: Int64) -> Bool { sequence - first <= Int64(UInt32.max) }
+
         mutating func add(_ event: IndexedEvent) {
             keys[event.key] = event.sequence
             subjects.append((event.app, event.sequence))
@@ -97,12 +101,18 @@ final class EventIndex {
             _ events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
         ) throws {
             try events(range) { event in
+                if !table.reaches(event.sequence) {
+                    try end(&runs, at: table.last)
+                    table = Table(first: event.sequence)
+                }
                 table.add(event)
                 newest.append(event)
                 if table.keys.count >= sizes.runEvents { try end(&runs, at: event.sequence) }
             }
         }
         func end(_ runs: inout [IndexRun], at last: Int64) throws {
+            // A gap that no run reaches over is looked through again, which costs nothing.
+            let last = table.reaches(last) ? last : table.last
             guard table.first <= last else { return }
             table.last = last
             runs.append(try Self.write(table, writer))
@@ -186,11 +196,19 @@ final class EventIndex {
 
     /// Adds events that were committed, in their order.
     func add(_ events: [IndexedEvent]) {
-        for event in events { table.add(event) }
+        for event in events {
+            if !table.reaches(event.sequence) { endTable(before: event.sequence) }
+            table.add(event)
+        }
         recent.add(events)
-        guard table.keys.count >= sizes.runEvents else { return }
+        if table.keys.count >= sizes.runEvents { endTable(before: table.last + 1) }
+    }
+
+    /// Begins the next table with `next`.
+    private func endTable(before next: Int64) {
         let full = table
-        table = Table(first: full.last + 1)
+        table = Table(first: next)
+        guard !full.keys.isEmpty else { return }
         state.withLock { $0.waiting.append(full) }
         makeRuns()
     }
@@ -273,6 +291,7 @@ final class EventIndex {
         for run in state.runs {
             let follows = neighbours.last.map {
                 $0.name.level == run.name.level && $0.name.last + 1 == run.name.first
+                    && run.name.last - neighbours[0].name.first <= Int64(UInt32.max)
             }
             if follows != true { neighbours = [] }
             guard run.name.level < sizes.highestLevel, !state.damaged.contains(run.name) else {

@@ -1,0 +1,42 @@
+package import GatewayModel
+package import GatewayStorage
+
+#if POSTGRESQL
+    internal import GatewayPostgreSQL
+#endif
+
+extension StorageCopy {
+    /// A copy of all that one place keeps into another, of which one is a data directory and one a database. Throws `invalid`
+    /// for any others, and whatever stands in the way.
+    package init(from source: StoragePlace, to target: StoragePlace) throws(GatewayError) {
+        #if POSTGRESQL
+            switch (source, target) {
+            case (.folder(let path), .database(let address)):
+                let folder = try FolderCopy(from: path)
+                self.init(
+                    from: folder, to: try Self.database(address, isSource: false), tables: folder.tables)
+            case (.database(let address), .folder(let path)):
+                let database = try Self.database(address, isSource: true)
+                try GatewayError.storing { try database.checkStopped() }
+                let log = try GatewayError.storing { try database.log() }
+                let folder = try FolderCopy(to: path, copyOf: log)
+                self.init(from: database, to: folder, tables: folder.tables)
+            default:
+                throw GatewayError(
+                    .invalid,
+                    "one of both is a folder and the other a database, such as postgresql://host/countersign")
+            }
+        #else
+            throw StoragePlace.notBuilt
+        #endif
+    }
+
+    #if POSTGRESQL
+        private static func database(
+            _ address: DatabaseAddress, isSource: Bool
+        ) throws(GatewayError) -> DatabaseCopy {
+            try DatabaseCopy(
+                PostgreSQLSettings(address), tokenKeyFile: address.tokenKeyFile, isSource: isSource)
+        }
+    #endif
+}

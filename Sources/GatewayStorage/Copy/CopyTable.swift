@@ -1,0 +1,125 @@
+package import CountersignSQLite
+
+/// A table of what a gateway keeps, as it is carried from one engine to another.
+///
+/// Which there are and what columns they have is read from SQLite's files, so a table that is added later is copied without
+/// a line here.
+package struct CopyTable: Sendable {
+    package enum Kind: Sendable { case integer, text, blob }
+
+    package struct Column: Sendable {
+        package let name: String
+        package let kind: Kind
+
+        func value(_ row: any SQLRow, _ index: Int32) -> SQLValue {
+            guard !row.isNull(index) else { return .null }
+            return switch kind {
+            case .integer: .integer(row.int64(index))
+            case .text: .text(row.text(index))
+            case .blob: .blob(row.blob(index))
+            }
+        }
+    }
+
+    package static let events = "event"
+    package static let customers = "customer"
+
+    package let name: String
+    /// The file of a data directory that it is in.
+    package let file: String
+    package let columns: [Column]
+    /// The columns that name a row, and in whose order rows are copied.
+    package let key: [String]
+
+    /// True for few rows, of which an empty target may have some: they are written anew instead of being continued.
+    package var isWrittenWhole: Bool { ["app_usage", "audit_head", "key_use"].contains(name) }
+
+    package var list: String { Self.quoted(columns.map(\.name)) }
+
+    package static func quoted(_ names: [String]) -> String {
+        names.map { "\"\($0)\"" }.joined(separator: ", ")
+    }
+
+    /// What follows from other tables, or is the engine's own affair.
+    private static let left: Set<String> = [
+        "schema_version", "event_log", "counted", "probe", "event_claim", "app_user",
+        UnfinishedCopy.table,
+    ]
+    private static let leftColumns: [String: Set<String>] = [
+        "app_usage": ["customer_bytes"], "event_consumer": ["generation"],
+    ]
+    /// Numbers of these are unique, but in PostgreSQL no key.
+    private static let keys = [
+        "customer_identifier": ["app_id", "name", "value"], "inbox_read": ["customer_id", "message_id"],
+    ]
+    /// Others refer to these, so they come first.
+    private static let first = [
+        "app", "admin_user", "session", "webhook_endpoint", "event_consumer", customers,
+    ]
+
+    /// The tables of a file, those that others refer to first and the events last.
+    static func all(in file: String, _ sqlite: SQLiteConnection) throws -> [CopyTable] {
+        let columns = try sqlite.all(
+            """
+            SELECT m.name, c.name, c.type, c.pk FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c
+            WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid
+            """
+        ) { (table: $0.text(0), column: $0.text(1), type: $0.text(2), place: $0.int(3)) }
+        return try Dictionary(grouping: columns, by: \.table).filter { !left.contains($0.key) }
+            .map { name, columns in
+                let taken = columns.filter { leftColumns[name]?.contains($0.column) != true }
+                return CopyTable(
+                    name: name, file: file,
+                    columns: try taken.map { Column(name: $0.column, kind: try kind($0.type)) },
+                    key: keys[name]
+                        ?? columns.filter { $0.place > 0 }.sorted { $0.place < $1.place }.map(\.column))
+            }
+            .sorted { (order($0), $0.name) < (order($1), $1.name) }
+    }
+
+    private static func order(_ table: CopyTable) -> Int {
+        table.name == events ? first.count + 1 : first.firstIndex(of: table.name) ?? first.count
+    }
+
+    private static func kind(_ type: String) throws -> Kind {
+        switch type {
+        case "INTEGER": .integer
+        case "TEXT": .text
+        case "BLOB": .blob
+        default: throw SQLiteError.damaged("no column of type \(type) is copied")
+        }
+    }
+}
+
+extension SQLConnection {
+    /// The next rows of a table in the order of `key`, after the one whose key is `reached`; from the first on when that is
+    /// empty. `source` is the table, or a query in brackets with a name.
+    package func rows(
+        of table: CopyTable, from source: String, by key: [String], after reached: [SQLValue], most: Int
+    ) throws -> [[SQLValue]] {
+        let names = CopyTable.quoted(key)
+        let marks = reached.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        let condition = reached.isEmpty ? "" : " WHERE (\(names)) > (\(marks))"
+        return try all(
+            "SELECT \(table.list) FROM \(source)\(condition) ORDER BY \(names) LIMIT \(most)", reached
+        ) { row in
+            table.columns.enumerated().map { $1.value(row, Int32($0)) }
+        }
+    }
+
+    /// The key of the last row in the order of `key`; of events, of the one that was copied last. Empty before the first.
+    package func lastKey(of table: CopyTable, by key: [String]) throws -> [SQLValue] {
+        let isEvents = table.name == CopyTable.events
+        let order = key.map { "\"\($0)\" DESC" }.joined(separator: ", ")
+        let kinds = key.map { name in table.columns.first { $0.name == name } }
+        return try all(
+            "SELECT \(CopyTable.quoted(key)) FROM "
+                + (isEvents
+                    ? "\(UnfinishedCopy.table) WHERE seq IS NOT NULL"
+                    : "\"\(table.name)\" ORDER BY \(order) LIMIT 1"),
+            []
+        ) { row in
+            kinds.enumerated().map { $1?.value(row, Int32($0)) ?? .null }
+        }.first ?? []
+    }
+}

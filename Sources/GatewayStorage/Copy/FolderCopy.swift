@@ -1,0 +1,208 @@
+internal import CountersignCore
+package import CountersignSQLite
+internal import Foundation
+package import GatewayModel
+
+/// A data directory that is copied or filled. No gateway runs on it for as long as this lives.
+package final class FolderCopy: CopyPlace {
+    private static let events = "events.sqlite"
+
+    private let folder: DataDirectory
+    private let lock: DataDirectoryLock
+    private var files: [String: SQLiteConnection] = [:]
+    /// What is copied, each file's tables together and the events last.
+    package private(set) var tables: [CopyTable] = []
+
+    /// Opens what is to be copied. Throws `notFound` when there is nothing, `alreadyRunning` while a gateway runs.
+    package convenience init(from path: String) throws(GatewayError) {
+        guard FileManager.default.fileExists(atPath: path + "/control.sqlite") else {
+            throw GatewayError(.notFound, "\(path) is no data directory: it has no control.sqlite")
+        }
+        try UnfinishedCopy.check(path)
+        try self.init(try DataDirectory(path: path))
+        try GatewayError.storing {
+            // Counts what the last gateway left uncounted.
+            try EventLogWriter(path: folder.path + "/" + Self.events).close()
+            try open()
+        }
+    }
+
+    /// Opens what is to be filled with the copy of this log. Throws `conflict` when the folder holds anything but an
+    /// unfinished copy of it.
+    package convenience init(to path: String, copyOf log: CopiedLog) throws(GatewayError) {
+        let mark = UnfinishedCopy.path(in: path)
+        let text = log.id.hexadecimal + "\n"
+        let found = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+        if let kept = FileManager.default.contents(atPath: mark) {
+            guard kept.isEmpty || kept == Data(text.utf8) else {
+                throw GatewayError(
+                    .conflict, "\(path) holds the unfinished copy of something else; give a new folder")
+            }
+        } else if !found.allSatisfy({ $0 == "gateway.lock" }) {
+            throw GatewayError(.conflict, "\(path) is not empty; give a new folder")
+        }
+        try self.init(try DataDirectory(path: path))
+        try GatewayError.storing {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: mark))
+            guard synchronizeFile(mark) == 0, synchronizeFile(path) == 0 else {
+                throw GatewayError(.storage, "cannot write \(mark)")
+            }
+            try makeEvents()
+            try open()
+            try connection(Self.events).execute(
+                "CREATE TABLE IF NOT EXISTS \(UnfinishedCopy.table) (app_id TEXT, seq INTEGER)")
+        }
+    }
+
+    private init(_ folder: DataDirectory) throws(GatewayError) {
+        self.folder = folder
+        lock = try folder.lock()
+    }
+
+    /// Not by what writes events: that makes an index, which is made once all are there.
+    private func makeEvents() throws {
+        let events = try SQLiteConnection(path: try folder.file(Self.events))
+        try events.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
+        try EventLogSchema.migrate(events)
+    }
+
+    private func open() throws {
+        let storage = SQLiteStorage(folder: folder)
+        _ = try storage.openControl(as: .schedule)
+        _ = try storage.openSecrets()
+        _ = try storage.openSessions(refreshKey: [])
+        _ = try AnalyticsStore.file(try folder.file(AnalyticsStore.fileName))
+        _ = try storage.openDeliveries()
+        _ = try storage.openSinks()
+        for file in [
+            "control.sqlite", "token-keys.sqlite", "tokens.sqlite", AnalyticsStore.fileName,
+            DeliveryStore.fileName, SinkStateStore.fileName, Self.events,
+        ] {
+            let sqlite = try SQLiteConnection(path: folder.path + "/" + file)
+            try sqlite.execute("PRAGMA synchronous = NORMAL")
+            files[file] = sqlite
+            tables += try CopyTable.all(in: file, sqlite)
+        }
+    }
+
+    private func connection(_ file: String) throws -> SQLiteConnection {
+        guard let connection = files[file] else { throw SQLiteError.damaged("\(file) is not open") }
+        return connection
+    }
+
+    /// The folder's lock keeps gateways away.
+    package func checkStopped() {}
+
+    package func log() throws -> CopiedLog {
+        let sqlite = try connection(Self.events)
+        guard let state = try EventLogState.read(sqlite) else {
+            throw SQLiteError.damaged("no log of events")
+        }
+        let last = try sqlite.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0
+        return CopiedLog(id: state.id, head: max(state.next - 1, last))
+    }
+
+    package func numbers() throws -> [String: Int64] {
+        var numbers: [String: Int64] = [:]
+        for (_, sqlite) in files where try hasNumbers(sqlite) {
+            for (name, number) in try sqlite.all(
+                "SELECT name, seq FROM sqlite_sequence", row: { ($0.text(0), $0.int64(1)) })
+            {
+                numbers[name] = number
+            }
+        }
+        return numbers
+    }
+
+    private func hasNumbers(_ sqlite: SQLiteConnection) throws -> Bool {
+        try sqlite.first("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'") { _ in true } == true
+    }
+
+    package func key(of table: CopyTable) -> [String] { table.key }
+
+    package func rows(of table: CopyTable, after reached: [SQLValue], most: Int) throws -> [[SQLValue]] {
+        try connection(table.file).rows(
+            of: table, from: "\"\(table.name)\"", by: table.key, after: reached, most: most)
+    }
+
+    package func begin(_ log: CopiedLog, _ tables: [CopyTable]) {}
+
+    package func reached(in table: CopyTable, by key: [String]) throws -> [SQLValue] {
+        try connection(table.file).lastKey(of: table, by: key)
+    }
+
+    package func write(_ rows: [[SQLValue]], to table: CopyTable) throws {
+        let sqlite = try connection(table.file)
+        var names = table.list
+        var values = table.columns.map { column in
+            // Triggers add what the customer's other rows are.
+            table.name == CopyTable.customers && column.name == "bytes" ? "0 * ?" : "?"
+        }
+        if table.name == "event_consumer" {
+            names += ", generation"
+            values.append("random() & \(Int64.max >> 1)")
+        }
+        let changes = table.columns.map { "\"\($0.name)\" = excluded.\"\($0.name)\"" }
+        let conflict =
+            table.isWrittenWhole
+            ? " ON CONFLICT (\(CopyTable.quoted(table.key))) DO UPDATE SET \(changes.joined(separator: ", "))"
+            : ""
+        let statement = try sqlite.cached(
+            "INSERT INTO \"\(table.name)\" (\(names)) VALUES (\(values.joined(separator: ", ")))\(conflict)")
+        defer { statement.reset() }
+        try sqlite.transaction {
+            for row in rows {
+                try statement.bind(row)
+                while try statement.step() {}
+                statement.rewind()
+            }
+            guard table.name == CopyTable.events, let last = rows.last else { return }
+            try sqlite.execute("DELETE FROM \(UnfinishedCopy.table)")
+            try sqlite.run(
+                "INSERT INTO \(UnfinishedCopy.table) (app_id, seq) VALUES (?1, ?2)",
+                last[table.place(of: "app_id")], last[table.place(of: "seq")])
+        }
+    }
+
+    package func complete(_ log: CopiedLog, _ numbers: [String: Int64], _ tables: [CopyTable]) throws {
+        for table in tables {
+            let sqlite = try connection(table.file)
+            guard table.name != CopyTable.events, let number = numbers[table.name], try hasNumbers(sqlite)
+            else { continue }
+            try sqlite.transaction {
+                try sqlite.run("DELETE FROM sqlite_sequence WHERE name = ?1", .text(table.name))
+                try sqlite.run(
+                    "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", .text(table.name),
+                    .integer(number))
+            }
+        }
+        let sqlite = try connection(Self.events)
+        try sqlite.transaction {
+            try sqlite.run(
+                "UPDATE event_log SET id = ?1, next_seq = ?2", .blob(log.id), .integer(log.head + 1))
+            try sqlite.execute(
+                """
+                UPDATE counted SET seq = coalesce((SELECT max(seq) FROM event), 0);
+                INSERT OR IGNORE INTO app_user
+                    SELECT DISTINCT app_id, user_id FROM event WHERE user_id IS NOT NULL
+                """)
+        }
+        // Makes the index.
+        try EventLogWriter(path: folder.path + "/" + Self.events).close()
+    }
+
+    package func finish() throws {
+        for (_, sqlite) in files { try sqlite.execute("PRAGMA synchronous = FULL") }
+        try connection(Self.events).execute(
+            "DROP TABLE \(UnfinishedCopy.table); PRAGMA wal_checkpoint(TRUNCATE)")
+        unlink(UnfinishedCopy.path(in: folder.path))
+        guard synchronizeFile(folder.path) == 0 else {
+            throw GatewayError(.storage, "cannot write \(folder.path)")
+        }
+    }
+}
+
+extension CopyTable {
+    /// Where a column is in a row.
+    package func place(of name: String) -> Int { columns.firstIndex { $0.name == name } ?? 0 }
+}

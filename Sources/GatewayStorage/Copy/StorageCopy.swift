@@ -1,0 +1,134 @@
+internal import CountersignJOSE
+internal import CountersignSQLite
+package import GatewayModel
+
+/// Carries everything that a gateway keeps from one place to another, and compares both at the end.
+///
+/// Rows are read and written in groups in the order of their keys, each group in a transaction, so a copy that was ended in
+/// any way goes on after the last row that the target has.
+package struct StorageCopy {
+    /// How a table came out.
+    package struct Compared: Sendable, Equatable {
+        package let table: String
+        package let from: CopySum
+        package let to: CopySum
+        package var isSame: Bool { from == to }
+    }
+
+    /// Rows of one transaction, and of one reading.
+    static let rowsPerGroup = 500
+
+    private let source: any CopyPlace
+    private let target: any CopyPlace
+    private let tables: [CopyTable]
+
+    package init(from source: any CopyPlace, to target: any CopyPlace, tables: [CopyTable]) {
+        self.source = source
+        self.target = target
+        self.tables = tables
+    }
+
+    /// Copies, or goes on with a copy. `report` hears of each group: the table and its rows so far. Throws `storage`, and
+    /// `conflict` when there is something else in the target or a gateway runs.
+    package func copy(_ report: (String, Int) throws -> Void = { _, _ in }) throws(GatewayError) {
+        try GatewayError.storing {
+            try source.checkStopped()
+            try target.checkStopped()
+            let log = try source.log()
+            try target.begin(log, tables)
+            for table in tables { try copy(table, report) }
+            try target.complete(log, try source.numbers(), tables)
+        }
+    }
+
+    private func copy(_ table: CopyTable, _ report: (String, Int) throws -> Void) throws {
+        let key = source.key(of: table)
+        let places = key.compactMap { name in table.columns.firstIndex { $0.name == name } }
+        var reached = table.isWrittenWhole ? [] : try target.reached(in: table, by: key)
+        var count = 0
+        while true {
+            let rows = try source.rows(of: table, after: reached, most: Self.rowsPerGroup)
+            if let last = rows.last {
+                try target.write(rows, to: table)
+                reached = places.map { last[$0] }
+                count += rows.count
+                try report(table.name, count)
+            }
+            guard rows.count == Self.rowsPerGroup else { return }
+        }
+    }
+
+    /// Compares every table of both places, and takes the target's mark away when all are the same.
+    package func compare(_ report: (Compared) throws -> Void = { _ in }) throws(GatewayError) -> [Compared] {
+        try GatewayError.storing {
+            var all: [Compared] = []
+            for table in tables {
+                let one = Compared(
+                    table: table.name, from: try Self.sum(of: table, in: source),
+                    to: try Self.sum(of: table, in: target))
+                try report(one)
+                all.append(one)
+            }
+            // Whoever ran meanwhile may have changed what was read already.
+            try source.checkStopped()
+            try target.checkStopped()
+            if all.allSatisfy(\.isSame) { try target.finish() }
+            return all
+        }
+    }
+
+    private static func sum(of table: CopyTable, in place: any CopyPlace) throws -> CopySum {
+        let key = place.key(of: table)
+        let places = key.compactMap { name in table.columns.firstIndex { $0.name == name } }
+        var reached: [SQLValue] = []
+        var sum = CopySum()
+        while true {
+            let rows = try place.rows(of: table, after: reached, most: rowsPerGroup)
+            for row in rows { sum.add(row) }
+            guard rows.count == rowsPerGroup, let last = rows.last else { return sum }
+            reached = places.map { last[$0] }
+        }
+    }
+}
+
+/// What a table holds, whatever the engine and the order: how many rows, and the sum of the rows' SHA-256.
+package struct CopySum: Sendable, Equatable {
+    package private(set) var rows = 0
+    private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+
+    /// 64 hexadecimal digits.
+    package var hash: String {
+        [words.0, words.1, words.2, words.3].map { word in
+            let digits = String(word, radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }.joined()
+    }
+
+    mutating func add(_ row: [SQLValue]) {
+        var bytes: [UInt8] = []
+        func append(_ kind: UInt8, _ content: some Collection<UInt8>) {
+            bytes.append(kind)
+            withUnsafeBytes(of: UInt64(content.count).bigEndian) { bytes.append(contentsOf: $0) }
+            bytes.append(contentsOf: content)
+        }
+        for value in row {
+            switch value {
+            case .null: append(0, [])
+            case .integer(let number): append(1, withUnsafeBytes(of: number.bigEndian) { Array($0) })
+            case .real(let number): append(2, withUnsafeBytes(of: number.bitPattern.bigEndian) { Array($0) })
+            case .text(let text): append(3, text.utf8)
+            case .blob(let blob): append(4, blob)
+            }
+        }
+        let digest = bytes.withUnsafeBytes { SHA256.words($0) }
+        rows += 1
+        words.0 &+= digest.0
+        words.1 &+= digest.1
+        words.2 &+= digest.2
+        words.3 &+= digest.3
+    }
+
+    package static func == (one: CopySum, other: CopySum) -> Bool {
+        one.rows == other.rows && one.words == other.words
+    }
+}

@@ -1,0 +1,299 @@
+import CountersignCore
+import CountersignSQLite
+import Foundation
+import Testing
+
+@testable import CountersignGatewayTesting
+@testable import GatewayModel
+@testable import GatewayPostgreSQL
+@testable import GatewayStorage
+
+extension PostgreSQLTests {
+    /// Everything of a data directory in a database, and back.
+    @Suite(.timeLimit(.minutes(3)))
+    struct CopyTests {
+        private static let consumer = EventConsumerID(appID: "shop", name: "billing")
+        private static let leftEvents = 1_201
+
+        private struct Interrupted: Error {}
+
+        /// What was in the folder that only its holders know.
+        private struct Kept {
+            var token: RefreshToken
+            let signer: String
+            let position: Int64
+        }
+
+        /// A data directory with something in every store.
+        private func fill(_ path: String, events: Int = leftEvents) throws -> Kept {
+            let storage = try SQLiteStorage(dataDirectory: path)
+            let control = try storage.openControl(as: .account)
+            _ = try control.createApp(id: "shop")
+            _ = try control.createApp(id: "app-2")
+            try control.renameApp("shop", to: "The shop")
+            let secrets = try storage.openSecrets()
+            let signer = try secrets.signer(at: 1_000).id
+            let sessions = try storage.openSessions(refreshKey: secrets.refreshKey())
+            defer { sessions.close() }
+            let (_, token) = try sessions.perform { table in
+                try table.open(
+                    .init(appID: "shop", subject: "ada", clientID: nil, rules: TokenRules()), at: 0,
+                    address: "")
+            }
+            let deliveries = try storage.openDeliveries()
+            _ = deliveries
+            let sinks = try storage.openSinks()
+            _ = try sinks.lease("shop/stream", by: "one", at: 5)
+            let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30))
+            defer { store.close() }
+            let change = CustomerChange(
+                identifiers: [
+                    CustomerIdentifier(name: "registered", value: "jane"),
+                    CustomerIdentifier(name: "cookie", value: "c1"),
+                ], atMilliseconds: 1)
+            let body = Array(#"{"ä":"\u0000 is written","n":1}"#.utf8)
+            for start in stride(from: 0, to: events, by: 100) {
+                let numbers = start..<min(start + 100, events)
+                let all = numbers.map { Self.event($0, body) }
+                let age = Int64(start) * 3_600_000
+                let batch = EventBatch(
+                    appID: start % 200 == 0 ? "shop" : "app-2", receivedMilliseconds: Self.now - age,
+                    body: body, events: all, customers: start == 0 ? [change] : [])
+                _ = try store.store(batch).get()
+            }
+            let consumers = storage.openConsumers(with: store, now: { 7 })
+            _ = try consumers.create(Self.consumer, EventConsumerSettings(), from: .start)
+            guard case .leased(let lease) = try consumers.lease(Self.consumer, limit: 42, seconds: 60) else {
+                throw Interrupted()
+            }
+            let position = try consumers.acknowledge(lease.id, of: Self.consumer, through: nil)
+            return Kept(token: token, signer: signer, position: position)
+        }
+
+        private static let now = Int64(Date().timeIntervalSince1970 * 1000)
+
+        private static func event(_ number: Int, _ body: [UInt8]) -> EventBatch.Event {
+            let id: String = number % 2 == 0 ? "m-\(number)" : UUIDv7.make()
+            let user: String? = number % 3 == 0 ? nil : "user \(number % 7)"
+            let name: String? = number % 5 == 0 ? nil : "Order"
+            return EventBatch.Event(
+                messageID: id, kind: .track, userID: user, anonymousID: "device", name: name,
+                timestampMilliseconds: Int64(number), json: body.indices)
+        }
+
+        private func copy(
+            _ path: String, to database: TestDatabase, _ keys: TestFolder,
+            _ report: (String, Int) throws -> Void = { _, _ in }
+        ) throws -> [StorageCopy.Compared] {
+            let folder = try FolderCopy(from: path)
+            let target = try DatabaseCopy(
+                database.settings, tokenKeyFile: keys.tokenKeyFile, isSource: false)
+            let copy = StorageCopy(from: folder, to: target, tables: folder.tables)
+            try copy.copy(report)
+            return try copy.compare()
+        }
+
+        private func copy(
+            _ database: TestDatabase, _ keys: TestFolder, to path: String,
+            _ report: (String, Int) throws -> Void = { _, _ in }
+        ) throws -> [StorageCopy.Compared] {
+            let source = try DatabaseCopy(
+                database.settings, tokenKeyFile: keys.tokenKeyFile, isSource: true)
+            let folder = try FolderCopy(to: path, copyOf: source.log())
+            let copy = StorageCopy(from: source, to: folder, tables: folder.tables)
+            try copy.copy(report)
+            return try copy.compare()
+        }
+
+        /// Runs a copy that ends after one group more each time, until it comes to its end. Returns how often it was ended.
+        private func interrupting(
+            _ copy: ((String, Int) throws -> Void) throws -> [StorageCopy.Compared],
+            meanwhile: () throws -> Void
+        ) throws -> (times: Int, [StorageCopy.Compared]) {
+            for most in 0..<200 {
+                var groups = 0
+                do {
+                    let compared = try copy { _, _ in
+                        groups += 1
+                        if groups > most { throw Interrupted() }
+                    }
+                    return (most, compared)
+                } catch let error as GatewayError {
+                    guard error.reason.contains("Interrupted") else { throw error }
+                    try meanwhile()
+                }
+            }
+            throw Interrupted()
+        }
+
+        private struct Line: Equatable {
+            let sequence: Int64
+            let id: String
+            let user: String?
+            let position: String
+        }
+
+        private func lines(_ log: any EventLog, of app: String) throws -> [Line] {
+            let positions = try log.positions()
+            var lines: [Line] = []
+            var reached: Int64 = 0
+            while true {
+                let stretch = try log.follow(EventFollowing(appID: app), after: reached, limit: 100)
+                lines += stretch.events.map {
+                    Line(
+                        sequence: $0.sequence, id: $0.messageID, user: $0.userID,
+                        position: positions.text(after: $0.sequence, in: app))
+                }
+                reached = stretch.reached
+                if !stretch.hasMore { return lines }
+            }
+        }
+
+        @Test func everythingGoesToADatabaseAndBackHoweverOftenItIsEnded() throws {
+            try TestDatabase.use { database in
+                let (first, second, keys) = (try TestFolder(), try TestFolder(), try TestFolder())
+                try FileManager.default.removeItem(atPath: first.path)
+                try FileManager.default.removeItem(atPath: second.path)
+                var kept = try fill(first.path)
+                let (times, there) = try interrupting { report in
+                    try copy(first.path, to: database, keys, report)
+                } meanwhile: {
+                    let error = #expect(throws: GatewayError.self) { try keys.storage(database) }
+                    #expect(error?.reason.contains("countersign copy") == true)
+                }
+                #expect(times > 5)
+                #expect(there.filter { !$0.isSame }.map(\.table) == [])
+                #expect(there.first { $0.table == "event" }?.to.rows == Self.leftEvents)
+                #expect(there.filter { $0.to.rows > 0 }.count > 12)
+
+                let old = try SQLiteStorage(dataDirectory: first.path)
+                let storage = try keys.storage(database)
+                for app in ["shop", "app-2"] {
+                    #expect(try lines(old.log, of: app) == lines(storage.log, of: app))
+                }
+                try goOn(on: storage, &kept, times: 1)
+                // What comes later comes after.
+                let before = try #require(try lines(old.log, of: "shop").last)
+                let now = try lines(storage.log, of: "shop")
+                #expect(now.count == 602)
+                #expect(try #require(now.last).sequence > before.sequence)
+
+                let (timesBack, back) = try interrupting { report in
+                    try copy(database, keys, to: second.path, report)
+                } meanwhile: {
+                    let error = #expect(throws: GatewayError.self) {
+                        try SQLiteStorage(dataDirectory: second.path)
+                    }
+                    #expect(error?.reason.contains("countersign copy") == true)
+                }
+                #expect(timesBack > 5)
+                #expect(back.filter { !$0.isSame }.map(\.table) == [])
+                let new = try SQLiteStorage(dataDirectory: second.path)
+                for app in ["shop", "app-2"] {
+                    #expect(try lines(storage.log, of: app) == lines(new.log, of: app))
+                }
+                try goOn(on: new, &kept, times: 2)
+                let last = try lines(new.log, of: "shop")
+                #expect(last.dropLast() == now[...])
+                #expect(try #require(last.last).sequence > #require(now.last).sequence)
+            }
+        }
+
+        /// What clients, consumers and operators hold is worth what it was.
+        private func goOn(on storage: any Storage, _ kept: inout Kept, times: Int) throws {
+            let (entries, brokenAt) = try storage.openControl(as: .account).auditLog.verify()
+            #expect(entries >= 3 && brokenAt == nil)
+            let secrets = try storage.openSecrets()
+            #expect(try secrets.signer(at: 2_000).id == kept.signer)
+            let sessions = try storage.openSessions(refreshKey: secrets.refreshKey())
+            defer { sessions.close() }
+            let shown = kept.token
+            let child = try sessions.perform { table -> RefreshToken? in
+                let presentation = SessionTable.Presentation(
+                    address: "", now: Int64(times) * 1_000, rules: { _ in TokenRules() })
+                guard case .granted(_, let child) = try table.exchange(shown, presentation) else {
+                    return nil
+                }
+                return child
+            }
+            kept.token = try #require(child)
+            let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30))
+            defer { store.close() }
+            let known = try store.store(.of(["m-0"], user: nil, device: "device")).get()
+            #expect((known.accepted, known.duplicates) == (0, 1))
+            #expect(try store.store(.of(["new \(times)"])).get().accepted == 1)
+            let consumers = storage.openConsumers(with: store, now: { 7 })
+            #expect(try consumers.find(Self.consumer).partitions.map(\.committed) == [kept.position])
+        }
+
+        @Test func aDifferenceIsSeen() throws {
+            try TestDatabase.use { database in
+                let (folder, keys) = (try TestFolder(), try TestFolder())
+                try FileManager.default.removeItem(atPath: folder.path)
+                _ = try fill(folder.path, events: 600)
+                let source = try FolderCopy(from: folder.path)
+                let target = try DatabaseCopy(
+                    database.settings, tokenKeyFile: keys.tokenKeyFile, isSource: false)
+                let copy = StorageCopy(from: source, to: target, tables: source.tables)
+                try copy.copy()
+                let connection = try database.connect()
+                try connection.execute(
+                    "UPDATE event SET body = body || ' ' WHERE position = 599; UPDATE session SET used_ms = used_ms + 1"
+                )
+                #expect(
+                    try copy.compare().filter { !$0.isSame }.map(\.table).sorted() == ["event", "session"])
+                #expect(throws: GatewayError.self) { try keys.storage(database) }
+                try connection.execute(
+                    "UPDATE event SET body = rtrim(body) WHERE position = 599; UPDATE session SET used_ms = used_ms - 1"
+                )
+                #expect(try copy.compare().allSatisfy(\.isSame))
+                _ = try keys.storage(database)
+            }
+        }
+
+        @Test func whatIsNotEmptyOrRunsIsRefused() throws {
+            try TestDatabase.use { database in
+                let (folder, keys) = (try TestFolder(), try TestFolder())
+                try FileManager.default.removeItem(atPath: folder.path)
+                _ = try fill(folder.path, events: 5)
+                _ = try keys.storage(database).openControl(as: .account).createApp(id: "other")
+                let error = #expect(throws: GatewayError.self) { try copy(folder.path, to: database, keys) }
+                #expect(error?.reason.contains("not empty") == true)
+                let full = #expect(throws: GatewayError.self) { try copy(database, keys, to: folder.path) }
+                #expect(full?.reason.contains("not empty") == true)
+                try database.connect().execute(
+                    """
+                    INSERT INTO gateway (id, name, version, started_ms, seen_ms)
+                    VALUES ('one', 'host', '1', 0, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+                    """)
+                let running = #expect(throws: GatewayError.self) {
+                    try DatabaseCopy(database.settings, tokenKeyFile: keys.tokenKeyFile, isSource: true)
+                        .checkStopped()
+                }
+                #expect(running?.code == .alreadyRunning)
+                let lock = try DataDirectory(path: folder.path).lock()
+                #expect(throws: GatewayError.self) { try FolderCopy(from: folder.path) }
+                _ = lock
+            }
+        }
+
+        /// Numbers of a database have gaps of any length, which a run of the index does not reach over.
+        @Test func anIndexGoesOverGaps() throws {
+            let folder = try TestFolder()
+            try FileManager.default.removeItem(atPath: folder.path)
+            _ = try fill(folder.path, events: 5)
+            let sqlite = try SQLiteConnection(path: folder.path + "/events.sqlite")
+            try sqlite.execute("UPDATE event SET seq = seq + (seq / 2) * 100000000000000")
+            try FileManager.default.removeItem(atPath: folder.path + "/index")
+            for round in 1...3 {
+                let storage = try SQLiteStorage(dataDirectory: folder.path)
+                let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30))
+                let known = try store.store(.of(["m-0"], user: nil, device: "device")).get()
+                #expect(known.duplicates == 1)
+                #expect(try store.store(.of(["new \(round)"])).get().accepted == 1)
+                #expect(try lines(storage.log, of: "shop").count == 5 + round)
+                store.close()
+            }
+        }
+    }
+}
