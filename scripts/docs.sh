@@ -26,6 +26,8 @@ symbols() {
     [ -z "$rooms" ] || set -- "$@" -experimental-allowed-reexported-modules="$rooms"
     for map in Sources/C*/module.modulemap; do set -- "$@" -I "$(dirname "$map")"; done
     for map in .build/debug/C*.build/module.modulemap; do set -- "$@" -Xcc "-fmodule-map-file=$map"; done
+    # The only library whose header is not where every compiler looks.
+    for flag in $(pkg-config --cflags-only-I libpq); do set -- "$@" "$flag"; done
     [ "$(uname -s)" != Darwin ] || set -- "$@" -sdk "$(xcrun --show-sdk-path)"
     shift
     swift symbolgraph-extract "$@"
