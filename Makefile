@@ -78,14 +78,13 @@ demo-cluster: setup ## Show devices sending through a proxy to three gateways on
 	swift build --product countersign-cli
 	@scripts/demo-cluster.py $(COUNTERSIGN)
 
-test: setup lint ## Check the style, run every test, build the documentation and a release, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C
+test: setup lint ## Check the style, run every test, build the documentation, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C
 	@scripts/test.sh
 	@scripts/docs.sh
 	@scripts/apple-check.sh
 	@scripts/objc-check.sh
 	@scripts/flutter-check.py
 	@scripts/consumer-test.sh
-	swift build -c release --product countersign-cli
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh
 	@scripts/consumers-test.sh $(COUNTERSIGN)
