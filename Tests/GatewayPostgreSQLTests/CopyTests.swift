@@ -217,6 +217,12 @@ extension PostgreSQLTests {
                 return child
             }
             kept.token = try #require(child)
+            // Numbers that the engine gives go on too: this one writes into a history that has entries.
+            _ = try sessions.perform { table in
+                try table.open(
+                    .init(appID: "shop", subject: "bob", clientID: nil, rules: TokenRules()), at: 0,
+                    address: "")
+            }
             let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30))
             defer { store.close() }
             let known = try store.store(.of(["m-0"], user: nil, device: "device")).get()
