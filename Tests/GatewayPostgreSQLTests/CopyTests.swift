@@ -24,8 +24,8 @@ extension PostgreSQLTests {
             let position: Int64
         }
 
-        /// A data directory with something in every store.
-        private func fill(_ path: String, events: Int = leftEvents) throws -> Kept {
+        /// A data directory with something in every store, whose log has given so many numbers before.
+        private func fill(_ path: String, events: Int = leftEvents, given: Int64 = 0) throws -> Kept {
             let storage = try SQLiteStorage(dataDirectory: path)
             let control = try storage.openControl(as: .account)
             _ = try control.createApp(id: "shop")
@@ -44,6 +44,12 @@ extension PostgreSQLTests {
             _ = deliveries
             let sinks = try storage.openSinks()
             _ = try sinks.lease("shop/stream", by: "one", at: 5)
+            try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30)).close()
+            try SQLiteConnection(path: path + "/events.sqlite").execute(
+                """
+                INSERT INTO sqlite_sequence VALUES ('event', \(given));
+                UPDATE event_log SET next_seq = \(given + 1)
+                """)
             let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30))
             defer { store.close() }
             let change = CustomerChange(
@@ -154,7 +160,8 @@ extension PostgreSQLTests {
                 let (first, second, keys) = (try TestFolder(), try TestFolder(), try TestFolder())
                 try FileManager.default.removeItem(atPath: first.path)
                 try FileManager.default.removeItem(atPath: second.path)
-                var kept = try fill(first.path)
+                // More than transactions of a young database would be given.
+                var kept = try fill(first.path, given: 1 << 40)
                 let (times, there) = try interrupting { report in
                     try copy(first.path, to: database, keys, report)
                 } meanwhile: {
