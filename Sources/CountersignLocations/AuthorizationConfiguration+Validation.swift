@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import Foundation
 
 extension AuthorizationConfiguration {
     func warnAboutPayload(log: CountersignLog?) {
