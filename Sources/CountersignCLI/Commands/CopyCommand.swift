@@ -7,24 +7,25 @@ internal import GatewayStorage
 /// `countersign copy`.
 enum CopyCommand {
     private static let from = Flag(
-        "from", .text("PLACE"), help: "what is copied: a data directory or a database")
+        "from", .text("PLACE"), help: "data directory or database to copy")
     private static let to = Flag(
-        "to", .text("PLACE"), help: "where it is copied to: a new data directory, or an empty database")
+        "to", .text("PLACE"), help: "new data directory, or empty database, to copy it to")
     /// Rows after which a table's number is shown again.
     private static let shown = 100_000
 
     static let command = Command(
         "copy", summary: "Move everything from a data directory to a database, or back",
         details: """
-            Stop every gateway before, and start none on the source afterwards: both would go on with the same positions.
-            Everything is copied: apps and operators, sessions, events with their positions and ids, consumers, webhooks and
-            sinks with how far they are, customers, counts. Nothing of the source is deleted. Ended in the middle, the same command goes on
-            where it was, and until it is done nothing else works with the target. At the end rows and hashes of all
-            tables are compared; exit 3 when any differs. One of both is a database.
+            Stop every gateway first, and never start one on the source again: both places would give out the same positions.
+            One of the two is a data directory, the other a database. Everything is copied: apps and operators, sessions,
+            events with their positions and ids, consumers, webhooks and sinks with how far they have come, customers,
+            counts. Nothing is deleted from the source. If the command is interrupted, run it again and it resumes; until it
+            has finished, no other command accepts the target. At the end the rows and hashes of every table are compared;
+            the exit status is 3 if any differ.
             """,
         flags: [from, to, .databasePasswordFile, .tokenKeyFile, .json],
         examples: [
-            "Before there are several gateways":
+            "Move from one gateway to several":
                 "countersign copy --from ./countersign-data --to postgresql://countersign@db/countersign"
         ]
     ) { invocation in
@@ -33,7 +34,7 @@ enum CopyCommand {
         try copy.copy { table, rows in
             if rows % shown == 0 { invocation.io.say("\(table): \(rows) rows copied") }
         }
-        invocation.io.say("Copied. Both are compared now.")
+        invocation.io.say("Copied. Comparing the two.")
         let compared = try copy.compare()
         let isSame = compared.allSatisfy(\.isSame)
         let answer: JSONValue = [
@@ -71,6 +72,11 @@ enum CopyCommand {
         }
         let file = try invocation.value(of: .databasePasswordFile)
         guard var address = DatabaseAddress(text, passwordFile: file) else {
+            guard !text.contains("://") else {
+                throw CommandError(
+                    .usage, "--\(flag.name) is neither a folder nor a PostgreSQL database",
+                    hint: "write postgresql://user@host/database")
+            }
             return .folder(URL(fileURLWithPath: text).standardizedFileURL.path)
         }
         address.tokenKeyFile =

@@ -24,7 +24,8 @@ extension StorageCopy {
             default:
                 throw GatewayError(
                     .invalid,
-                    "one of both is a folder and the other a database, such as postgresql://host/countersign")
+                    "a copy goes between a data directory and a database: give one of each, such as ./countersign-data and postgresql://host/countersign"
+                )
             }
         #else
             throw StoragePlace.notBuilt

@@ -31,7 +31,7 @@ package struct CopyTable: Sendable {
     /// The columns that name a row, and in whose order rows are copied.
     package let key: [String]
 
-    /// True for few rows, of which an empty target may have some: they are written anew instead of being continued.
+    /// True for small tables in which a new target may already have rows: each run rewrites them from the start.
     package var isWrittenWhole: Bool { ["app_usage", "audit_head", "key_use"].contains(name) }
 
     package var list: String { Self.quoted(columns.map(\.name)) }

@@ -192,13 +192,15 @@ package final class FolderCopy: CopyPlace {
     }
 
     package func finish() throws {
-        for (_, sqlite) in files { try sqlite.execute("PRAGMA synchronous = FULL") }
-        try connection(Self.events).execute(
-            "DROP TABLE \(UnfinishedCopy.table); PRAGMA wal_checkpoint(TRUNCATE)")
-        unlink(UnfinishedCopy.path(in: folder.path))
-        guard synchronizeFile(folder.path) == 0 else {
+        // Everything is on the disk before the mark goes, and the place of the last event goes after it: without that, a copy
+        // that was killed here would begin with the first event again.
+        for (_, sqlite) in files {
+            try sqlite.execute("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)")
+        }
+        guard unlink(UnfinishedCopy.path(in: folder.path)) == 0, synchronizeFile(folder.path) == 0 else {
             throw GatewayError(.storage, "cannot write \(folder.path)")
         }
+        try connection(Self.events).execute("DROP TABLE \(UnfinishedCopy.table)")
     }
 }
 
