@@ -61,6 +61,7 @@ public final class GatewayFixture: Sendable {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-" + UUID().uuidString)
         dataDirectory = folder.path
+        try FolderTemplate.copy(to: folder)
         apps = try AppDirectory(dataDirectory: dataDirectory)
         writeKey = try apps.createApp(id: "shop").writeKey
         signingKey = try Self.sharedKey.get()

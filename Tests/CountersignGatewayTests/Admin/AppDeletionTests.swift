@@ -80,8 +80,9 @@ struct AppDeletionTests {
     @Test func noTableKeepsARowOfTheApp() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
-        for (user, id) in [("ada", "m1"), ("bob", "m2")] { #expect(try send(id, of: user, bench) == 200) }
+        // First, since the first commit is counted at once, and later ones within a second.
         #expect(try send("m3", of: "cleo", bench, key: other) == 200)
+        for (user, id) in [("ada", "m1"), ("bob", "m2")] { #expect(try send(id, of: user, bench) == 200) }
         bench.gateway.analytics.flush()
         var filled: [String: [String]] = [:]
         for name in Self.databases {
