@@ -25,6 +25,7 @@ public final class Gateway: Sendable {
     private let certificates: TLSCertificates?
     private let folder: LockedDataDirectory
     private let membership: Membership
+    private let exchange: GatewayExchange
     private let registry: AppRegistry
     private let tokens: TokenService
     private let stores: Stores
@@ -77,7 +78,12 @@ public final class Gateway: Sendable {
             alerts: ConsumerAlerts(
                 directory: try storage.openControl(as: .schedule), log: observability.log, now: now),
             now: now)
-        sampleJudge = SampleJudge(recorder: observability.recorder, apps: registry, now: now)
+        let exchange = GatewayExchange(
+            membership.channel, observability.recorder.live,
+            SampleJudge(recorder: observability.recorder, apps: registry, now: now), storage.analytics)
+        self.exchange = exchange
+        sampleJudge = SampleJudge(
+            recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.ask)
         webhooks = try Webhooks.runner(
             in: storage, stores: stores, membership: membership, log: observability.log)
         sinks = try Sinks.runner(in: storage, stores: stores, log: observability.log, now: now)
@@ -164,6 +170,7 @@ public final class Gateway: Sendable {
                 try tokens.refresh()
             },
             tick: { [weak webhooks] in webhooks?.wake() }, log: observability.log)
+        exchange.start()
         registry.start()
         certificates?.start()
         folder.backups?.start()
@@ -220,6 +227,7 @@ public final class Gateway: Sendable {
         eventFiles?.stop()
         // Not before: until now others had to wait until it had heard of their changes.
         membership.stop()
+        exchange.stop()
         registry.stop()
         tokens.stop()
         certificates?.stop()

@@ -9,11 +9,17 @@ package struct SampleJudge: Sendable {
     let recorder: AnalyticsRecorder
     let apps: AppRegistry
     let now: @Sendable () -> Date
+    /// How another gateway judges a sample whose token this one does not have.
+    let elsewhere: @Sendable (FailureSample) -> Verdict?
 
-    package init(recorder: AnalyticsRecorder, apps: AppRegistry, now: @escaping @Sendable () -> Date) {
+    package init(
+        recorder: AnalyticsRecorder, apps: AppRegistry, now: @escaping @Sendable () -> Date,
+        elsewhere: @escaping @Sendable (FailureSample) -> Verdict? = { _ in nil }
+    ) {
         self.recorder = recorder
         self.apps = apps
         self.now = now
+        self.elsewhere = elsewhere
     }
 
     /// What today's verdict is.
@@ -23,14 +29,22 @@ package struct SampleJudge: Sendable {
         package var code: AuthErrorCode?
         /// What could not be judged; nil when all could.
         package var note: String?
+
+        package init(checks: [FailureSample.Check], code: AuthErrorCode?, note: String?) {
+            self.checks = checks
+            self.code = code
+            self.note = note
+        }
     }
 
-    /// Returns the verdict; nil when the token is no longer in memory or its app is gone: signatures are never kept on
-    /// disk, so a sample from before the gateway's last start cannot be judged again.
+    /// True while the sample's token is in this gateway's memory.
+    package func hasToken(of sampleID: String) -> Bool { recorder.failedToken(of: sampleID) != nil }
+
+    /// Returns the verdict; nil when the token is no longer in any gateway's memory or its app is gone: signatures are never
+    /// kept on disk, so a sample from before the gateway's last start cannot be judged again. Asking another takes seconds.
     package func again(_ sample: FailureSample) -> Verdict? {
-        guard let failed = recorder.failedToken(of: sample.id), let app = apps.app(id: sample.appID) else {
-            return nil
-        }
+        guard let failed = recorder.failedToken(of: sample.id) else { return elsewhere(sample) }
+        guard let app = apps.app(id: sample.appID) else { return nil }
         let instant = now().timeIntervalSince1970
         let report: VerificationReport
         var note: String?

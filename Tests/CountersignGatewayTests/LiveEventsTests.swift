@@ -18,7 +18,7 @@ struct LiveEventsTests {
 
         init(capacity: Int = 2_000, started: Double = 1_800_000_000) {
             feed = LiveFeed(
-                capacity: capacity, started: Date(timeIntervalSince1970: started),
+                capacity: capacity, started: Date(timeIntervalSince1970: started), chance: 0,
                 nanoseconds: { [time] in time.withLock { $0 } })
         }
 
@@ -62,7 +62,7 @@ struct LiveEventsTests {
         }
     }
 
-    private let first: UInt64 = 1_800_000_000_000_000
+    private let first: UInt64 = 1_800_000_000_000_000 << 12
 
     @Test func whoComesBackGetsWhatItMissedAndNothingTwice() {
         let bench = Bench()
@@ -97,7 +97,35 @@ struct LiveEventsTests {
         later.publish(2)
         let lines = later.next(later.watch(after: first + 10))
         #expect(lines.contains(#"data: {"missed":null}"#))
-        #expect(ids(lines) == [first + 60_000_001, first + 60_000_002])
+        let started = first + (60_000_000 << 12)
+        #expect(ids(lines) == [started + 1, started + 2])
+    }
+
+    @Test func verdictsOfAnotherGatewayComeAmongTheOwnAndWhatItCouldNotKeepIsSaid() {
+        let (here, there) = (Bench(), Bench(capacity: 4, started: 1_800_000_060))
+        let watcher = here.watch()
+        _ = here.next(watcher)
+        // Nobody has said that somebody watches.
+        there.publish(user: "ada")
+        #expect(there.feed.takeShared().entries.isEmpty)
+        there.feed.share(forSeconds: 15)
+        there.publish(5, user: "ada", code: .expired)
+        here.publish()
+        let shared = there.feed.takeShared()
+        #expect(shared.entries.count == 4 && shared.missed == 1)
+        here.feed.add(LiveFeed.Shared(json: shared.json))
+        let lines = here.next(watcher)
+        #expect(ids(lines) == (first + 1...first + 5).map { $0 })
+        #expect(lines.prefix(2) == ["event: gap", #"data: {"missed":1}"#])
+        #expect(lines.filter { $0.contains(#""user":"ada""#) && $0.contains(#""code":22"#) }.count == 4)
+        #expect(there.feed.takeShared().entries.isEmpty)
+        there.time.withLock { $0 += 16_000_000_000 }
+        there.publish()
+        #expect(there.feed.takeShared().entries.isEmpty)
+        // Whoever does not watch keeps nothing of others either.
+        here.time.withLock { $0 += 61_000_000_000 }
+        here.feed.add(shared)
+        #expect(here.feed.entries(after: first + 6).entries.isEmpty)
     }
 
     @Test func aFloodIsThinnedOutAndSaysSo() {

@@ -14,10 +14,10 @@ extension PostgreSQLTests {
     @Suite(.timeLimit(.minutes(3)))
     struct SeveralGatewaysTests {
         private static let sharedKey = Result { try SigningKey.generate(.rs256) }
-        private static let otherKey = Result { try SigningKey.generate(.rs256) }
+        static let otherKey = Result { try SigningKey.generate(.rs256) }
 
         /// Gateways with the app `shop`, which requires tokens of `key` or `other`.
-        private final class Bench: @unchecked Sendable {
+        final class Bench: @unchecked Sendable {
             let storage: any Storage
             let directory: AppDirectory
             private(set) var gateways: [Gateway] = []
@@ -113,7 +113,7 @@ extension PostgreSQLTests {
             }
         }
 
-        private func use(_ count: Int, _ body: (Bench, TestDatabase) throws -> Void) throws {
+        func use(_ count: Int, _ body: (Bench, TestDatabase) throws -> Void) throws {
             try TestDatabase.use { database in
                 let bench = try Bench(database, gateways: count)
                 defer { bench.stop() }

@@ -9,6 +9,8 @@ internal import GatewayStorage
 /// How a gateway takes part in its cluster. One that has its storage alone is always current and has every duty.
 struct Membership: Sendable {
     private let member: (any ClusterMember)?
+    /// Carries what the gateways tell each other for the moment; nil for one that has its storage alone.
+    let channel: (any ClusterChannel)?
     private let ownTime: @Sendable () -> Date
 
     init(in cluster: (any Cluster)?, now: @escaping @Sendable () -> Date) {
@@ -17,6 +19,7 @@ struct Membership: Sendable {
             id: UUIDv7.make(), name: ProcessInfo.processInfo.hostName, version: countersignVersion,
             startedMilliseconds: Milliseconds(now()).count)
         member = cluster?.makeMember(identity, now: { Milliseconds(now()).count })
+        channel = cluster?.makeChannel(id: identity.id)
     }
 
     /// False when changes of others may have been missed.

@@ -18,6 +18,7 @@ package final class AdminAPI: Sendable {
     private let queue = DispatchQueue(label: "admin")
     private let passwordQueue = DispatchQueue(label: "admin passwords")
     private let backupQueue = DispatchQueue(label: "admin backups")
+    private let otherGatewaysQueue = DispatchQueue(label: "admin other gateways")
     private let places = AdminPlaces()
     private let remembered: RememberedAnswers
 
@@ -54,6 +55,7 @@ package final class AdminAPI: Sendable {
         queue.sync {}
         passwordQueue.sync {}
         backupQueue.sync {}
+        otherGatewaysQueue.sync {}
     }
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
@@ -80,6 +82,7 @@ package final class AdminAPI: Sendable {
         case .common: queue
         case .password: passwordQueue
         case .backup: backupQueue
+        case .otherGateways: otherGatewaysQueue
         }
     }
 

@@ -22,6 +22,8 @@ struct AdminOperation: Sendable {
         case password
         /// As long as a copy of all data takes.
         case backup
+        /// Until another gateway answers, which is seconds.
+        case otherGateways
     }
 
     /// What is answered when all is well.

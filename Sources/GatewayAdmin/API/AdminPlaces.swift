@@ -49,6 +49,8 @@ final class AdminPlaces: Sendable {
         // The last of them waits for two seconds.
         case .password: 16
         case .backup: 4
+        // The last of them waits for ten seconds.
+        case .otherGateways: 4
         }
     }
 }

@@ -30,7 +30,7 @@ struct SampleRoutes: Sendable {
                     ]).with(Self.facts.members)), answer: show),
             AdminRoute(
                 "POST", "/apps/{app}/samples/{id}/recheck", .viewer,
-                "Judge a sample by today's keys and policy",
+                "Judge a sample by today's keys and policy", lane: .otherGateways,
                 .json(
                     .all([
                         "checks": .list(Self.check.shape), "code": .nullable(.count),

@@ -2,12 +2,13 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The last verdicts, for those who watch them as they come. Nothing is kept while nobody watches.
+/// The last verdicts, for those who watch them as they come: the gateway's own, and while somebody watches those of the
+/// other gateways too. Nothing is kept while nobody watches.
 package final class LiveFeed: Sendable {
     /// One verdict.
     package struct Entry: Sendable {
-        /// Counts up by one over all apps. Begins with the microseconds since 1970 at which the gateway was started, so
-        /// that ids of an earlier run are smaller.
+        /// Counts up by one over all apps. Begins with the time at which the gateway was started, so that ids of an
+        /// earlier run are smaller, and those of another gateway of the same time are others.
         package var id: UInt64
         package var atMilliseconds: Int64
         package var key: VerdictKey
@@ -16,6 +17,15 @@ package final class LiveFeed: Sendable {
         package var requestID: String
         /// The sample of this request, when one was kept.
         package var sampleID: String?
+    }
+
+    /// Verdicts that another gateway is to hear of.
+    package struct Shared: Sendable {
+        package var entries: [Entry] = []
+        /// What there was no room for.
+        package var missed: UInt64 = 0
+
+        package init() {}
     }
 
     /// What came after an id.
@@ -32,6 +42,9 @@ package final class LiveFeed: Sendable {
         var ring: [Entry] = []
         var lastID: UInt64
         var watchedUntil: UInt64 = 0
+        /// Until when somebody watches at another gateway, and what that one is to hear.
+        var sharedUntil: UInt64 = 0
+        var shared = Shared()
     }
 
     private let capacity: Int
@@ -40,12 +53,13 @@ package final class LiveFeed: Sendable {
     private let state: Lock<State>
 
     init(
-        capacity: Int = 2_000, started: Date = Date(),
+        capacity: Int = 2_000, started: Date = Date(), chance: UInt64 = .random(in: 0..<4_096),
         nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
     ) {
         self.capacity = capacity
         self.nanoseconds = nanoseconds
-        firstID = UInt64(max(0, started.timeIntervalSince1970 * 1_000_000))
+        // Microseconds, and twelve bits by chance: two gateways may start in the same one.
+        firstID = UInt64(max(0, started.timeIntervalSince1970 * 1_000_000)) << 12 | chance
         state = Lock(State(lastID: firstID))
     }
 
@@ -54,12 +68,57 @@ package final class LiveFeed: Sendable {
         let now = nanoseconds()
         state.withLock { state in
             state.lastID += 1
-            guard state.watchedUntil > now else {
-                if !state.ring.isEmpty { state.ring = [] }
-                return
+            let (isWatched, isShared) = (state.watchedUntil > now, state.sharedUntil > now)
+            if !isWatched, !state.ring.isEmpty { state.ring = [] }
+            if !isShared, !state.shared.entries.isEmpty { state.shared = Shared() }
+            guard isWatched || isShared else { return }
+            let entry = make(state.lastID)
+            if isWatched { append(entry, to: &state) }
+            guard isShared else { return }
+            if state.shared.entries.count < capacity {
+                state.shared.entries.append(entry)
+            } else {
+                state.shared.missed += 1
             }
-            state.ring.append(make(state.lastID))
-            if state.ring.count >= 2 * capacity { state.ring.removeFirst(state.ring.count - capacity) }
+        }
+    }
+
+    private func append(_ entry: Entry, to state: inout State) {
+        state.ring.append(entry)
+        if state.ring.count >= 2 * capacity { state.ring.removeFirst(state.ring.count - capacity) }
+    }
+
+    /// True when somebody has looked within the last minute.
+    package var isWatched: Bool {
+        let now = nanoseconds()
+        return state.withLock { $0.watchedUntil > now }
+    }
+
+    /// Somebody watches at another gateway, for the next so many seconds.
+    package func share(forSeconds seconds: UInt64) {
+        let now = nanoseconds()
+        state.withLock { $0.sharedUntil = now + seconds * 1_000_000_000 }
+    }
+
+    /// What another gateway is to hear of, since the last call: at most as many verdicts as are kept.
+    package func takeShared() -> Shared {
+        state.withLock { state in
+            defer { state.shared = Shared() }
+            return state.shared
+        }
+    }
+
+    /// Verdicts of another gateway. They get ids of this one's.
+    package func add(_ shared: Shared) {
+        let now = nanoseconds()
+        state.withLock { state in
+            guard state.watchedUntil > now else { return }
+            for var entry in shared.entries {
+                state.lastID += 1
+                entry.id = state.lastID
+                append(entry, to: &state)
+            }
+            state.lastID += shared.missed
         }
     }
 
@@ -72,9 +131,9 @@ package final class LiveFeed: Sendable {
             // An id from the future is of a run whose clock was ahead.
             let isOfThisRun = (firstID...state.lastID).contains(id)
             let found = isOfThisRun ? state.ring.drop { $0.id <= id } : state.ring[...]
-            let first = found.first?.id ?? state.lastID + 1
             return Page(
-                entries: Array(found), missed: isOfThisRun ? first - id - 1 : nil, lastID: state.lastID)
+                entries: Array(found),
+                missed: isOfThisRun ? state.lastID - id - UInt64(found.count) : nil, lastID: state.lastID)
         }
     }
 }

@@ -32,6 +32,8 @@ final class PostgreSQLCluster: Cluster {
         PostgreSQLMember(identity, settings, now: now)
     }
 
+    func makeChannel(id: String) -> any ClusterChannel { PostgreSQLChannel(id, settings) }
+
     /// Each gateway has heard of it when its row says so. One whose row is old judges nothing, and after
     /// ``ClusterRules/deadMilliseconds`` that is true of every gateway that has not heard, even if this one cannot ask.
     func settle() {

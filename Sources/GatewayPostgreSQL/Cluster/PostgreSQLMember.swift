@@ -213,6 +213,7 @@ final class PostgreSQLMember: ClusterMember {
                 "DELETE FROM gateway WHERE seen_ms < \(ClusterTables.now) - ?1",
                 .integer(Self.shownMilliseconds))
             try ClusterNotes.sweep(connection)
+            try ClusterMessages.sweep(connection)
         }
         return duties
     }

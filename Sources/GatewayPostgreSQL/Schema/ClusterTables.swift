@@ -36,4 +36,18 @@ enum ClusterTables {
         INSERT INTO generation VALUES ('\(kind)', 1);
 
         """
+
+    /// What gateways tell each other for the moment.
+    static let messages = """
+        -- `number` counts the messages of one gateway.
+        CREATE UNLOGGED TABLE cluster_message (
+            gateway TEXT NOT NULL,
+            number BIGINT NOT NULL,
+            kind TEXT NOT NULL,
+            body TEXT NOT NULL,
+            sent_ms BIGINT NOT NULL,
+            PRIMARY KEY (gateway, number)
+        ) WITH (fillfactor = 50);
+
+        """
 }

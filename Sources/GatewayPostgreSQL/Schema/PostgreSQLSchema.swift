@@ -14,7 +14,8 @@ package enum PostgreSQLSchema {
     static let migrations = [
         texts(
             ControlTables.script + CountTables.script + EventTables.script + EventConsumerTables.script
-                + CustomerTables.script + GenerationTable.script + ClusterTables.script)
+                + CustomerTables.script + GenerationTable.script + ClusterTables.script),
+        texts(ClusterTables.messages),
     ]
 
     /// What this program works with.

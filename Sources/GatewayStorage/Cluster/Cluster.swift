@@ -23,6 +23,9 @@ package protocol Cluster: Sendable {
     func makeMember(
         _ identity: GatewayIdentity, now: @escaping @Sendable () -> Int64
     ) -> any ClusterMember
+
+    /// Carries what gateways tell each other for the moment. `id` is the gateway's.
+    func makeChannel(id: String) -> any ClusterChannel
 }
 
 /// One gateway's place in its cluster, from ``start(_:)`` to ``stop()``.

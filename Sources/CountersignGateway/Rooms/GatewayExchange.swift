@@ -1,0 +1,148 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayAdmission
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+
+/// What the gateways of a cluster tell each other for the moment: verdicts, while somebody watches, and how a sample is judged
+/// whose token only one of them has in memory. One that has its storage alone tells nobody.
+final class GatewayExchange: Sendable {
+    /// How long others send their verdicts after they have heard that somebody watches, and how often they are told.
+    private static let watchSeconds: UInt64 = 15
+    private static let tellNanoseconds: UInt64 = 5_000_000_000
+    /// What a question takes at most; whoever has the token answers within the second at which it looks.
+    private static let questionSeconds = 2.5
+    private static let longestQuestions = 16
+
+    private struct State {
+        var told: UInt64?
+        var outgoing: [ClusterMessage] = []
+        /// By question; nil while nobody has answered.
+        var answers: [String: SampleJudge.Verdict?] = [:]
+        var sharedUntil: UInt64 = 0
+    }
+
+    private let channel: (any ClusterChannel)?
+    private let feed: LiveFeed
+    private let judge: SampleJudge
+    private let samples: any AnalyticsLog
+    private let state = Lock(State())
+    private let answered = NSCondition()
+
+    /// `judge` judges by what is in this gateway's memory alone.
+    init(
+        _ channel: (any ClusterChannel)?, _ feed: LiveFeed, _ judge: SampleJudge, _ samples: any AnalyticsLog
+    ) {
+        self.channel = channel
+        self.feed = feed
+        self.judge = judge
+        self.samples = samples
+    }
+
+    func start() {
+        channel?.start(
+            take: { [weak self] in self?.take() ?? [] }, hear: { [weak self] in self?.hear($0) },
+            isBusy: { [weak self] in self?.isBusy ?? false })
+    }
+
+    func stop() { channel?.stop() }
+
+    /// How another gateway judges a sample whose token it has; nil when none has answered. Takes some seconds.
+    func ask(_ sample: FailureSample) -> SampleJudge.Verdict? {
+        guard let channel else { return nil }
+        let id = UUIDv7.make()
+        let isAsked = state.withLock { state in
+            guard state.answers.count < Self.longestQuestions else { return false }
+            state.answers[id] = .some(nil)
+            let question: JSONValue = [
+                "id": .string(id), "sample": .string(sample.id), "app": .string(sample.appID),
+            ]
+            state.outgoing.append(ClusterMessage(.question, question))
+            return true
+        }
+        guard isAsked else { return nil }
+        channel.wake()
+        let end = Date(timeIntervalSinceNow: Self.questionSeconds)
+        answered.lock()
+        while state.withLock({ $0.answers[id] ?? nil }) == nil, answered.wait(until: end) {}
+        answered.unlock()
+        return state.withLock { $0.answers.removeValue(forKey: id) } ?? nil
+    }
+
+    // MARK: On the channel's thread
+
+    private var isBusy: Bool {
+        let now = DispatchTime.now().uptimeNanoseconds
+        return feed.isWatched || state.withLock { $0.sharedUntil > now || !$0.answers.isEmpty }
+    }
+
+    private func take() -> [ClusterMessage] {
+        let now = DispatchTime.now().uptimeNanoseconds
+        let isWatched = feed.isWatched
+        var messages = state.withLock { state in
+            defer { state.outgoing = [] }
+            if isWatched, state.told.map({ now - $0 >= Self.tellNanoseconds }) ?? true {
+                state.told = now
+                state.outgoing.append(ClusterMessage(.watch, [:]))
+            }
+            if !isWatched { state.told = nil }
+            return state.outgoing
+        }
+        let shared = feed.takeShared()
+        if !shared.entries.isEmpty { messages.append(ClusterMessage(.verdicts, shared.json)) }
+        return messages
+    }
+
+    private func hear(_ message: ClusterMessage) {
+        switch message.kind {
+        case .watch:
+            feed.share(forSeconds: Self.watchSeconds)
+            let now = DispatchTime.now().uptimeNanoseconds
+            state.withLock { $0.sharedUntil = now + Self.watchSeconds * 1_000_000_000 }
+        case .verdicts: feed.add(LiveFeed.Shared(json: message.body))
+        case .question: answer(message.body)
+        case .answer: note(message.body)
+        }
+    }
+
+    private func answer(_ question: JSONValue) {
+        guard let members = question.members, let id = members["id"],
+            let sampleID = members["sample"].flatMap({ String(jsonValue: $0) }), judge.hasToken(of: sampleID),
+            let app = members["app"].flatMap({ String(jsonValue: $0) }),
+            let sample = try? samples.sample(id: sampleID, of: app), let verdict = judge.again(sample)
+        else { return }
+        let checks = verdict.checks.map { check in
+            ["name": .string(check.name), "ok": check.isOK.jsonValue, "detail": .string(check.detail)]
+                as JSONValue
+        }
+        let answer: JSONValue = [
+            "id": id, "checks": .array(checks), "code": (verdict.code?.rawValue).jsonValue,
+            "note": verdict.note.jsonValue,
+        ]
+        state.withLock { $0.outgoing.append(ClusterMessage(.answer, answer)) }
+        channel?.wake()
+    }
+
+    private func note(_ answer: JSONValue) {
+        guard let members = answer.members, let id = members["id"].flatMap({ String(jsonValue: $0) }),
+            case .array(let checks)? = members["checks"]
+        else { return }
+        let verdict = SampleJudge.Verdict(
+            checks: checks.map { check in
+                FailureSample.Check(
+                    name: check.members?["name"].flatMap { String(jsonValue: $0) } ?? "",
+                    isOK: check.members?["ok"].flatMap { Bool(jsonValue: $0) },
+                    detail: check.members?["detail"].flatMap { String(jsonValue: $0) } ?? "")
+            },
+            code: members["code"].flatMap { Int(jsonValue: $0) }.map { AuthErrorCode(rawValue: $0) },
+            note: members["note"].flatMap { String(jsonValue: $0) })
+        answered.lock()
+        state.withLock { state in
+            // Whoever asked may have given up.
+            if state.answers[id] != nil { state.answers[id] = .some(verdict) }
+        }
+        answered.broadcast()
+        answered.unlock()
+    }
+}

@@ -1,0 +1,75 @@
+internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignSQLite
+internal import GatewayStorage
+
+/// The table of what gateways tell each other for the moment. It is not in the write-ahead log, so it costs no replica
+/// anything, and is empty after a crash of the server.
+enum ClusterMessages {
+    /// Others look every second while there is something to hear.
+    static let keptMilliseconds: Int64 = 10_000
+
+    static func send(
+        _ messages: [ClusterMessage], of gateway: String, after number: Int64,
+        _ connection: PostgreSQLConnection
+    ) throws {
+        var parameters = Parameters()
+        parameters.add(.text(gateway))
+        parameters.add(.integer(number))
+        parameters.add(texts: messages.map { $0.kind.rawValue })
+        parameters.add(texts: messages.map { String(decoding: $0.body.bytes, as: UTF8.self) })
+        try connection.each(
+            """
+            INSERT INTO cluster_message SELECT $1, $2 + place, kind, body, \(ClusterTables.now)
+            FROM unnest($3, $4) WITH ORDINALITY AS sent (kind, body, place)
+            """, parameters
+        ) { _ in true }
+    }
+
+    /// What the other gateways have sent after the numbers that are known of them, in the order in which each has sent it.
+    static func heard(
+        by gateway: String, after known: [String: Int64], _ connection: PostgreSQLConnection
+    ) throws -> [(gateway: String, number: Int64, message: ClusterMessage?)] {
+        var parameters = Parameters()
+        parameters.add(.text(gateway))
+        parameters.add(texts: known.map(\.key))
+        parameters.add(integers: known.map(\.value))
+        var heard: [(gateway: String, number: Int64, message: ClusterMessage?)] = []
+        try connection.each(
+            """
+            SELECT gateway, number, kind, body FROM cluster_message LEFT JOIN unnest($2, $3) AS known (name, last)
+            ON name = gateway WHERE gateway <> $1 AND number > coalesce(last, 0) ORDER BY gateway, number
+            """, parameters
+        ) { row in
+            heard.append((row.text(0), row.int64(1), message(row.text(2), Array(row.text(3).utf8))))
+            return true
+        }
+        return heard
+    }
+
+    /// Removes a gateway's own that the others have had time to hear. Returns whether any are left.
+    static func forget(of gateway: String, all: Bool, _ connection: PostgreSQLConnection) throws -> Bool {
+        try connection.run(
+            "DELETE FROM cluster_message WHERE gateway = ?1 AND sent_ms < \(ClusterTables.now) - ?2",
+            .text(gateway), .integer(all ? -1_000 : keptMilliseconds))
+        return try connection.first(
+            "SELECT 1 FROM cluster_message WHERE gateway = ?1 LIMIT 1", .text(gateway)
+        ) { _ in true } == true
+    }
+
+    /// Removes what gateways have left that were killed.
+    static func sweep(_ connection: PostgreSQLConnection) throws {
+        try connection.run(
+            "DELETE FROM cluster_message WHERE sent_ms < \(ClusterTables.now) - ?1",
+            .integer(6 * keptMilliseconds))
+    }
+
+    /// Nil for what a later version has to say.
+    private static func message(_ kind: String, _ body: [UInt8]) -> ClusterMessage? {
+        guard let kind = ClusterMessage.Kind(rawValue: kind) else { return nil }
+        // Our own words.
+        let value = try? StrictJSONParser(maximumBytes: max(1, body.count), maximumDepth: 8)
+            .parse(bytes: body) { $0.value }
+        return value.map { ClusterMessage(kind, $0) }
+    }
+}

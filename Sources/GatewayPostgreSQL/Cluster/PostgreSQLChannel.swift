@@ -1,0 +1,93 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayStorage
+
+/// One gateway's end of the channel: a thread with a connection of its own that sends and hears by a table.
+final class PostgreSQLChannel: ClusterChannel {
+    private static let pauseMilliseconds: Int32 = 1_000
+    private static let busyMilliseconds: Int32 = 200
+    private static let rememberedMilliseconds: Int64 = 600_000
+
+    private let id: String
+    private let settings: PostgreSQLSettings
+    private let bell = Bell()
+    private let isStopping = Lock(false)
+    private let wasStarted = Lock(false)
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// What the thread has from one look to the next.
+    private struct Looks {
+        var connection: PostgreSQLConnection?
+        var sent: Int64 = 0
+        var hasSent = false
+        /// The number of the last message of each gateway, and when it was heard; nil before the first look, which hears nothing.
+        var known: [String: (number: Int64, at: Int64)]?
+    }
+
+    init(_ id: String, _ settings: PostgreSQLSettings) {
+        self.id = id
+        self.settings = settings
+    }
+
+    func start(
+        take: @escaping @Sendable () -> [ClusterMessage], hear: @escaping @Sendable (ClusterMessage) -> Void,
+        isBusy: @escaping @Sendable () -> Bool
+    ) {
+        wasStarted.withLock { $0 = true }
+        let thread = Thread { [self] in
+            var looks = Looks()
+            while !isStopping.withLock({ $0 }) {
+                do {
+                    try look(&looks, take, hear)
+                } catch {
+                    // What was to be sent is lost. The member's thread says that the database is gone.
+                    looks.connection = nil
+                }
+                bell.wait(
+                    besides: nil, milliseconds: isBusy() ? Self.busyMilliseconds : Self.pauseMilliseconds)
+            }
+            if looks.hasSent, let connection = looks.connection {
+                _ = try? ClusterMessages.forget(of: id, all: true, connection)
+            }
+            ended.signal()
+        }
+        thread.name = "cluster channel"
+        thread.start()
+    }
+
+    func wake() { bell.ring() }
+
+    func stop() {
+        isStopping.withLock { $0 = true }
+        guard wasStarted.withLock({ $0 }) else { return }
+        bell.ring()
+        // A server that does not answer notices by itself that the connection is gone.
+        _ = ended.wait(timeout: .now() + 3)
+    }
+
+    private func look(
+        _ looks: inout Looks, _ take: () -> [ClusterMessage], _ hear: (ClusterMessage) -> Void
+    ) throws {
+        let connection = try looks.connection ?? PostgreSQLConnection(settings)
+        looks.connection = connection
+        let heard = try ClusterMessages.heard(
+            by: id, after: (looks.known ?? [:]).mapValues(\.number), connection)
+        // Who has been silent for longer than messages are kept may be gone.
+        let time = Uptime.milliseconds
+        var known = (looks.known ?? [:]).filter { $0.value.at > time - Self.rememberedMilliseconds }
+        for (gateway, number, message) in heard {
+            known[gateway] = (number, time)
+            if let message, looks.known != nil { hear(message) }
+        }
+        looks.known = known
+        let messages = take()
+        if !messages.isEmpty {
+            try ClusterMessages.send(messages, of: id, after: looks.sent, connection)
+            looks.sent += Int64(messages.count)
+            looks.hasSent = true
+        }
+        if looks.hasSent {
+            looks.hasSent = try ClusterMessages.forget(of: id, all: false, connection)
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import CountersignCore
+import CountersignGateway
+import CountersignGatewayTesting
+import CountersignJOSE
+import GatewayModel
+import GatewayObservability
+import Testing
+
+@testable import GatewayPostgreSQL
+
+extension PostgreSQLTests.SeveralGatewaysTests {
+    /// The numbers of messages that lie in the database.
+    private func messages(_ database: TestDatabase) throws -> Int {
+        try database.connect().first("SELECT count(*) FROM cluster_message") { $0.int(0) } ?? -1
+    }
+
+    @Test func whoeverWatchesAtOneGatewaySeesTheVerdictsOfAll() throws {
+        try use(3) { bench, database in
+            #expect(try bench.store(1, "before", token: nil) == 401)
+            #expect(try messages(database) == 0)
+            let feed = bench.gateways[0].live
+            var last = feed.entries(after: nil).lastID
+            var seen: [LiveFeed.Entry] = []
+            var sent = 0
+            // The others hear within a second that somebody watches.
+            while !seen.contains(where: { $0.key.verdict == .rejected })
+                || !seen.contains(where: { $0.key.verdict == .accepted })
+            {
+                sent += 1
+                #expect(try bench.store(1, "a\(sent)", token: bench.token) == 200)
+                #expect(try bench.store(2, "b\(sent)", token: nil) == 401)
+                let page = feed.entries(after: last)
+                #expect(page.missed == 0)
+                last = page.lastID
+                seen += page.entries
+            }
+            #expect(seen.map(\.id) == seen.map(\.id).sorted() && Set(seen.map(\.id)).count == seen.count)
+            let accepted = try #require(seen.first { $0.key.verdict == .accepted })
+            #expect(accepted.userID == "user-1" && accepted.key.appID == "shop" && accepted.key.code == nil)
+            #expect(accepted.key.endpoint == "/v1/batch" && accepted.key.enforcement == .required)
+            let rejected = try #require(seen.first { $0.key.verdict == .rejected })
+            #expect(rejected.key.code == .missingToken && !rejected.requestID.isEmpty)
+            // It is told once, and to others only.
+            #expect(seen.count <= 2 * sent)
+            #expect(bench.gateways[1].live.entries(after: nil).entries.isEmpty)
+        }
+    }
+
+    @Test func aSampleIsJudgedAgainByTheGatewayThatHasItsToken() throws {
+        try use(2) { bench, database in
+            let headers = ["Authorization": "Bearer \(bench.admin)", "Content-Type": "application/json"]
+            #expect(try bench.change(0, "DELETE", "apps/shop/keys/\(bench.other.id)") == 204)
+            #expect(try bench.store(0, "a", token: bench.other.token) == 401)
+            bench.gateways[0].analytics.flush()
+            let list = try bench.ask(1, "GET", "/admin/api/apps/shop/samples", headers: headers)
+            let sample = try #require((list.json["items"] as? [[String: Any]])?.first?["id"] as? String)
+            let path = "/admin/api/apps/shop/samples/\(sample)/recheck"
+            let then = try bench.ask(1, "POST", path, headers: headers)
+            #expect(then.status == 200 && then.json["note"] is String == false)
+            #expect(then.json["code"] as? Int == AuthErrorCode.noMatchingPublicKeys.rawValue)
+            let checks = try #require(then.json["checks"] as? [[String: Any]])
+            #expect(
+                checks.contains { $0["ok"] as? Bool == false }
+                    && checks.contains { $0["ok"] as? Bool == true })
+            // The key is there again, so today's verdict is another.
+            _ = try bench.directory.addKey(try Self.otherKey.get().publicKey.pem, to: "shop")
+            bench.storage.cluster?.settle()
+            let now = try bench.ask(1, "POST", path, headers: headers)
+            #expect(now.json["code"] is Int == false)
+            // Neither the token nor its signature was told to anybody.
+            let bodies = try database.connect().all("SELECT body FROM cluster_message") { $0.text(0) }
+            let signature = try #require(bench.other.token.split(separator: ".").last)
+            #expect(!bodies.isEmpty && !bodies.contains { $0.contains(signature) })
+            bench.gateways[0].stop()
+            let gone = try bench.ask(1, "POST", path, headers: headers)
+            #expect(gone.status == 200 && (gone.json["note"] as? String)?.contains("is gone") == true)
+        }
+    }
+}
