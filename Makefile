@@ -1,6 +1,6 @@
 # All that a fresh machine needs is `make demo` or `make test`.
 .DEFAULT_GOAL := help
-.PHONY: countersign tsan libcountersign install c python jvm flutter compat oauth webhooks help setup build demo test lint format bench torture interop differential fuzz openapi metrics proxies packaging docs examples
+.PHONY: countersign tsan libcountersign install c python jvm flutter compat oauth webhooks help setup build demo test lint format bench torture interop differential fuzz openapi metrics otlp proxies packaging docs examples
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -113,6 +113,9 @@ openapi: ## Check the running gateway against its OpenAPI document (Schemathesis
 
 metrics: ## Check metrics, alerts and dashboard with a real Prometheus
 	@scripts/metrics-test.sh
+
+otlp: ## Check the export to OpenTelemetry against a receiver that reads by its own messages (makes .venv)
+	@scripts/otlp-test.sh
 
 proxies: ## Run the configurations for nginx and HAProxy in front of a gateway
 	@scripts/proxy-test.sh

@@ -58,8 +58,7 @@ public final class Gateway: Sendable {
         dialects others: (RequestPath) -> [any Dialect] = { _ in [] }
     ) throws(GatewayError) {
         self.configuration = configuration
-        observability = Observability(
-            logLevel: configuration.logLevel, logFormat: configuration.logFormat)
+        observability = Observability(configuration)
         certificates = try observability.certificates(configuration.tls)
         folder = try LockedDataDirectory(configuration, log: observability.log)
         let storage = folder.storage
@@ -179,6 +178,7 @@ public final class Gateway: Sendable {
         webhooks.start()
         sinks.start()
         eventFiles?.start()
+        observability.exporter?.start(gauges: servers.gauges)
     }
 
     /// Tells those who speak of the gateway to others where it is.
@@ -222,6 +222,14 @@ public final class Gateway: Sendable {
         webhooks.stop(
             graceSeconds: max(0, configuration.drainSeconds + configuration.stopGraceSeconds - passed))
         sinks.stop()
+        // While there is something to measure.
+        observability.exporter?.close(
+            within: min(
+                2,
+                max(
+                    0.1,
+                    configuration.drainSeconds + configuration.stopGraceSeconds
+                        - Date().timeIntervalSince(began))))
         admin.close()
         deletedApps.stop()
         eventFiles?.stop()

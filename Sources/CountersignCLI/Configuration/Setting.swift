@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
@@ -57,6 +58,32 @@ struct Setting: Sendable {
             throw Problem(text: "needs a URL such as https://collect.example without a path, not '\(text)'")
         }
         return text
+    }
+
+    /// A base URL, without the slash at its end. Never repeats the text, which may hold a password.
+    static func endpoint(_ text: String) throws(Problem) -> String {
+        guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
+            url.host?.isEmpty == false, url.query == nil, url.fragment == nil, url.user == nil
+        else {
+            throw Problem(text: "needs a URL such as http://127.0.0.1:4318, without a user or a query")
+        }
+        return text.hasSuffix("/") ? String(text.dropLast()) : text
+    }
+
+    /// Fields of a header, one a line (RFC 9110, section 5.5). Never repeats the text, which may hold a token.
+    static func headerFields(_ text: String) throws(Problem) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        for line in text.split(whereSeparator: \.isNewline) {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            let value = parts.last?.trimmingCharacters(in: .whitespaces) ?? ""
+            guard parts.count == 2, parts[0].utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: "-_.") }),
+                !value.isEmpty, value.utf8.allSatisfy({ (0x20..<0x7F).contains($0) })
+            else {
+                throw Problem(text: "needs lines such as Authorization: Bearer and a token, in ASCII")
+            }
+            fields.append((String(parts[0]), value))
+        }
+        return fields
     }
 
     /// Never repeats the text, which may hold a password.

@@ -3,7 +3,7 @@ internal import GatewayModel
 /// Every setting of the gateway, in the order of the reference.
 enum SettingTable {
     static let all: [Setting] =
-        [database, databasePasswordFile, tokenKeyFile] + places + operation + protection
+        [database, databasePasswordFile, tokenKeyFile] + places + telemetry + operation + protection
 
     static let database = Setting(
         "database", .text("URL"),
@@ -79,6 +79,35 @@ enum SettingTable {
             help: "who may read /metrics, separated by commas"
         ) { configuration, text throws(Setting.Problem) in
             configuration.metricsFrom = try Setting.ranges(text)
+        },
+    ]
+
+    private static let telemetry: [Setting] = [
+        Setting(
+            "otlp-endpoint", .text("URL"),
+            help:
+                "collector that metrics and traces are exported to by OTLP over HTTP, such as http://127.0.0.1:4318"
+        ) { configuration, text throws(Setting.Problem) in
+            configuration.telemetry = TelemetryRules(endpoint: try Setting.endpoint(text))
+        },
+        Setting(
+            "otlp-headers", .text("LINES"), isSecret: true,
+            help: "fields such as Authorization: Bearer … for the collector, one a line"
+        ) { configuration, text throws(Setting.Problem) in
+            guard configuration.telemetry != nil else {
+                throw Setting.Problem(text: "is for the setting otlp-endpoint, which is not given")
+            }
+            configuration.telemetry?.headers = try Setting.headerFields(text)
+        },
+        Setting(
+            "otlp-sample-ratio", .text("RATIO"), default: "0.01",
+            help:
+                "share of traces recorded that begin here, 0 to 1; those of callers are recorded as they say"
+        ) { configuration, text throws(Setting.Problem) in
+            guard let ratio = Double(text), (0...1).contains(ratio) else {
+                throw Setting.Problem(text: "needs a number from 0 to 1, not '\(text)'")
+            }
+            configuration.telemetry?.sampleRatio = ratio
         },
     ]
 

@@ -2,18 +2,49 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
 
-/// What hears of every request: the metrics, the counts of the dashboard, and the log.
+/// What hears of every request: the metrics, the counts of the dashboard, the log, and what is exported.
 struct Observability: Sendable {
     let metrics = Metrics()
     let recorder = AnalyticsRecorder()
     let log: GatewayLog
     let commits = CommitSignal()
+    /// Nil when nothing is exported; nor are traces recorded then.
+    let exporter: TelemetryExporter?
+    let sampler: TraceSampler?
     let observer: ObserverGroup
 
-    init(logLevel: LogLevel, logFormat: LogFormat) {
-        log = GatewayLog(level: logLevel, format: logFormat)
-        observer = ObserverGroup(
-            members: logLevel > .off ? [metrics, recorder, commits, log] : [metrics, recorder, commits])
+    init(_ configuration: GatewayConfiguration) {
+        let log = GatewayLog(level: configuration.logLevel, format: configuration.logFormat)
+        self.log = log
+        sampler = configuration.telemetry.map { TraceSampler(ratio: $0.sampleRatio) }
+        exporter = configuration.telemetry.map { [metrics] rules in
+            TelemetryExporter(
+                resource: OTLPResource(
+                    url: configuration.publicURL ?? configuration.url(port: configuration.port)),
+                metrics: metrics, log: log, post: Self.post(by: rules))
+        }
+        var members: [any GatewayObserver] = [metrics, recorder, commits]
+        if configuration.logLevel > .off { members.append(log) }
+        if let exporter { members.append(exporter) }
+        observer = ObserverGroup(members: members)
+    }
+
+    /// Posts to the collector. Operators who say where it is may say that it is in their own network.
+    private static func post(by rules: TelemetryRules) -> TelemetryExporter.Post {
+        { path, body, isCancelled in
+            let request = OutboundRequest(
+                url: rules.endpoint + path, body: body,
+                headers: rules.headers + [("Content-Type", "application/json")],
+                schemes: "http,https", allowsPrivateAddresses: true, timeoutMilliseconds: 10_000,
+                maximumBytes: 1 << 16, cutsLongAnswers: true, isCancelled: isCancelled)
+            do throws(OutboundRequest.Failure) {
+                let answer = try request.perform()
+                return OTLPAnswer(
+                    status: answer.status, retryAfterSeconds: answer.retryAfterSeconds, body: answer.body)
+            } catch {
+                return OTLPAnswer(failure: error.reason)
+            }
+        }
     }
 
     /// Nil when HTTPS is not served. What becomes of later certificates is logged.

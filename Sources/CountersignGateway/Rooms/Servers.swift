@@ -15,6 +15,8 @@ struct Servers: Sendable {
     let main: HTTPServer
     /// Nil when operators use the main one.
     let admin: HTTPServer?
+    /// What `/metrics` measures at the moment of asking; may wait for the disk.
+    let gauges: @Sendable () -> Gauges
 
     init(
         _ configuration: GatewayConfiguration, dialects: [any Dialect], admin: Administration, health: Health,
@@ -28,16 +30,21 @@ struct Servers: Sendable {
         let log = observability.log
         // The server answers for its connections, but is made last of all.
         let connectionCount = Lock<@Sendable () -> Int>({ 0 })
-        let monitoring = Monitoring(metrics: observability.metrics, readers: configuration.metricsFrom) {
+        let exporter = observability.exporter
+        let gauges: @Sendable () -> Gauges = {
             let load = events.load
             return Gauges(
                 store: load, connections: connectionCount.withLock { $0 }(),
-                droppedLogLines: log.droppedLines, consumers: stores.lags(at: now()),
+                droppedLogLines: log.droppedLines, droppedSpans: exporter?.droppedSpans,
+                consumers: stores.lags(at: now()),
                 webhooks: Webhooks.lags(storage, webhooks.endpoints, at: now()),
                 webhookAttempts: webhooks.counts.byApp.mapValues { ($0.delivered, $0.failed) },
                 sinks: Sinks.gauges(sinks, stores.consumers, at: now()),
                 cluster: membership.gauges(load.database))
         }
+        self.gauges = gauges
+        let monitoring = Monitoring(
+            metrics: observability.metrics, readers: configuration.metricsFrom, gauges: gauges)
         let isApart = configuration.adminHost != nil
         let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)
         let description = OpenAPIDocument.endpoint(for: endpoints, schemas: dialects.map(\.schemas))
@@ -54,7 +61,7 @@ struct Servers: Sendable {
         let memory = BodyMemory(limit: limits.bodyMemoryBytes)
         let main = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
-            certificates: certificates, observer: observability.observer,
+            certificates: certificates, observer: observability.observer, sampler: observability.sampler,
             loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount,
             together: { events.together($0) },
             handler: membership.guarding { door.answer($0) })
@@ -69,7 +76,7 @@ struct Servers: Sendable {
             cors: door.cors)
         self.admin = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
-            certificates: certificates, observer: observability.observer
+            certificates: certificates, observer: observability.observer, sampler: observability.sampler
         ) { adminDoor.answer($0) }
     }
 

@@ -39,10 +39,13 @@ struct BloomreachSelfCheck {
             "type": "push.self_check",
             "timestamp": .string(RFC3339.text(milliseconds: request.receivedMilliseconds)), "data": data,
         ]
+        let trace = request.trace
         let result = Lock<WebhookOutcome?>(nil)
         return .later(
             start: { resume in
-                webhooks.send(event.bytes, id: "msg_" + UUIDv7.make(), to: webhook) { outcome in
+                webhooks.send(
+                    event.bytes, id: "msg_" + UUIDv7.make(), to: webhook, trace: trace
+                ) { outcome in
                     result.withLock { $0 = outcome }
                     resume()
                 }

@@ -35,9 +35,12 @@ package struct RequestPath: Sendable {
 
     /// Judges a request once.
     func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
+        defer { request.trail.span?.admissionEnded = RequestSpan.instant }
         if let refusal = overLimit(of: app, request) { return .refused(refusal) }
         let instant = now().timeIntervalSince1970
+        request.trail.span?.verifyBegan = RequestSpan.instant
         let verdict = app.admit(admission, at: instant)
+        request.trail.span?.verifyEnded = RequestSpan.instant
         request.trail.note(verdict, app: app)
         let credential = admission.credential
         request.trail.userID = admission.userIDs.first
@@ -103,9 +106,19 @@ package struct RequestPath: Sendable {
         var batch = batch
         batch.proof = request.trail.proof(dialect: dialect, requestID: request.id)
         let judged = batch
-        return .waiting({ store.append(judged, completion: $0) }) { result in
+        func finished(_ result: Result<AppendOutcome, StoreFailure>) -> HTTPResponse {
             if case .success(let outcome) = result { request.trail.note(outcome) }
             return finish(result)
+        }
+        guard request.trail.span != nil else {
+            return .waiting({ store.append(judged, completion: $0) }, finish: finished)
+        }
+        return .waiting({ done in
+            request.trail.span?.storeBegan = RequestSpan.instant
+            store.append(judged) { done(($0, RequestSpan.instant)) }
+        }) { (result, ended: UInt64) in
+            request.trail.span?.storeEnded = ended
+            return finished(result)
         }
     }
 

@@ -92,6 +92,12 @@ package final class HTTPRequest {
         fields.all.filter { $0.isNamed(name) }.map(\.value)
     }
 
+    /// The trace that the client says it belongs to, with the client's span.
+    var caller: TraceParent? { header("traceparent").flatMap { TraceParent($0) } }
+
+    /// The trace that requests belong to which are made for this one, with the span that they are made by.
+    package var trace: TraceParent? { trail.span?.context ?? caller }
+
     /// An id that may go back out in a header and into a log: 1 to 128 letters, digits, `-`, `_`, `.`.
     private static func isHarmless(_ id: UnsafeBufferPointer<UInt8>) -> Bool {
         (1...128).contains(id.count) && id.allSatisfy { $0.isASCIIAlphanumeric(or: "-_.") }

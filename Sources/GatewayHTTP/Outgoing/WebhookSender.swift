@@ -25,9 +25,10 @@ package final class WebhookSender: Sendable {
         queue.waitUntilAllOperationsAreFinished()
     }
 
-    /// Delivers once, and calls `completion` from any thread; `report` before, unless too many wait.
+    /// Delivers once, and calls `completion` from any thread; `report` before, unless too many wait. The trace is that of
+    /// the request which it is for.
     package func send(
-        _ body: [UInt8], id: String, to webhook: PushWebhook,
+        _ body: [UInt8], id: String, to webhook: PushWebhook, trace: TraceParent? = nil,
         report: @escaping @Sendable (WebhookAttempt) -> Void = { _ in },
         completion: @escaping @Sendable (WebhookOutcome) -> Void
     ) {
@@ -39,8 +40,9 @@ package final class WebhookSender: Sendable {
         guard mayWait else { return completion(.overloaded) }
         let timestamp = Int64(now().timeIntervalSince1970)
         queue.addOperation { [self] in
-            let headers = StandardWebhook.headers(
+            var headers = StandardWebhook.headers(
                 id: id, timestamp: timestamp, body: body, keys: [webhook.secret])
+            if let trace { headers.append(("traceparent", trace.text)) }
             let attempt = WebhookDelivery(
                 body: body, headers: headers, webhook: webhook, timeoutMilliseconds: Self.timeout
             ).perform()

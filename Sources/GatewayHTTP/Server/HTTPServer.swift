@@ -24,15 +24,15 @@ package final class HTTPServer: Sendable {
     /// Throws `cannotBind` when the process has no file descriptors left.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
-        certificates: TLSCertificates? = nil, observer: any GatewayObserver, loopCount: Int = 1,
+        certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,
+        loopCount: Int = 1,
         together: @escaping Together = { $0() }, handler: @escaping RequestService.Handler
     ) throws(GatewayError) {
         self.loopCount = loopCount
         common = ServerCommon(
             limits: limits, memory: memory ?? BodyMemory(limit: limits.bodyMemoryBytes),
             trustedProxies: trustedProxies, certificates: certificates, observer: observer,
-            together: together,
-            handler: handler)
+            sampler: sampler, together: together, handler: handler)
     }
 
     /// Binds and starts to serve. Returns the port, which is a free one when `port` was 0.

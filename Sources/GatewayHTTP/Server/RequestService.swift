@@ -9,23 +9,27 @@ package struct RequestService: Sendable {
     let trustedProxies: [AddressRange]
     let observer: any GatewayObserver
     let memory: BodyMemory
+    /// Nil when no traces are recorded.
+    private let sampler: TraceSampler?
     private let handler: Handler
     private let largeRequests = LargeRequests()
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
-        observer: any GatewayObserver, handler: @escaping Handler
+        observer: any GatewayObserver, sampler: TraceSampler?, handler: @escaping Handler
     ) {
         self.limits = limits
         self.memory = memory
         self.trustedProxies = trustedProxies
         self.observer = observer
+        self.sampler = sampler
         self.handler = handler
     }
 
-    /// Finds out whose request it is and how its body is coded. Returns the refusal of a request whose body is not
+    /// Finds out whose request it is, whether its trace is recorded and how its body is coded. Returns the refusal of a request whose body is not
     /// worth reading, or nil.
     func judgeHeader(of request: HTTPRequest) -> HTTPResponse? {
+        if let sampler { request.trail.span = sampler.span(caller: request.caller) }
         request.isForwarded =
             ClientAddress.isTrusted(request.clientAddress, trustedProxies) || request.namesProxies
         if !trustedProxies.isEmpty {
@@ -54,6 +58,7 @@ package struct RequestService: Sendable {
 
     /// What the handler makes of a whole request, whose body has at most so many bytes, decompressed.
     func outcome(of request: HTTPRequest, largestBody: Int, holding held: HeldMemory) -> HTTPOutcome {
+        request.trail.span?.handlingBegan = RequestSpan.instant
         var handle = handler
         if request.isCompressed {
             handle = { [handler, limits] request in
@@ -81,11 +86,21 @@ package struct RequestService: Sendable {
         }
     }
 
+    /// The trace that a request belongs to, with its own span; nil when it belongs to none.
+    func trace(of request: HTTPRequest?) -> TraceParent? {
+        guard let request else { return nil }
+        if let span = request.trail.span { return span.context }
+        return request.caller.map {
+            TraceParent(
+                traceID: $0.traceID, spanID: UInt64.random(in: 1...UInt64.max), isSampled: $0.isSampled)
+        }
+    }
+
     /// The header fields that every answer to the request has.
     func commonFields(of request: HTTPRequest, trace: TraceParent?) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         if let trace {
-            fields.append(("traceresponse", trace.response(spanID: UInt64.random(in: 1...UInt64.max))))
+            fields.append(("traceresponse", trace.text))
         }
         fields.append(("X-Request-Id", request.id))
         return fields
@@ -109,7 +124,7 @@ extension RequestService {
         let fault = Framing.fault(
             method: method, target: target, version: "HTTP/1.1", fields: request.fields.all, limits: limits)
         var response = fault ?? judgeHeader(of: request) ?? answer(request)
-        let trace = request.header("traceparent").flatMap { TraceParent($0) }
+        let trace = trace(of: request)
         observer.requestEnded(
             RequestRecord(
                 request, path: target.path, response: response, trace: trace,
@@ -147,6 +162,7 @@ extension RequestRecord {
         _ request: HTTPRequest?, path: String, response: HTTPResponse?, trace: TraceParent?, bytesIn: Int,
         began: DispatchTime
     ) {
+        let ended = DispatchTime.now().uptimeNanoseconds
         self.init(
             receivedMilliseconds: request?.receivedMilliseconds
                 ?? Int64(Date().timeIntervalSince1970 * 1000),
@@ -154,7 +170,9 @@ extension RequestRecord {
             clientAddress: request?.clientAddress ?? "", trail: request?.trail ?? RequestTrail(),
             status: response?.status, code: response?.code, bytesIn: bytesIn,
             bytesOut: response?.body.count ?? 0,
-            seconds: Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9)
+            seconds: Double(ended - began.uptimeNanoseconds) / 1e9)
+        trail.span?.began = began.uptimeNanoseconds
+        trail.span?.ended = ended
     }
 }
 

@@ -20,7 +20,7 @@ final class ServerCommon: Sendable {
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
-        certificates: TLSCertificates?, observer: any GatewayObserver,
+        certificates: TLSCertificates?, observer: any GatewayObserver, sampler: TraceSampler?,
         together: @escaping @Sendable (() -> Void) -> Void,
         handler: @escaping RequestService.Handler
     ) {
@@ -34,7 +34,7 @@ final class ServerCommon: Sendable {
         holders = MemoryHolders(limit: limits.bodyMemoryBytes, connections: connections)
         service = RequestService(
             limits: limits, memory: memory, trustedProxies: trustedProxies, observer: observer,
-            handler: handler)
+            sampler: sampler, handler: handler)
     }
 
     /// Takes a place for an answer that goes on; false when there is none.

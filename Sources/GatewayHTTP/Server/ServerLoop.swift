@@ -250,7 +250,7 @@ final class ServerLoop: @unchecked Sendable {
 
     private func send(_ answer: HTTPResponse, _ exchange: Exchange) -> MHD_Result {
         let response = affordable(answer, exchange)
-        let trace = exchange.request?.header("traceparent").flatMap { TraceParent($0) }
+        let trace = common.service.trace(of: exchange.request)
         exchange.isObserved = true
         unfinished += 1
         common.observer.requestEnded(exchange.record(response, trace: trace))

@@ -39,6 +39,9 @@ public struct GatewayConfiguration: Sendable {
     /// Who may read `/metrics`; only this machine by default.
     public var metricsFrom = AddressRange.loopback
 
+    /// Where metrics and traces are exported; nil exports none.
+    package var telemetry: TelemetryRules?
+
     /// Free bytes on the disk below which nothing is stored: 503 with `Retry-After`, and `/readyz` says no.
     public var diskFloorBytes = 256 * 1024 * 1024
 

@@ -26,6 +26,8 @@ package struct RequestTrail: Sendable {
     package var client = ClientInfo()
     /// The token that was not good, for the samples.
     package var failure: FailedToken?
+    /// What its trace is made of; nil for a request whose trace is not recorded.
+    package var span: RequestSpan?
     /// Events stored.
     package var accepted = 0
     /// Events that were there already.

@@ -2,6 +2,8 @@
 package struct TraceParent: Sendable, Equatable {
     /// 32 lower-case hexadecimal digits, not all zero.
     package let traceID: String
+    /// The caller's span: 16 lower-case hexadecimal digits, not all zero.
+    package let spanID: String
     /// Whether the caller records the trace.
     package let isSampled: Bool
 
@@ -15,14 +17,24 @@ package struct TraceParent: Sendable, Equatable {
             Self.isHex(parts[3], 2), let flags = UInt8(parts[3], radix: 16)
         else { return nil }
         traceID = String(parts[1])
+        spanID = String(parts[2])
         isSampled = flags & 1 != 0
     }
 
-    /// The field `traceresponse` (W3C Trace Context Level 2, a draft) that names this trace and a new span.
-    package func response(spanID: UInt64) -> String {
-        let hex = String(max(spanID, 1), radix: 16)
-        let span = String(repeating: "0", count: 16 - hex.count) + hex
-        return "00-\(traceID)-\(span)-\(isSampled ? "01" : "00")"
+    /// A span of the trace that is recorded if the trace is.
+    package init(traceID: String, spanID: UInt64, isSampled: Bool) {
+        self.traceID = traceID
+        self.spanID = Self.hexadecimal(max(spanID, 1))
+        self.isSampled = isSampled
+    }
+
+    /// As a field `traceparent`, or `traceresponse` (W3C Trace Context Level 2, a draft).
+    package var text: String { "00-\(traceID)-\(spanID)-\(isSampled ? "01" : "00")" }
+
+    /// 16 digits.
+    static func hexadecimal(_ number: UInt64) -> String {
+        let hex = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - hex.count) + hex
     }
 
     private static func isHex(_ text: Substring, _ count: Int) -> Bool {

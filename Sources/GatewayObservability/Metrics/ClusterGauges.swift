@@ -29,7 +29,7 @@ package struct ClusterGauges: Sendable {
     }
 
     /// Writes the metrics, without samples where there is no database to share.
-    static func write(_ gauges: ClusterGauges?, to text: inout PrometheusText) {
+    static func write(_ gauges: ClusterGauges?, to text: inout some MetricWriter) {
         for metric in metrics {
             text.begin(metric.name, metric.kind, help: metric.help)
             if let value = gauges.flatMap(metric.value) { text.sample(value) }
@@ -51,7 +51,7 @@ package struct ClusterGauges: Sendable {
 
     private static let metrics:
         [(
-            name: String, kind: PrometheusText.Kind, help: String,
+            name: String, kind: MetricKind, help: String,
             value: @Sendable (ClusterGauges) -> Double?
         )] = [
             (

@@ -8,6 +8,8 @@ package struct Gauges: Sendable {
     package var connections: Int
     /// Log lines that were dropped so far.
     package var droppedLogLines: Int
+    /// Spans that were not exported; nil where none are recorded.
+    package var droppedSpans: Int?
     /// How far consumers of events are behind.
     package var consumers: [Consumer]
 
@@ -40,7 +42,8 @@ package struct Gauges: Sendable {
     package var cluster: ClusterGauges?
 
     package init(
-        store: StoreLoad, connections: Int, droppedLogLines: Int, consumers: [Consumer] = [],
+        store: StoreLoad, connections: Int, droppedLogLines: Int, droppedSpans: Int? = nil,
+        consumers: [Consumer] = [],
         webhooks: [WebhookLag] = [], webhookAttempts: [String: (delivered: Int, failed: Int)] = [:],
         sinks: [Sink] = [], cluster: ClusterGauges? = nil
     ) {
@@ -50,6 +53,7 @@ package struct Gauges: Sendable {
         self.store = store
         self.connections = connections
         self.droppedLogLines = droppedLogLines
+        self.droppedSpans = droppedSpans
         self.webhooks = webhooks
         self.webhookAttempts = webhookAttempts
     }

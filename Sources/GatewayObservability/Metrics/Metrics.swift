@@ -40,7 +40,8 @@ package final class Metrics: GatewayObserver {
     }
 
     private let state = Lock(State())
-    private let started = Date().timeIntervalSince1970
+    /// Seconds since 1970.
+    let started = Date().timeIntervalSince1970
 
     package init() {}
 
@@ -82,8 +83,14 @@ package final class Metrics: GatewayObserver {
 
     /// Everything that was counted, as Prometheus reads it.
     package func text(_ gauges: Gauges) -> [UInt8] {
-        let state = state.withLock { $0 }
         var text = PrometheusText()
+        write(gauges, to: &text)
+        return text.bytes
+    }
+
+    /// Everything that was counted.
+    func write(_ gauges: Gauges, to text: inout some MetricWriter) {
+        let state = state.withLock { $0 }
         Self.writeRequests(state, to: &text)
         Self.writeEvents(state, to: &text)
         Self.writeCommits(state, to: &text)
@@ -100,15 +107,18 @@ package final class Metrics: GatewayObserver {
             help: "Log lines dropped because the log's reader was too slow.")
         text.sample(Double(gauges.droppedLogLines))
         text.begin(
+            "countersign_spans_dropped_total", .counter,
+            help: "Spans that were not exported: too many waited, or the collector did not take them.")
+        if let spans = gauges.droppedSpans { text.sample(Double(spans)) }
+        text.begin(
             "countersign_start_time_seconds", .gauge, help: "When the gateway started, in seconds since 1970."
         )
         text.sample(started)
         text.begin("countersign_build_info", .gauge, help: "1, with the version as label.")
         text.sample([("version", countersignVersion)], 1)
-        return text.bytes
     }
 
-    private static func write(_ consumers: [Gauges.Consumer], to text: inout PrometheusText) {
+    private static func write(_ consumers: [Gauges.Consumer], to text: inout some MetricWriter) {
         let metrics: [(name: String, help: String, value: (Gauges.Consumer) -> Double)] = [
             (
                 "countersign_consumer_lag_events", "Events that a consumer has not confirmed.",
@@ -131,7 +141,7 @@ package final class Metrics: GatewayObserver {
         }
     }
 
-    private static func writeRequests(_ state: State, to text: inout PrometheusText) {
+    private static func writeRequests(_ state: State, to text: inout some MetricWriter) {
         let requests = state.requests.sorted { order($0.key) < order($1.key) }
         text.begin(
             "countersign_requests_total", .counter,
@@ -163,7 +173,7 @@ package final class Metrics: GatewayObserver {
         }
     }
 
-    private static func writeEvents(_ state: State, to text: inout PrometheusText) {
+    private static func writeEvents(_ state: State, to text: inout some MetricWriter) {
         text.begin("countersign_events_total", .counter, help: "Events by app and outcome.")
         var byApp: [String: (accepted: Int, duplicates: Int, rejected: Int)] = [:]
         var batch = Histogram.sizes
@@ -188,7 +198,7 @@ package final class Metrics: GatewayObserver {
         text.samples(batch)
     }
 
-    private static func writeCommits(_ state: State, to text: inout PrometheusText) {
+    private static func writeCommits(_ state: State, to text: inout some MetricWriter) {
         text.begin(
             "countersign_commit_duration_seconds", .histogram,
             help: "Time of one commit, from its beginning to the disk's word.")
@@ -202,7 +212,7 @@ package final class Metrics: GatewayObserver {
         }
     }
 
-    private static func writeWebhooks(_ gauges: Gauges, to text: inout PrometheusText) {
+    private static func writeWebhooks(_ gauges: Gauges, to text: inout some MetricWriter) {
         text.begin(
             "countersign_webhook_attempts_total", .counter,
             help: "Attempts to deliver to webhooks, by app and result.")
@@ -216,27 +226,26 @@ package final class Metrics: GatewayObserver {
         for lag in gauges.webhooks { text.sample([("app", lag.appID), ("webhook", lag.id)], lag.seconds) }
     }
 
-    private static func write(_ sinks: [Gauges.Sink], to text: inout PrometheusText) {
-        let metrics:
-            [(name: String, kind: PrometheusText.Kind, help: String, value: (Gauges.Sink) -> Double)] = [
-                (
-                    "countersign_sink_published_total", .counter,
-                    "Events that a sink's stream has taken since the start.", { Double($0.published) }
-                ),
-                (
-                    "countersign_sink_lag_events", .gauge, "Events that are not in a sink's stream yet.",
-                    { Double($0.lag) }
-                ),
-                (
-                    "countersign_sink_lag_seconds", .gauge,
-                    "Age of the oldest event that is not in a sink's stream yet.", { $0.oldestUnreadSeconds }
-                ),
-                (
-                    "countersign_sink_failing", .gauge,
-                    "1 while nothing can be published to a sink's stream.",
-                    { $0.isFailing ? 1 : 0 }
-                ),
-            ]
+    private static func write(_ sinks: [Gauges.Sink], to text: inout some MetricWriter) {
+        let metrics: [(name: String, kind: MetricKind, help: String, value: (Gauges.Sink) -> Double)] = [
+            (
+                "countersign_sink_published_total", .counter,
+                "Events that a sink's stream has taken since the start.", { Double($0.published) }
+            ),
+            (
+                "countersign_sink_lag_events", .gauge, "Events that are not in a sink's stream yet.",
+                { Double($0.lag) }
+            ),
+            (
+                "countersign_sink_lag_seconds", .gauge,
+                "Age of the oldest event that is not in a sink's stream yet.", { $0.oldestUnreadSeconds }
+            ),
+            (
+                "countersign_sink_failing", .gauge,
+                "1 while nothing can be published to a sink's stream.",
+                { $0.isFailing ? 1 : 0 }
+            ),
+        ]
         for metric in metrics {
             text.begin(metric.name, metric.kind, help: metric.help)
             for sink in sinks {

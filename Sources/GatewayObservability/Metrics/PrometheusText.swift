@@ -1,31 +1,18 @@
 /// Metrics in Prometheus' text format, version 0.0.4.
-struct PrometheusText {
-    /// What kind of number a metric is.
-    enum Kind: String {
-        case counter, gauge, histogram
-    }
-
+struct PrometheusText: MetricWriter {
     private(set) var bytes: [UInt8] = []
     private var name = ""
 
-    /// Begins a metric; its samples follow.
-    mutating func begin(_ name: String, _ kind: Kind, help: String) {
+    mutating func begin(_ name: String, _ kind: MetricKind, help: String) {
         self.name = name
         put("# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n")
     }
 
-    /// A sample of the metric that was begun last.
     mutating func sample(_ labels: [(String, String)], _ value: Double) {
         sample(suffix: "", labels, value)
     }
 
-    /// The only sample of the metric that was begun last.
-    mutating func sample(_ value: Double) {
-        sample(suffix: "", [], value)
-    }
-
-    /// The samples of one histogram of the metric that was begun last.
-    mutating func samples(_ histogram: Histogram, _ labels: [(String, String)] = []) {
+    mutating func samples(_ histogram: Histogram, _ labels: [(String, String)]) {
         var running = 0
         for (index, count) in histogram.counts.enumerated() {
             running += count

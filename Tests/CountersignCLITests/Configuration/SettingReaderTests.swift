@@ -79,6 +79,10 @@ struct SettingReaderTests {
             if ["database-password-file", "token-key-file"].contains(setting.name) {
                 before.database = try Setting.database("host=db dbname=d")
             }
+            // What belongs to a collector.
+            if setting.name.hasPrefix("otlp-"), setting.name != "otlp-endpoint" {
+                before.telemetry = TelemetryRules(endpoint: "http://192.0.2.1")
+            }
             var after = before
             switch setting.value {
             case _ where setting.name == "database": try setting.apply(&after, "postgresql://u@db/d")
@@ -88,6 +92,8 @@ struct SettingReaderTests {
                     String(
                         setting.defaultValue == "\(range.upperBound)" ? range.lowerBound : range.upperBound))
             case .choice(let words): try setting.apply(&after, words.first { $0 != "off" } ?? "")
+            case .text("LINES"): try setting.apply(&after, "Authorization: Bearer x")
+            case .text("RATIO"): try setting.apply(&after, "0.5")
             case .text("URL"): try setting.apply(&after, "https://192.0.2.1")
             default: try setting.apply(&after, "192.0.2.1")
             }
@@ -103,6 +109,37 @@ struct SettingReaderTests {
     ])
     func aPublicURLHasASchemeAndAHostOnly(text: String) {
         #expect(throws: Setting.Problem.self) { try Setting.origin(text) }
+    }
+
+    @Test func theFieldsForACollectorAreSecretLines() throws {
+        let fields = try Setting.headerFields("Authorization: Bearer a:b\r\nX-Tenant:  t \n\n")
+        #expect(fields.map(\.name) == ["Authorization", "X-Tenant"])
+        #expect(fields.map(\.value) == ["Bearer a:b", "t"])
+        for text in ["s3cret", "A b: s3cret", "A: ", ": s3cret", "A: s3cr\u{e9}t", "A: s3\tcret"] {
+            do throws(Setting.Problem) {
+                _ = try Setting.headerFields(text)
+                Issue.record("\(text) was taken")
+            } catch {
+                #expect(!error.text.contains("s3"))
+            }
+        }
+    }
+
+    @Test(arguments: ["http://a.example:4318", "https://a.example/otlp/", "http://[::1]:4318/"])
+    func aCollectorMayHaveAPath(text: String) throws {
+        #expect(try Setting.endpoint(text) == (text.hasSuffix("/") ? String(text.dropLast()) : text))
+    }
+
+    @Test(arguments: [
+        "a.example:4318", "ftp://a.example", "https://u:s3cret@a.example", "https://a.example?s3cret",
+    ])
+    func aCollectorsAddressHoldsNoSecret(text: String) {
+        do throws(Setting.Problem) {
+            _ = try Setting.endpoint(text)
+            Issue.record("\(text) was taken")
+        } catch {
+            #expect(!error.text.contains("s3cret"))
+        }
     }
 
     @Test func theDefaultsAreTheConfigurationsOwn() throws {

@@ -1,0 +1,13 @@
+/// Where a gateway exports its metrics and traces.
+package struct TelemetryRules: Sendable {
+    /// The collector's base URL, without a slash at its end.
+    package var endpoint: String
+    /// What each request to it has beside what it must have; may be secret.
+    package var headers: [(name: String, value: String)] = []
+    /// The share of traces recorded that begin at the gateway, from 0 to 1.
+    package var sampleRatio = 0.01
+
+    package init(endpoint: String) {
+        self.endpoint = endpoint
+    }
+}

@@ -1,0 +1,54 @@
+internal import CountersignJOSE
+
+/// What a collector says to a request (OTLP specification, section OTLP/HTTP response).
+package struct OTLPAnswer: Sendable {
+    /// Nil when there is no answer.
+    let status: Int?
+    let retryAfterSeconds: Int?
+    let body: [UInt8]
+    /// Why there is no answer, as a stable word.
+    let failure: String?
+
+    package init(status: Int, retryAfterSeconds: Int?, body: [UInt8]) {
+        self.status = status
+        self.retryAfterSeconds = retryAfterSeconds
+        self.body = body
+        failure = nil
+    }
+
+    package init(failure: String) {
+        status = nil
+        retryAfterSeconds = nil
+        body = []
+        self.failure = failure
+    }
+
+    var outcome: ExportSchedule.Outcome {
+        switch status {
+        case .some(200..<300): .taken
+        case 429, 502, 503, 504, nil: .failed(retryAfter: retryAfterSeconds)
+        default: .refused
+        }
+    }
+
+    /// What it did not take of a request that it took.
+    struct PartialSuccess {
+        let spans: Int
+        let detail: String
+    }
+
+    /// Nil when it took all.
+    var partialSuccess: PartialSuccess? {
+        try? StrictJSONParser(maximumBytes: 1 << 16, maximumDepth: 8).parse(bytes: body) { root in
+            guard let part = root["partialSuccess"], part.kind == .object else { return nil }
+            func count(_ name: StaticString) -> Int {
+                max(0, part[name]?.int64.map { Int($0) } ?? part[name]?.string.flatMap { Int($0) } ?? 0)
+            }
+            let spans = count("rejectedSpans")
+            let rejected = spans + count("rejectedDataPoints")
+            let message = part["errorMessage"]?.string ?? ""
+            guard rejected > 0 || !message.isEmpty else { return nil }
+            return PartialSuccess(spans: spans, detail: "\(rejected) rejected: \(message.prefix(200))")
+        }
+    }
+}

@@ -1,0 +1,140 @@
+internal import CountersignCore
+internal import Foundation
+package import GatewayModel
+
+/// Exports traces and metrics to a collector, by OTLP over HTTP with JSON, on its own thread.
+///
+/// A request only leaves behind what its spans are made of. A collector that is slow, gone or full costs nobody else
+/// anything: what waits for it is bounded, and what does not fit is dropped and counted.
+package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
+    /// Posts a body to a path below the collector's address. Asks once a second whether to give up.
+    package typealias Post =
+        @Sendable (_ path: String, _ body: [UInt8], _ isCancelled: @escaping @Sendable () -> Bool) ->
+        OTLPAnswer
+
+    private let resource: OTLPResource
+    private let metrics: Metrics
+    private let log: GatewayLog
+    private let post: Post
+    // `condition` guards everything below.
+    private let condition = NSCondition()
+    private var schedule = ExportSchedule(at: TelemetryExporter.now)
+    private var isAbandoned = false
+    private var hasEnded = true
+    /// Where the log has said that the collector fails.
+    private var failing: Set<String> = []
+
+    package init(resource: OTLPResource, metrics: Metrics, log: GatewayLog, post: @escaping Post) {
+        self.resource = resource
+        self.metrics = metrics
+        self.log = log
+        self.post = post
+    }
+
+    package func requestEnded(_ record: RequestRecord) {
+        guard let request = TracedRequest(record) else { return }
+        condition.lock()
+        if schedule.add(request, at: Self.now) { condition.broadcast() }
+        condition.unlock()
+    }
+
+    package func commitEnded(_ record: CommitRecord) {}
+
+    /// Spans that were not exported so far.
+    package var droppedSpans: Int {
+        condition.lock()
+        defer { condition.unlock() }
+        return schedule.droppedSpans
+    }
+
+    /// Begins to export. `gauges` may wait for the disk.
+    package func start(gauges: @escaping @Sendable () -> Gauges) {
+        condition.lock()
+        hasEnded = false
+        condition.unlock()
+        let thread = Thread { [self] in run(gauges) }
+        thread.name = "otlp"
+        thread.start()
+    }
+
+    /// Exports what waits, and gives up on a collector that does not take it in so many seconds.
+    package func close(within seconds: Double) {
+        let deadline = Date(timeIntervalSinceNow: seconds)
+        condition.lock()
+        schedule.close()
+        condition.broadcast()
+        while !hasEnded, condition.wait(until: deadline) {}
+        isAbandoned = true
+        condition.unlock()
+    }
+
+    private var mayGiveUp: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return isAbandoned
+    }
+
+    private func run(_ gauges: @Sendable () -> Gauges) {
+        while true {
+            condition.lock()
+            let action = isAbandoned ? .end : schedule.next(at: Self.now)
+            switch action {
+            case .wait(let seconds):
+                _ = condition.wait(until: Date(timeIntervalSinceNow: seconds))
+                condition.unlock()
+            case .end:
+                hasEnded = true
+                condition.broadcast()
+                condition.unlock()
+                return
+            case .traces(let requests):
+                condition.unlock()
+                export("/v1/traces", resource.request("Spans", spans(of: requests)))
+            case .metrics:
+                condition.unlock()
+                export("/v1/metrics", resource.request("Metrics", written(gauges())))
+            }
+        }
+    }
+
+    private func spans(of requests: [TracedRequest]) -> [JSONValue] {
+        let common = resource.requestAttributes
+        let epoch = Self.wallTime - RequestSpan.instant
+        return requests.flatMap {
+            $0.spans(common, epoch: epoch) { UInt64.random(in: 1...UInt64.max) }
+        }
+    }
+
+    private func written(_ gauges: Gauges) -> [JSONValue] {
+        var written = OTLPMetrics(startTime: UInt64(metrics.started * 1e9), time: Self.wallTime)
+        metrics.write(gauges, to: &written)
+        return written.metrics
+    }
+
+    private func export(_ path: String, _ body: [UInt8]) {
+        let answer = post(path, body) { [weak self] in self?.mayGiveUp ?? true }
+        let outcome = answer.outcome
+        let partial = outcome == .taken ? answer.partialSuccess : nil
+        condition.lock()
+        schedule.ended(outcome, rejectedSpans: partial?.spans ?? 0, at: Self.now, jitter: .random(in: 0...1))
+        // Said once for each time that it begins to fail: it is asked again and again.
+        let isNews = outcome == .taken ? failing.remove(path) != nil : failing.insert(path).inserted
+        condition.unlock()
+        if let partial {
+            log.note(.warning, "telemetry taken in part", [("path", path), ("detail", partial.detail)])
+        }
+        guard isNews else { return }
+        if outcome == .taken {
+            log.note(.info, "telemetry taken again", [("path", path)])
+        } else {
+            let detail = answer.failure ?? answer.status.map { "it answered \($0)" } ?? ""
+            log.note(.warning, "telemetry not taken", [("path", path), ("detail", detail)])
+        }
+    }
+
+    /// Seconds of a clock that never goes back.
+    private static var now: Double { Double(RequestSpan.instant) / 1e9 }
+
+    /// Nanoseconds since 1970.
+    private static var wallTime: UInt64 { UInt64(Date().timeIntervalSince1970 * 1e9) }
+}
