@@ -168,7 +168,9 @@ public final class Gateway: Sendable {
                 try registry.refresh()
                 try tokens.refresh()
             },
-            tick: { [weak webhooks] in webhooks?.wake() }, log: observability.log)
+            tick: { [weak webhooks] in webhooks?.wake() },
+            traffic: { [recorder = observability.recorder] in recorder.traffic(until: $0) },
+            log: observability.log)
         exchange.start()
         registry.start()
         certificates?.start()

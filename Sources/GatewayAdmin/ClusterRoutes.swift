@@ -21,6 +21,9 @@ struct ClusterRoutes: Sendable {
         ]
     }
 
+    private static let traffic = AnswerShape<GatewayTraffic>(
+        .init("accepted", \.accepted), .init("rejected", \.rejected), .init("events", \.events))
+
     private static let gateway = AnswerShape<ClusterStatus.Gateway>(
         named: "ClusterGateway", .init("id", \.identity.id), .init("name", \.identity.name),
         .init("url", \.url), .init("admin_url", \.adminURL),
@@ -29,7 +32,7 @@ struct ClusterRoutes: Sendable {
         .init("live", \.isLive),
         .init("clock_offset_ms", .integer(Int64.min...Int64.max), \.clockOffsetMilliseconds),
         .init("generation", \.generation), .init("reader_lag_ms", \.readerLagMilliseconds),
-        .init("duties", \.dutyNames))
+        .init("duties", \.dutyNames), .object("last_minute", traffic) { $0.lastMinute })
 
     private static let partition = AnswerShape<ClusterStatus.Partition>(
         .init("name", \.name), .time("day_ms", \.dayMilliseconds), .init("rows", \.rows),

@@ -107,8 +107,11 @@ struct SystemRoutes: Sendable {
         if !isRoomy {
             warnings.append(["code": "disk", "text": "The disk is almost full: nothing is stored."])
         }
-        if let cluster { warnings += try Self.warnings(of: cluster) }
-        let minute = recorder.recent(since: call.nowMilliseconds - 60_000)
+        let shared = try cluster?.status()
+        for warning in shared?.warnings ?? [] {
+            warnings.append(["code": .string(warning.code), "text": .string(warning.text)])
+        }
+        let minute = shared?.lastMinute ?? recorder.traffic(until: call.nowMilliseconds)
         return call.answer([
             "version": .string(countersignVersion), "started_ms": .integer(startedMilliseconds),
             "now_ms": .integer(call.nowMilliseconds),
@@ -125,9 +128,5 @@ struct SystemRoutes: Sendable {
                 "events": .integer(Int64(minute.events)),
             ], "warnings": .array(warnings),
         ])
-    }
-
-    private static func warnings(of cluster: any Cluster) throws(GatewayError) -> [JSONValue] {
-        try cluster.status().warnings.map { ["code": .string($0.code), "text": .string($0.text)] }
     }
 }

@@ -46,6 +46,28 @@ extension PostgreSQLTests.SeveralGatewaysTests {
         }
     }
 
+    @Test func theLastMinuteIsThatOfAllGateways() throws {
+        try use(2) { bench, _ in
+            let headers = ["Authorization": "Bearer \(bench.admin)"]
+            func minute(_ gateway: Int) throws -> [String: Int]? {
+                try bench.ask(gateway, "GET", "/admin/api/overview", headers: headers).json["last_minute"]
+                    as? [String: Int]
+            }
+            for number in 0..<3 { #expect(try bench.store(0, "a\(number)", token: bench.token) == 200) }
+            #expect(try bench.store(1, "b", token: bench.token) == 200)
+            #expect(try bench.store(1, "c", token: nil) == 401)
+            let sum = ["accepted": 4, "rejected": 1, "events": 4]
+            // Each shows its own within a second.
+            while try minute(0) != sum {}
+            #expect(try minute(1) == sum)
+            let cluster = try bench.ask(1, "GET", "/admin/api/cluster", headers: headers)
+            let each = (cluster.json["gateways"] as? [[String: Any]])?.compactMap {
+                $0["last_minute"] as? [String: Int]
+            }
+            #expect(each?.compactMap { $0["accepted"] }.sorted() == [1, 3])
+        }
+    }
+
     @Test func aSampleIsJudgedAgainByTheGatewayThatHasItsToken() throws {
         try use(2) { bench, database in
             let headers = ["Authorization": "Bearer \(bench.admin)", "Content-Type": "application/json"]

@@ -7,10 +7,11 @@ enum ClusterCommand {
     private static let status = Command(
         "cluster status", summary: "List the gateways that share the database, and how it does",
         details: """
-            Of each gateway its name, where it listens, its version, when it started, when it was last heard of, how far its
-            clock is from the database's, how old the transaction is that its readers of events wait for, the last change that
-            it has read, and what it does alone. Warnings go to standard error; --json has the events of each day too. A
-            gateway that was not heard of for 6 s is not waited for any more, and accepts nothing.
+            Of each gateway its name, where it listens, its version, when it started, when it was last heard of, how many requests
+            it has accepted and rejected in the last minute, how far its clock is from the database's, how old the transaction
+            is that its readers of events wait for, the last change that it has read, and what it does alone. Warnings go to
+            standard error; --json has the events of each day too. A gateway that was not heard of for 6 s is not waited for any
+            more, and accepts nothing.
             """,
         flags: [.json] + Flag.place,
         examples: ["Which gateways run?": "countersign cluster status"]
@@ -26,7 +27,10 @@ enum ClusterCommand {
             status["gateways"].elements,
             [
                 "GATEWAY": "name", "URL": "url", "VERSION": "version", "STARTED": "started_ms",
-                "SEEN": "seen_ms", "LIVE": "live", "CLOCK MS": Column { $0["clock_offset_ms"].shown },
+                "SEEN": "seen_ms", "LIVE": "live",
+                "ACCEPTED/MIN": Column { $0["last_minute"]["accepted"].shown },
+                "REJECTED/MIN": Column { $0["last_minute"]["rejected"].shown },
+                "CLOCK MS": Column { $0["clock_offset_ms"].shown },
                 "READERS MS": Column { $0["reader_lag_ms"].shown },
                 "CHANGE": "generation", "DUTIES": "duties",
             ], empty: "No gateway runs. Next: countersign serve --database …")

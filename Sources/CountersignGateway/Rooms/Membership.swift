@@ -48,13 +48,18 @@ struct Membership: Sendable {
 
     func has(_ duty: ClusterDuty) -> Bool { member?.has(duty) ?? true }
 
-    /// Takes the place. Throws `storage`.
+    /// Takes the place. `traffic` is what the gateway has judged in the minute before a time in milliseconds since 1970.
+    /// Throws `storage`.
     func start(
         duties: Set<ClusterDuty>, refresh: @escaping @Sendable () throws -> Void,
-        tick: @escaping @Sendable () -> Void, log: GatewayLog
+        tick: @escaping @Sendable () -> Void, traffic: @escaping @Sendable (Int64) -> GatewayTraffic,
+        log: GatewayLog
     ) throws(GatewayError) {
         try member?.start(
-            ClusterMemberWork(duties: duties, refresh: refresh, tick: tick) { report in
+            ClusterMemberWork(
+                duties: duties, refresh: refresh, tick: tick,
+                traffic: { [ownTime] in traffic(Milliseconds(ownTime()).count) }
+            ) { report in
                 switch report {
                 case .cutOff(let detail):
                     log.note(.error, "cut off from the database: nothing is accepted", [("detail", detail)])

@@ -80,6 +80,12 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
+    /// What was judged in the minute before a time, in milliseconds since 1970.
+    package func traffic(until milliseconds: Int64) -> GatewayTraffic {
+        let sum = recent(since: milliseconds - 60_000)
+        return GatewayTraffic(accepted: sum.accepted, rejected: sum.rejected, events: sum.events)
+    }
+
     /// The users of an app whose tokens were good, and those who have lost theirs since a time.
     package func knownTokens(of appID: String, since milliseconds: Int64) -> KnownTokens.Sum {
         state.withLock { $0.knownTokens[appID]?.sum(since: milliseconds) ?? KnownTokens.Sum() }

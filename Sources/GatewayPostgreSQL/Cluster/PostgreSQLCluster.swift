@@ -98,7 +98,7 @@ final class PostgreSQLCluster: Cluster {
         let gateways = try connection.all(
             """
             SELECT id, name, version, started_ms, url, admin_url, seen_ms, seen_ms > \(ClusterTables.now) - ?1, clock_offset_ms,
-                generation, duties, reader_lag_ms
+                generation, duties, reader_lag_ms, accepted, rejected, events
             FROM gateway ORDER BY started_ms, id
             """, .integer(ClusterRules.deadMilliseconds)
         ) { row in
@@ -111,7 +111,9 @@ final class PostgreSQLCluster: Cluster {
                 identity: identity, url: row.optionalText(4), adminURL: row.optionalText(5),
                 seenMilliseconds: row.int64(6), isLive: row.int(7) != 0,
                 clockOffsetMilliseconds: row.int64(8), generation: row.int64(9),
-                readerLagMilliseconds: row.int64(11), duties: duties)
+                readerLagMilliseconds: row.int64(11), duties: duties,
+                lastMinute: GatewayTraffic(
+                    accepted: row.int(12), rejected: row.int(13), events: row.int(14)))
         }
         let partitions = try connection.all(
             """

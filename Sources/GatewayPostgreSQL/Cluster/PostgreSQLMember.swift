@@ -176,17 +176,22 @@ final class PostgreSQLMember: ClusterMember {
             state.readerLag = lag
         }
         let (url, adminURL, duties) = state.withLock { ($0.url, $0.adminURL, $0.duties) }
+        let traffic = work.traffic()
         try connection.run(
             """
             INSERT INTO gateway (
-                id, name, version, url, admin_url, started_ms, seen_ms, clock_offset_ms, reader_lag_ms, duties)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, \(ClusterTables.now), ?7, ?8, ?9)
+                id, name, version, url, admin_url, started_ms, seen_ms, clock_offset_ms, reader_lag_ms, duties,
+                accepted, rejected, events)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, \(ClusterTables.now), ?7, ?8, ?9, ?10, ?11, ?12)
             ON CONFLICT (id) DO UPDATE SET url = excluded.url, admin_url = excluded.admin_url,
                 seen_ms = excluded.seen_ms, clock_offset_ms = excluded.clock_offset_ms,
-                reader_lag_ms = excluded.reader_lag_ms, duties = excluded.duties
+                reader_lag_ms = excluded.reader_lag_ms, duties = excluded.duties,
+                accepted = excluded.accepted, rejected = excluded.rejected, events = excluded.events
             """, .text(identity.id), .text(identity.name), .text(identity.version), .optionalText(url),
             .optionalText(adminURL), .integer(identity.startedMilliseconds), .integer(offset), .integer(lag),
-            .text(duties.map { String($0.rawValue) }.sorted().joined(separator: ",")))
+            .text(duties.map { String($0.rawValue) }.sorted().joined(separator: ",")),
+            .integer(Int64(traffic.accepted)), .integer(Int64(traffic.rejected)),
+            .integer(Int64(traffic.events)))
         let counted = try connection.first(
             """
             SELECT \(ClusterTables.generation),

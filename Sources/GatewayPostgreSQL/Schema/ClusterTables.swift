@@ -37,8 +37,8 @@ enum ClusterTables {
 
         """
 
-    /// What gateways tell each other for the moment.
-    static let messages = """
+    /// What gateways tell each other for the moment, and what each has judged within the last minute.
+    static let talk = """
         -- `number` counts the messages of one gateway.
         CREATE UNLOGGED TABLE cluster_message (
             gateway TEXT NOT NULL,
@@ -48,6 +48,8 @@ enum ClusterTables {
             sent_ms BIGINT NOT NULL,
             PRIMARY KEY (gateway, number)
         ) WITH (fillfactor = 50);
+        ALTER TABLE gateway ADD COLUMN accepted BIGINT NOT NULL DEFAULT 0,
+            ADD COLUMN rejected BIGINT NOT NULL DEFAULT 0, ADD COLUMN events BIGINT NOT NULL DEFAULT 0;
 
         """
 }

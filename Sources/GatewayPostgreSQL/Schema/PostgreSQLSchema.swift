@@ -15,7 +15,7 @@ package enum PostgreSQLSchema {
         texts(
             ControlTables.script + CountTables.script + EventTables.script + EventConsumerTables.script
                 + CustomerTables.script + GenerationTable.script + ClusterTables.script),
-        texts(ClusterTables.messages),
+        texts(ClusterTables.talk),
     ]
 
     /// What this program works with.

@@ -86,17 +86,21 @@ package struct ClusterMemberWork: Sendable {
     package let refresh: @Sendable () throws -> Void
     /// Other gateways may have stored events.
     package let tick: @Sendable () -> Void
+    /// What the gateway has judged in the last minute.
+    package let traffic: @Sendable () -> GatewayTraffic
     /// Hears of each once when it begins.
     package let report: @Sendable (Report) -> Void
 
     package init(
         duties: Set<ClusterDuty> = Set(ClusterDuty.allCases),
         refresh: @escaping @Sendable () throws -> Void, tick: @escaping @Sendable () -> Void,
+        traffic: @escaping @Sendable () -> GatewayTraffic = { GatewayTraffic() },
         report: @escaping @Sendable (Report) -> Void
     ) {
         self.duties = duties
         self.refresh = refresh
         self.tick = tick
+        self.traffic = traffic
         self.report = report
     }
 }

@@ -1,3 +1,5 @@
+package import GatewayModel
+
 /// How long things in a cluster hold.
 package enum ClusterRules {
     /// How long a gateway accepts requests after it began to read what others have changed.
@@ -61,11 +63,13 @@ package struct ClusterStatus: Sendable {
         package let readerLagMilliseconds: Int64
         /// What it alone does now.
         package let duties: [ClusterDuty]
+        /// The minute before it last showed that it lives.
+        package let lastMinute: GatewayTraffic
 
         package init(
             identity: GatewayIdentity, url: String?, adminURL: String?, seenMilliseconds: Int64, isLive: Bool,
             clockOffsetMilliseconds: Int64, generation: Int64, readerLagMilliseconds: Int64,
-            duties: [ClusterDuty]
+            duties: [ClusterDuty], lastMinute: GatewayTraffic
         ) {
             self.identity = identity
             self.url = url
@@ -76,6 +80,7 @@ package struct ClusterStatus: Sendable {
             self.generation = generation
             self.readerLagMilliseconds = readerLagMilliseconds
             self.duties = duties
+            self.lastMinute = lastMinute
         }
     }
 
@@ -126,6 +131,15 @@ package struct ClusterStatus: Sendable {
     /// How old the transaction is that readers of events wait for; 0 when none is open.
     package var readerLagMilliseconds: Int64 {
         gateways.filter(\.isLive).map(\.readerLagMilliseconds).max() ?? 0
+    }
+
+    /// What all gateways that live have judged within a minute.
+    package var lastMinute: GatewayTraffic {
+        gateways.filter(\.isLive).map(\.lastMinute).reduce(into: GatewayTraffic()) { sum, each in
+            sum.accepted += each.accepted
+            sum.rejected += each.rejected
+            sum.events += each.events
+        }
     }
 }
 

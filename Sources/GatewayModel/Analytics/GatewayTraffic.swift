@@ -1,0 +1,15 @@
+/// What a gateway has judged within a minute.
+package struct GatewayTraffic: Sendable, Equatable {
+    /// Requests.
+    package var accepted: Int
+    /// Requests.
+    package var rejected: Int
+    /// Events of the accepted requests.
+    package var events: Int
+
+    package init(accepted: Int = 0, rejected: Int = 0, events: Int = 0) {
+        self.accepted = accepted
+        self.rejected = rejected
+        self.events = events
+    }
+}
