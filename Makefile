@@ -78,8 +78,12 @@ demo-cluster: setup ## Show devices sending through a proxy to three gateways on
 	swift build --product countersign-cli
 	@scripts/demo-cluster.py $(COUNTERSIGN)
 
+test-postgres: setup ## Run the tests of the gateway, its command line and the SDKs against PostgreSQL (FILTER=regex)
+	@scripts/test-postgres.sh $(if $(FILTER),--filter '$(FILTER)')
+
 test: setup lint ## Check the style, run every test, build the documentation, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C
 	@scripts/test.sh
+	@scripts/test-postgres.sh --essential
 	@scripts/docs.sh
 	@scripts/apple-check.sh
 	@scripts/objc-check.sh
@@ -188,7 +192,7 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: demo-cluster torture-cluster stream deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
+.PHONY: test-postgres demo-cluster torture-cluster stream deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic, and the page of demo-web (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh $(COUNTERSIGN) story

@@ -232,8 +232,8 @@ let package = Package(
             dependencies: [
                 "CountersignCore", "CountersignJOSE", "CountersignGateway", "CountersignSQLite",
                 "GatewayModel", "GatewayStorage",
-            ],
-            swiftSettings: strict),
+            ] + (hasPostgreSQL ? ["GatewayPostgreSQL"] : []),
+            swiftSettings: strict + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])),
 
         // The command line.
         .executableTarget(

@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 # Five times what they take on two idle cores.
 limit=600
+if [ "${COUNTERSIGN_TEST_STORAGE:-}" = postgresql ]; then limit=1500; fi
 
 kill_tree() {
     for child in $(pgrep -P "$1"); do kill_tree "$child"; done
@@ -59,8 +60,9 @@ if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
     # shellcheck disable=SC2046
     run all $(tests) "$@"
 elif [ $# -gt 0 ]; then
+    # Each gateway has about ten connections there, and some tests have several gateways.
     # shellcheck disable=SC2046
-    run all scripts/postgresql.sh run --fast $(tests) "$@"
+    run all scripts/postgresql.sh run --fast --max-connections 600 $(tests) "$@"
 else
     # shellcheck disable=SC2046
     run postgresql scripts/postgresql.sh run --fast $(tests) --filter "$postgresql" >/dev/null &

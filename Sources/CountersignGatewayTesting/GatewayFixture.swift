@@ -1,13 +1,13 @@
 internal import CountersignCore
 public import CountersignGateway
 public import CountersignJOSE
-internal import CountersignSQLite
 internal import Foundation
 public import GatewayModel
 public import GatewayStorage
 
 /// A real gateway on a free port of this machine, with one app and its own folder, which go with this object. All of a
-/// process share one RSA key pair.
+/// process share one RSA key pair. With `COUNTERSIGN_TEST_STORAGE=postgresql` it has a database of its own too, in the server
+/// of `scripts/postgresql.sh run`.
 ///
 /// ```swift
 /// let fixture = try GatewayFixture(enforcement: .required)
@@ -27,6 +27,8 @@ public final class GatewayFixture: Sendable {
     /// The gateway's data directory.
     public let dataDirectory: String
 
+    /// Where it keeps everything.
+    package let place: TestPlace
     /// How tests reach the gateway.
     private let transport: TestTransport
 
@@ -58,19 +60,15 @@ public final class GatewayFixture: Sendable {
         configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws {
         self.transport = transport
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-" + UUID().uuidString)
-        dataDirectory = folder.path
-        try FolderTemplate.copy(to: folder)
-        apps = try AppDirectory(dataDirectory: dataDirectory)
+        place = try TestPlace()
+        dataDirectory = place.folder
+        apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop").writeKey
         signingKey = try Self.sharedKey.get()
         _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
         try apps.setEnforcement(enforcement, for: "shop")
-        var configuration = GatewayConfiguration(dataDirectory: dataDirectory)
-        configuration.port = 0
+        var configuration = place.configuration
         configuration.limits = limits
-        configuration.stopGraceSeconds = 1
         configure(&configuration)
         gateway = try Gateway(configuration: configuration)
         try transport.start(gateway)
@@ -93,16 +91,10 @@ public final class GatewayFixture: Sendable {
         ])
     }
 
-    /// What a query finds in the file of events, as text.
-    package func rows(_ query: String, columns: Int32) throws -> [[String?]] {
-        let database = try SQLiteConnection(path: dataDirectory + "/events.sqlite", mode: .readOnly)
-        return try database.all(query) { row throws(SQLiteError) in
-            (0..<columns).map { row.optionalText($0) }
-        }
+    /// What is kept of all events in the order in which they were stored, as text, by the names of columns.
+    package func rows(_ columns: String..., where condition: String? = nil) throws -> [[String?]] {
+        try place.events(columns, where: condition)
     }
 
-    deinit {
-        gateway.stop()
-        try? FileManager.default.removeItem(atPath: dataDirectory)
-    }
+    deinit { gateway.stop() }
 }

@@ -320,6 +320,9 @@ extension StorageConformance {
             try expect(
                 try customers.property(property, of: ada) == "1", "a joined customer keeps \(property)")
         }
+        try expect(
+            try Set(customers.identifiers(of: ada).map(\.value)) == ["ada", "c-1"],
+            "a customer's ids are listed")
         try expect(try owner("registered", "bob") != ada, "two hard ids are two customers")
         _ = try append([], customers: [change(["registered": "bob", "cookie": "c-1"])], to: store)
         try expect(try owner("registered", "ada") == ada, "two hard ids are never joined")

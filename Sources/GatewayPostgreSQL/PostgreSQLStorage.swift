@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 package import GatewayModel
 package import GatewayStorage
 
@@ -11,21 +11,24 @@ package struct PostgreSQLStorage: Storage {
     private let tokenKeyFile: String
     private let pool: PostgreSQLPool
     private let gateways: PostgreSQLCluster
-    /// Leases and sessions end by the times that callers give, not by the database's clock: for tests.
-    var takesGivenTime = false
+    private let takesGivenTime: Bool
 
-    /// Connects, and brings the database to this version's schema. `tokenKeyFile` is the file whose key seals the token service's
-    /// keys in the database; it is made where none has been made, and every gateway needs the same one. Throws `storage`, and
-    /// `conflict` for a database that a copy has not finished.
-    package init(_ settings: PostgreSQLSettings, tokenKeyFile: String) throws(GatewayError) {
+    /// Connects, and brings the database to this version's schema. The file of the token key is made where none has been made, and
+    /// every gateway needs the same one. Throws `storage`, and `conflict` for a database that a copy has not finished.
+    package init(_ address: DatabaseAddress) throws(GatewayError) {
+        let settings = try PostgreSQLSettings(address)
+        let tokenKeyFile = address.tokenKeyFile
         try GatewayError.storing {
             try PostgreSQLSchema.migrate(settings)
             try CopyMark.check(PostgreSQLConnection(settings))
         }
         self.settings = settings
         self.tokenKeyFile = tokenKeyFile
+        let takesGivenTime = address.takesGivenTime
+        self.takesGivenTime = takesGivenTime
         pool = PostgreSQLPool(settings, connections: Self.connections)
-        gateways = PostgreSQLCluster(settings, tokenKey: { try TokenKeySeal(file: tokenKeyFile) })
+        gateways = PostgreSQLCluster(
+            settings, takesGivenTime: takesGivenTime, tokenKey: { try TokenKeySeal(file: tokenKeyFile) })
     }
 
     private func database(_ kind: DataKind) -> PostgreSQLDatabase { PostgreSQLDatabase(pool, kind) }
@@ -94,11 +97,12 @@ package struct PostgreSQLStorage: Storage {
     }
 
     package func openAnalytics(
-        from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
+        from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
+        report: @escaping @Sendable (String) -> Void
     ) throws(GatewayError) -> AnalyticsStore {
         let counts = database(.analytics)
         return try AnalyticsStore(
-            open: { () throws(GatewayError) -> any SQLDatabase in counts }, source: source, now: { Date() },
+            open: { () throws(GatewayError) -> any SQLDatabase in counts }, source: source, now: now,
             report: report)
     }
 

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 package import GatewayModel
 
 /// The files of a data directory (see `docs/adr/0002-two-databases.md`).
@@ -70,10 +70,11 @@ package struct SQLiteStorage: Storage {
     }
 
     package func openAnalytics(
-        from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
+        from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
+        report: @escaping @Sendable (String) -> Void
     ) throws(GatewayError) -> AnalyticsStore {
         try AnalyticsStore(
-            path: try folder.file(AnalyticsStore.fileName), source: source, now: { Date() }, report: report)
+            path: try folder.file(AnalyticsStore.fileName), source: source, now: now, report: report)
     }
 
     package func openDeliveries() throws(GatewayError) -> DeliveryStore {

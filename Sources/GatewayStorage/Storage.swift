@@ -1,3 +1,4 @@
+package import Foundation
 package import GatewayModel
 
 /// Everything that a gateway keeps, by what it is about.
@@ -40,9 +41,10 @@ package protocol Storage: Sendable {
     /// The customers of the gateway that runs.
     func openCustomers() throws(GatewayError) -> any CustomerStore
 
-    /// What keeps the counts of the gateway that runs.
+    /// What keeps the counts of the gateway that runs, for as long as `now` says.
     func openAnalytics(
-        from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
+        from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
+        report: @escaping @Sendable (String) -> Void
     ) throws(GatewayError) -> AnalyticsStore
 
     /// What keeps the deliveries of the gateway that runs.

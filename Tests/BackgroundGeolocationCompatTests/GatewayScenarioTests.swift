@@ -52,7 +52,7 @@ struct GatewayScenarioTests {
     }
 
     private func stored() throws -> [String] {
-        try fixture.rows("SELECT message_id FROM event WHERE type = 'location'", columns: 1).compactMap(\.[0])
+        try fixture.rows("message_id", where: "type = 'location'").compactMap(\.[0])
     }
 
     /// Tokens that live three seconds, and an app that starts anew in between with the pair of its registration.

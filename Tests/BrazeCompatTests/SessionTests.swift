@@ -43,7 +43,7 @@ struct SessionTests {
     private func stored(
         _ fixture: GatewayFixture
     ) throws -> [(user: String?, name: String?, type: String, body: String)] {
-        try fixture.rows("SELECT user_id, name, type, body FROM event ORDER BY seq", columns: 4).map {
+        try fixture.rows("user_id", "name", "type", "body").map {
             ($0[0], $0[1], $0[2] ?? "", $0[3] ?? "")
         }
     }

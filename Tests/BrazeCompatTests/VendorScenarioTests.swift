@@ -18,7 +18,7 @@ struct VendorScenarioTests {
     }
 
     private func stored(_ fixture: GatewayFixture) throws -> [String] {
-        try fixture.rows("SELECT name FROM event WHERE name NOT IN ('ss', 'se') ORDER BY seq", columns: 1)
+        try fixture.rows("name", where: "name NOT IN ('ss', 'se')")
             .compactMap(
                 \.[0])
     }

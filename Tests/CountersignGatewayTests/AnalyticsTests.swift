@@ -43,7 +43,7 @@ struct AnalyticsTests {
         #expect(try send(fixture, token: nil, user: nil).status == 200)
         fixture.gateway.analytics.flush()
 
-        let reader = try SQLiteStorage(dataDirectory: fixture.dataDirectory).analytics
+        let reader = try fixture.place.open().analytics
         for length in BucketLength.allCases {
             let total = try reader.total(query(), by: length)
             #expect(total.accepted == 3 && total.rejected == 4 && total.anonymous == 1, "\(length)")
@@ -83,7 +83,7 @@ struct AnalyticsTests {
             }
         }
         fixture.gateway.analytics.flush()
-        let reader = try SQLiteStorage(dataDirectory: fixture.dataDirectory).analytics
+        let reader = try fixture.place.open().analytics
         let now = Int64(Date().timeIntervalSince1970 * 1000)
         let preview = try reader.preview(of: "shop", at: now, hours: 24)
         #expect(preview.requests == 20 && preview.users == 10)
@@ -99,7 +99,7 @@ struct AnalyticsTests {
         let token = try fixture.token(for: "alice@shop.example", key: other)
         for _ in 0..<12 { #expect(try send(fixture, token: token, user: "alice@shop.example").status == 401) }
         fixture.gateway.analytics.flush()
-        let reader = try SQLiteStorage(dataDirectory: fixture.dataDirectory).analytics
+        let reader = try fixture.place.open().analytics
         let samples = try reader.samples(
             of: "shop", code: .noMatchingPublicKeys, from: 0, to: .max, before: nil, limit: 50)
         // Five a minute; the minute may have turned meanwhile.
@@ -111,9 +111,8 @@ struct AnalyticsTests {
         #expect(sample.claims?.contains("alice@shop.example") == true)
         #expect(token.hasPrefix(sample.tokenWithoutSignature) && sample.tokenWithoutSignature.hasSuffix("."))
         let signature = try #require(token.split(separator: ".").last)
-        for file in ["analytics.sqlite", "analytics.sqlite-wal"] {
-            let bytes = FileManager.default.contents(atPath: fixture.dataDirectory + "/" + file) ?? Data()
-            #expect(bytes.range(of: Data(signature.utf8)) == nil)
+        for database in try WholeDatabase.all(of: fixture.place) {
+            #expect(try database.tables(with: String(signature)) == [])
         }
         #expect(
             try send(fixture, token: sample.tokenWithoutSignature, user: "alice@shop.example").status == 401)
@@ -150,23 +149,25 @@ struct AnalyticsTests {
 
     /// A store on a clock of its own.
     private struct Bench {
-        private let temporary = TemporaryFolder()
-        var folder: String { temporary.path }
+        let place: TestPlace
         let recorder = AnalyticsRecorder()
         let now = Lock<Int64>(1_800_000_000_000)
         let reports = Lock<[String]>([])
         let store: AnalyticsStore
+        let reader: any AnalyticsLog
 
         init() throws {
-            try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
-            store = try AnalyticsStore(
-                path: temporary.path + "/" + AnalyticsStore.fileName, source: recorder,
+            place = try TestPlace()
+            let storage = try place.open()
+            reader = storage.analytics
+            store = try storage.openAnalytics(
+                from: recorder,
                 now: { [now] in Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1000) },
                 report: { [reports] report in reports.withLock { $0.append(report) } })
         }
 
         func rows(_ table: String) throws -> Int? {
-            try SQLiteConnection(path: folder + "/" + AnalyticsStore.fileName).first(
+            try place.connection(to: "analytics").first(
                 "SELECT count(*) FROM \(table)"
             ) { $0.int(0) }
         }
@@ -191,20 +192,20 @@ struct AnalyticsTests {
         }
     }
 
-    @Test func countsOfAnEarlierVersionAreSummedUp() throws {
+    @Test(.onSQLite("the schemas of its files")) func countsOfAnEarlierVersionAreSummedUp() throws {
         let bench = try Bench()
         let start = bench.now.withLock { $0 }
         note(bench.recorder, at: start, client: ClientInfo(sdk: "ios", appVersion: "1"))
         note(bench.recorder, at: start, client: ClientInfo(sdk: "ios", appVersion: "2"))
         note(bench.recorder, at: start, code: .expired)
         bench.store.flush()
-        let path = bench.folder + "/" + AnalyticsStore.fileName
+        let path = bench.place.folder + "/" + AnalyticsStore.fileName
         let earlier = try SQLiteConnection(path: path)
         for length in BucketLength.allCases { try earlier.execute("DROP TABLE \(length.sumTable)") }
         try earlier.execute("PRAGMA user_version = 1")
         _ = try AnalyticsStore(
             path: path, source: bench.recorder, now: { Date(timeIntervalSince1970: 0) }, report: { _ in })
-        let reader = AnalyticsReader(SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let reader = bench.reader
         var query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
         for length in BucketLength.allCases {
             let sum = try reader.total(query, by: length)
@@ -231,7 +232,7 @@ struct AnalyticsTests {
         bench.now.withLock { $0 += 3_600_000 }
         bench.store.flush()
         #expect(try bench.rows("sample") == 200)
-        let oldest = try SQLiteConnection(path: bench.folder + "/" + AnalyticsStore.fileName).first(
+        let oldest = try bench.place.connection(to: "analytics").first(
             "SELECT min(at_ms) FROM sample"
         ) { $0.int64(0) }
         #expect(oldest == start + 20 * 60_000)
@@ -242,7 +243,7 @@ struct AnalyticsTests {
         let start = bench.now.withLock { $0 }
         bench.store.flush()
         note(bench.recorder, at: start, user: "a")
-        let other = try SQLiteConnection(path: bench.folder + "/" + AnalyticsStore.fileName)
+        let other = try bench.place.connection(to: "analytics")
         try other.execute("ALTER TABLE users_hour RENAME TO away")
         bench.store.flush()
         #expect(bench.reports.withLock { $0.count } == 1)
@@ -251,7 +252,7 @@ struct AnalyticsTests {
         note(bench.recorder, at: start, user: "b")
         bench.store.flush()
         #expect(bench.reports.withLock { $0.count } == 1)
-        let reader = AnalyticsReader(SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let reader = bench.reader
         let query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
         #expect(try reader.total(query, by: .minute).accepted == 2)
         #expect(try reader.preview(of: "shop", at: start + 1, hours: 1).users == 2)
@@ -262,7 +263,7 @@ struct AnalyticsTests {
         let hour = (bench.now.withLock { $0 } / 3_600_000 + 1) * 3_600_000
         note(bench.recorder, at: hour + 10 * 60_000, user: "a")
         bench.store.flush()
-        let reader = AnalyticsReader(SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let reader = bench.reader
         // More than an hour later: of this hour only users are known, not when each sent.
         let preview = try reader.preview(of: "shop", at: hour + 75 * 60_000, hours: 1)
         #expect(preview.fromMilliseconds == hour)
@@ -274,7 +275,7 @@ struct AnalyticsTests {
         let start = bench.now.withLock { $0 } / 60_000 * 60_000
         for minutes in [0, 1, 61] as [Int64] { note(bench.recorder, at: start + minutes * 60_000, user: "a") }
         bench.store.flush()
-        let reader = AnalyticsReader(SQLiteReaders(path: bench.folder + "/analytics.sqlite"))
+        let reader = bench.reader
         let day = try reader.activity(of: nil, from: start, to: start + 3 * 3_600_000)["shop"]
         #expect(day?.hours.map(\.requests) == [2, 1, 0] && day?.requests == 3)
         #expect(day?.hours.map(\.failures) == [0, 0, 0])

@@ -8,7 +8,9 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-@Suite(.ownThreads, .timeLimit(.minutes(5)))
+@Suite(
+    .ownThreads, .onSQLite("copies of a folder; those of a database are made by its own tools"),
+    .timeLimit(.minutes(5)))
 struct BackupTests {
     private let temporary = TemporaryFolder()
     private var folder: String { temporary.path }

@@ -26,9 +26,7 @@ struct BrazeDialectTests {
     }
 
     private func rows() throws -> [[String?]] {
-        try fixture.rows(
-            "SELECT type, user_id, anonymous_id, name, timestamp_ms, message_id FROM event ORDER BY seq",
-            columns: 6)
+        try fixture.rows("type", "user_id", "anonymous_id", "name", "timestamp_ms", "message_id")
     }
 
     @Test func eventsAndAttributesAreStored() throws {

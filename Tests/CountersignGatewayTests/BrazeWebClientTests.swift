@@ -43,8 +43,7 @@ struct BrazeWebClientTests {
     }
 
     private func stored() throws -> [[String?]] {
-        try fixture.rows(
-            "SELECT user_id, anonymous_id, name FROM event WHERE type = 'track' ORDER BY seq", columns: 3)
+        try fixture.rows("user_id", "anonymous_id", "name", where: "type = 'track'")
     }
 
     @Test func aVisitorsSessionIsStoredAndThePageMayReadTheAnswer() throws {

@@ -15,7 +15,10 @@ import Testing
 /// Enforcement that goes on by itself: a part of the users, a switch at a set time, and the way back.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct EnforcementTests {
-    private let folder = TemporaryFolder()
+    private let place: TestPlace
+
+    init() throws { place = try TestPlace() }
+
     private let minute: Int64 = 60_000
     private let start: Int64 = 1_800_000_000_000
 
@@ -31,10 +34,10 @@ struct EnforcementTests {
         let outcome = Lock(WebhookOutcome.delivered)
         let changes = Lock(0)
 
-        init(_ folder: String, at milliseconds: Int64) throws {
+        init(_ place: TestPlace, at milliseconds: Int64) throws {
             let now = Lock(milliseconds)
             self.now = now
-            directory = try AppDirectory(dataDirectory: folder, actor: .schedule)
+            directory = try place.openControl(as: .schedule)
             watch = EnforcementWatch(
                 directory: directory,
                 now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1000) },
@@ -62,7 +65,7 @@ struct EnforcementTests {
     }
 
     private func bench(_ plan: EnforcementPlan) throws -> Bench {
-        let bench = try Bench(folder.path, at: start)
+        let bench = try Bench(place, at: start)
         _ = try bench.directory.createApp(id: "shop")
         try bench.directory.setEnforcementPlan(plan, for: "shop", at: start)
         return bench
@@ -221,7 +224,7 @@ struct EnforcementTests {
         bench.look(after: 29_999)
         #expect(bench.sent.withLock { $0.count } == 1)
 
-        let second = try Bench(folder.path, at: start + 30_000)
+        let second = try Bench(place, at: start + 30_000)
         second.outcome.withLock { $0 = .refused("it answered 500") }
         second.look()
         let again = try #require(second.sent.withLock { $0 }.first)

@@ -30,8 +30,7 @@ struct GeolocationDialectTests {
     }
 
     private func rows() throws -> [[String?]] {
-        try fixture.rows(
-            "SELECT message_id, type, user_id, timestamp_ms, body FROM event ORDER BY seq", columns: 5)
+        try fixture.rows("message_id", "type", "user_id", "timestamp_ms", "body")
     }
 
     // The shapes of the vendor's HttpConfig: one record, a batch, a root property of the app's own, and none.

@@ -132,7 +132,6 @@ struct HTTPServerTests {
         #expect(answer?.json["accepted"] as? Int == 1)
         try stopped.waitForSignal()
         #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
-        try FileManager.default.removeItem(atPath: fixture.dataDirectory)
     }
 
     @Test func whileItDrainsItSaysSoAndStillTakesEvents() throws {
@@ -156,7 +155,6 @@ struct HTTPServerTests {
         #expect(late.answer()?.json["accepted"] as? Int == 1)
         try stopped.waitForSignal()
         #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
-        try FileManager.default.removeItem(atPath: fixture.dataDirectory)
     }
 
     @Test func aLongHeaderThatComesInPiecesIsWhole() throws {

@@ -4,6 +4,7 @@ import Foundation
 import GatewayModel
 import GatewayStorage
 import Testing
+
 @testable import CountersignGateway
 
 /// Seed 003, "Managing public keys", on a running gateway.
@@ -84,7 +85,7 @@ struct KeyRingTests {
         _ = try status(fixture.signingKey)
         // Counts are written once a second, and at the end.
         fixture.gateway.stop()
-        let uses = try SQLiteStorage(dataDirectory: fixture.dataDirectory).log.keyUses(of: "shop")
+        let uses = try fixture.place.open().log.keyUses(of: "shop")
         #expect(uses.first { $0.keyID == second.publicKey.thumbprint }?.verified == 3)
         #expect(uses.first { $0.keyID == fixture.signingKey.publicKey.thumbprint }?.verified == 1)
         #expect(uses.allSatisfy { $0.lastMilliseconds > 1_700_000_000_000 })

@@ -14,7 +14,6 @@ import Testing
 /// A published JWK Set under a clock and a network of the test's own. Work runs at once, in the caller.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct PublishedKeysTests {
-    private let folder = TemporaryFolder()
 
     private final class Publisher: @unchecked Sendable {
         // Used by one test, in one thread.
@@ -136,7 +135,8 @@ struct PublishedKeysTests {
     }
 
     @Test func aTokenOfAPublishedKeyIsAcceptedByARunningRegistry() throws {
-        let directory = try AppDirectory(dataDirectory: folder.path)
+        let place = try TestPlace()
+        let directory = try place.openControl()
         let writeKey = try directory.createApp(id: "shop").writeKey
         for bad in ["http://keys.example/", "https://user@keys.example/", "keys.example", "https://"] {
             #expect(throws: GatewayError.self) { try directory.setKeySource(url: bad, of: "shop") }
@@ -166,7 +166,8 @@ struct PublishedKeysTests {
     /// Whatever a token is sent as, its key may have been published since.
     @Test(arguments: [Credential.Scheme.userToken, .accessToken])
     func aTokenOfAnUnknownKeyHasTheSetAskedForAgain(scheme: Credential.Scheme) throws {
-        let storage = try SQLiteStorage(dataDirectory: folder.path)
+        let place = try TestPlace()
+        let storage = try place.open()
         let directory = try storage.openControl(as: .account)
         let writeKey = try directory.createApp(id: "shop").writeKey
         try directory.setKeySource(url: "https://keys.example/jwks.json", of: "shop")

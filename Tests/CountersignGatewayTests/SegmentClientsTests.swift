@@ -15,7 +15,7 @@ struct SegmentClientsTests {
     }
 
     private func stored() throws -> [[String?]] {
-        try fixture.rows("SELECT type, user_id, anonymous_id, name FROM event ORDER BY seq", columns: 4)
+        try fixture.rows("type", "user_id", "anonymous_id", "name")
     }
 
     private func event(_ type: String, _ members: String) -> String {

@@ -192,7 +192,7 @@ struct BadDayTests {
         #expect(snapshot.quarantined == 0 && snapshot.dropped == 0 && snapshot.unsaved == 0)
         await client.close()
 
-        let stored = try day.fixture.rows("SELECT name FROM event WHERE type = 'track'", columns: 1)
+        let stored = try day.fixture.rows("name", where: "type = 'track'")
             .compactMap(\.[0])
         #expect(stored.count == Set(stored).count)
         #expect(Set(stored) == Set(accepted))

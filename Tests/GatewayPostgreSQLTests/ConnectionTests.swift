@@ -1,3 +1,4 @@
+import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
 import GatewayModel

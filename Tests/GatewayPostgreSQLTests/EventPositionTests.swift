@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
 import GatewayModel
@@ -26,6 +27,29 @@ extension PostgreSQLTests {
                     #expect(stretch.events.isEmpty)
                 }
                 #expect(try database.log.ids() == ["first", "second"])
+            }
+        }
+
+        /// An export has all that was acknowledged before it began. Whoever follows comes back, and need not wait.
+        @Test func anExportWaitsForATransactionThatIsOpen() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let (isOpen, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+                Thread.detachNewThread {
+                    let other = try? database.connect()
+                    try? other?.execute("BEGIN; SELECT pg_current_xact_id()")
+                    isOpen.signal()
+                    end.wait()
+                    try? other?.execute("SELECT pg_sleep(0.2); COMMIT")
+                }
+                isOpen.wait()
+                #expect(try store.store(.of(["m-1"])).get().accepted == 1)
+                let stretch = try database.log.follow(EventFollowing(appID: "shop"), after: 0, limit: 9)
+                #expect(stretch.events.isEmpty)
+                end.signal()
+                let page = try database.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9)
+                #expect(page.events.map(\.messageID) == ["m-1"])
             }
         }
 

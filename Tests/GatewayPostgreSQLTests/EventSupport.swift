@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import Foundation
 import GatewayModel
 import GatewayStorage
@@ -103,7 +104,8 @@ struct EventStorage: Storage {
     ) -> any EventConsumers { fatalError("not of events") }
     func openCustomers() throws(GatewayError) -> any CustomerStore { throw Self.none }
     func openAnalytics(
-        from source: any AnalyticsSource, report: @escaping @Sendable (String) -> Void
+        from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
+        report: @escaping @Sendable (String) -> Void
     ) throws(GatewayError) -> AnalyticsStore { throw Self.none }
     func openDeliveries() throws(GatewayError) -> DeliveryStore { throw Self.none }
     func openSinks() throws(GatewayError) -> SinkStateStore { throw Self.none }

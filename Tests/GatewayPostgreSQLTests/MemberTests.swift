@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
 import GatewayModel

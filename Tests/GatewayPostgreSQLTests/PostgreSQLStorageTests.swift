@@ -49,9 +49,8 @@ final class TestFolder: Sendable {
     var tokenKeyFile: String { path + "/token-key" }
 
     /// The storage as one of any number of gateways has it. Leases end by the clock that a test gives.
-    func storage(_ database: TestDatabase) throws -> PostgreSQLStorage {
-        var storage = try PostgreSQLStorage(database.settings, tokenKeyFile: tokenKeyFile)
-        storage.takesGivenTime = true
-        return storage
+    func storage(_ database: TestDatabase, takesGivenTime: Bool = true) throws -> PostgreSQLStorage {
+        try PostgreSQLStorage(
+            try #require(database.address(tokenKeyFile: tokenKeyFile, takesGivenTime: takesGivenTime)))
     }
 }

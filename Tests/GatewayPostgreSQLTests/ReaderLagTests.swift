@@ -1,3 +1,4 @@
+import CountersignGatewayTesting
 import Testing
 
 @testable import GatewayPostgreSQL

@@ -1,3 +1,4 @@
+import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
 import GatewayModel
@@ -44,7 +45,7 @@ extension PostgreSQLTests {
                 _ = try storage.openControl(as: .schedule)
                 _ = try storage.openSecrets()
                 _ = try storage.openSessions(refreshKey: [])
-                _ = try storage.openAnalytics(from: NoAnalytics()) { _ in }
+                _ = try storage.openAnalytics(from: NoAnalytics(), now: { Date() }) { _ in }
                 _ = try storage.openDeliveries()
                 _ = try storage.openSinks()
                 let connection = try database.connect()

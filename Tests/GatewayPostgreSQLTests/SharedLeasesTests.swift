@@ -139,7 +139,7 @@ extension PostgreSQLTests {
 
         @Test func leasesEndByTheDatabasesClock() throws {
             try use { bench, database, folder in
-                let storage = try PostgreSQLStorage(database.settings, tokenKeyFile: folder.tokenKeyFile)
+                let storage = try folder.storage(database, takesGivenTime: false)
                 // A gateway whose clock is wrong by years.
                 let consumers = storage.openConsumers(with: bench.store, now: { 7 })
                 _ = try consumers.create(bench.id, EventConsumerSettings(), from: .start)

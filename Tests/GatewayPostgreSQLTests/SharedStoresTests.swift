@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import Foundation
 import Testing
 
@@ -30,7 +31,7 @@ extension PostgreSQLTests {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 let storages = try (0..<3).map { _ in
-                    try PostgreSQLStorage(database.settings, tokenKeyFile: folder.tokenKeyFile)
+                    try folder.storage(database, takesGivenTime: false)
                 }
                 let stores = try storages.map {
                     try $0.openSessions(refreshKey: $0.openSecrets().refreshKey())

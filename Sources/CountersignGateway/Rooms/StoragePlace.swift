@@ -32,7 +32,7 @@ package enum StoragePlace: Sendable, CustomStringConvertible {
         case .folder(let path): return try SQLiteStorage(dataDirectory: path)
         case .database(let address):
             #if POSTGRESQL
-                return try PostgreSQLStorage(PostgreSQLSettings(address), tokenKeyFile: address.tokenKeyFile)
+                return try PostgreSQLStorage(address)
             #else
                 throw Self.notBuilt
             #endif

@@ -28,7 +28,8 @@ struct Stores: Sendable {
         consumers = storage.openConsumers(with: events, now: { Int64(now().timeIntervalSince1970 * 1_000) })
         customers = try storage.openCustomers()
         deliveries = try storage.openDeliveries()
-        analytics = try storage.openAnalytics(from: observability.recorder) { [log = observability.log] in
+        analytics = try storage.openAnalytics(from: observability.recorder, now: { Date() }) {
+            [log = observability.log] in
             log.note(.error, "analytics not written", [("detail", $0)])
         }
     }

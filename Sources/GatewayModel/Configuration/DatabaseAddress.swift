@@ -8,6 +8,8 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
     package var passwordFile: String?
     /// The path of the file whose key seals the token service's keys in the database: the same key for every gateway.
     package var tokenKeyFile = ""
+    /// Leases and sessions end by the times that callers give, not by the database's clock: for tests.
+    package var takesGivenTime = false
 
     /// Nil when the text is neither of both.
     package init?(_ text: String, passwordFile: String? = nil) {

@@ -9,6 +9,7 @@ final class PostgreSQLCluster: Cluster {
     private static let longestLook = 0.1
 
     private let settings: PostgreSQLSettings
+    private let takesGivenTime: Bool
     private let tokenKey: @Sendable () throws -> TokenKeySeal?
     private let connection = Lock(Connection())
 
@@ -17,8 +18,13 @@ final class PostgreSQLCluster: Cluster {
         var opened: PostgreSQLConnection?
     }
 
-    /// `tokenKey` reads the key that seals what nobody may read in the database.
-    init(_ settings: PostgreSQLSettings, tokenKey: @escaping @Sendable () throws -> TokenKeySeal? = { nil }) {
+    /// `tokenKey` reads the key that seals what nobody may read in the database. With `takesGivenTime` the time that gateways
+    /// share is that of their own clocks: for tests.
+    init(
+        _ settings: PostgreSQLSettings, takesGivenTime: Bool = false,
+        tokenKey: @escaping @Sendable () throws -> TokenKeySeal? = { nil }
+    ) {
+        self.takesGivenTime = takesGivenTime
         self.tokenKey = tokenKey
         var settings = settings
         settings.connectSeconds = 2
@@ -29,7 +35,7 @@ final class PostgreSQLCluster: Cluster {
     func makeMember(
         _ identity: GatewayIdentity, now: @escaping @Sendable () -> Int64
     ) -> any ClusterMember {
-        PostgreSQLMember(identity, settings, now: now)
+        PostgreSQLMember(identity, settings, takesGivenTime: takesGivenTime, now: now)
     }
 
     func makeChannel(id: String) -> any ClusterChannel { PostgreSQLChannel(id, settings) }

@@ -32,14 +32,17 @@ final class PostgreSQLMember: ClusterMember {
 
     private let identity: GatewayIdentity
     private let settings: PostgreSQLSettings
+    private let takesGivenTime: Bool
     private let now: @Sendable () -> Int64
     private let state = Lock(State())
     private let bell = Bell()
     private let ended = DispatchSemaphore(value: 0)
 
     init(
-        _ identity: GatewayIdentity, _ settings: PostgreSQLSettings, now: @escaping @Sendable () -> Int64
+        _ identity: GatewayIdentity, _ settings: PostgreSQLSettings, takesGivenTime: Bool = false,
+        now: @escaping @Sendable () -> Int64
     ) {
+        self.takesGivenTime = takesGivenTime
         self.identity = identity
         self.settings = settings
         self.now = now
@@ -168,7 +171,7 @@ final class PostgreSQLMember: ClusterMember {
         ) { ($0.int64(0), $0.int64(1), $0.int64(2)) }
         guard let (time, oldest, next) = looked else { throw PostgreSQLError.lost("no time was answered") }
         let received = Uptime.milliseconds
-        let offset = now() - (received - sent) / 2 - time
+        let offset = takesGivenTime ? 0 : now() - (received - sent) / 2 - time
         let lag = readers.note(oldest: oldest, next: next, at: received)
         noteClock(offset, work)
         state.withLock { state in

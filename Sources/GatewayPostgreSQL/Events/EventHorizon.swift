@@ -1,11 +1,12 @@
 internal import CountersignSQLite
+internal import Foundation
 internal import GatewayStorage
 
 /// Where the positions of events begin, and up to where they may be read.
 ///
 /// A position is `base + (transaction id << 12 | ordinal)`. Of the transactions that are still open the oldest may yet
 /// store something, so whoever reads stops before it.
-enum EventHorizon {
+package enum EventHorizon {
     /// Events of one transaction, at most: their ordinals have 12 bits, and 0 is not used.
     static let mostOfTransaction = 4_095
     /// Another timeline, or another cluster, begins so much higher: its transaction ids may be lower than those that were
@@ -23,6 +24,21 @@ enum EventHorizon {
         return try connection.first("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint") {
             base + $0.int64(0) << 12 - 1
         } ?? 0
+    }
+
+    /// Waits until every transaction has ended that is open now, so that whatever was stored before may be read. Returns
+    /// false when that takes longer; one that another program has forgotten may stay open for hours.
+    package static func settle(_ connection: PostgreSQLConnection, seconds: Double) throws -> Bool {
+        let start = Uptime.milliseconds
+        let now = "pg_current_snapshot()"
+        let next = try connection.first("SELECT pg_snapshot_xmax(\(now))::text::bigint") { $0.int64(0) } ?? 0
+        while try connection.first(
+            "SELECT pg_snapshot_xmin(\(now))::text::bigint >= ?1", .integer(next), row: { $0.int(0) }) != 1
+        {
+            if Double(Uptime.milliseconds - start) > seconds * 1_000 { return false }
+            Thread.sleep(forTimeInterval: 0.001)
+        }
+        return true
     }
 
     /// What positions of this cluster and timeline begin at. It holds as long as the connection does: a standby that takes

@@ -4,6 +4,9 @@ package import GatewayStorage
 
 /// Reads what is stored, up to the oldest transaction that is still open.
 package struct PostgreSQLEventLog: EventLog {
+    /// How long the last page of an export waits, in seconds, for transactions that are open.
+    private static let patience = 1.0
+
     let pool: PostgreSQLPool
 
     private func read<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws(GatewayError) -> Value {
@@ -23,9 +26,20 @@ package struct PostgreSQLEventLog: EventLog {
         _ query: EventQuery, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventPage {
         try read { connection in
-            let head = try EventHorizon.head(connection)
-            return try EventRows.page(query, .after(sequence, through: head), limit: limit, connection)
+            let page = try page(query, after: sequence, limit: limit, connection)
+            // An export has all that was acknowledged before it began, and not what an open transaction leaves of it.
+            guard !page.hasMore, try EventHorizon.settle(connection, seconds: Self.patience) else {
+                return page
+            }
+            return try self.page(query, after: sequence, limit: limit, connection)
         }
+    }
+
+    private func page(
+        _ query: EventQuery, after sequence: Int64, limit: Int, _ connection: PostgreSQLConnection
+    ) throws -> EventPage {
+        let head = try EventHorizon.head(connection)
+        return try EventRows.page(query, .after(sequence, through: head), limit: limit, connection)
     }
 
     package func follow(

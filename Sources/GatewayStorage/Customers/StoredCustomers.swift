@@ -66,7 +66,7 @@ package final class StoredCustomers: CustomerStore {
                 """
                 SELECT name, value FROM (
                     SELECT seq, name, value FROM customer_identifier WHERE customer_id = ?1
-                    ORDER BY seq DESC LIMIT ?2)
+                    ORDER BY seq DESC LIMIT ?2) AS newest
                 ORDER BY seq
                 """, .text(customer.id), .integer(CustomerWriter.maximumAllSoftIDs + 1)
             ) { CustomerIdentifier(name: $0.text(0), value: $0.text(1)) }

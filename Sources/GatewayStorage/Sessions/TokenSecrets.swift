@@ -111,8 +111,15 @@ package final class TokenSecrets: Sendable {
     /// Makes a key that signs from `instant` on. Throws `storage`.
     package func rotate(signsFrom instant: Int64, endsOthers: Bool = false) throws(GatewayError) -> IssuingKey
     {
+        try rotate(endsOthers: endsOthers) { try Self.make(signsFrom: instant) }
+    }
+
+    /// The same with a key that was made otherwise.
+    func rotate(
+        endsOthers: Bool = false, _ make: () throws -> IssuingKey
+    ) throws(GatewayError) -> IssuingKey {
         try use { state in
-            let made = try Self.make(signsFrom: instant)
+            let made = try make()
             let known = state.keys
             state.keys = try database.write { connection in
                 if endsOthers { try connection.run("DELETE FROM signing_key") }

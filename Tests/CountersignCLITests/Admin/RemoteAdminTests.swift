@@ -44,7 +44,7 @@ struct RemoteAdminTests {
 
     @Test func aServerNamesUsersByPseudonymsUnlessSomebodyWhoMayAsksForIds() async throws {
         let fixture = try GatewayFixture()
-        let local = ["COUNTERSIGN_DATA": fixture.dataDirectory]
+        let local = fixture.place.environment
         #expect(await run("session create shop --user alice-4711", environment: local).code == .done)
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let reader = [
@@ -82,7 +82,7 @@ struct RemoteAdminTests {
 
     @Test func aChangeThatSomebodyElseMadeMeanwhileIsNotOverwritten() async throws {
         let fixture = try GatewayFixture()
-        let admin = try LocalAdmin(dataDirectory: fixture.dataDirectory)
+        let admin = try LocalAdmin(StoragePlace(fixture.place.configuration))
         let error = await #expect(throws: CommandError.self) {
             _ = try await admin.change("apps", "shop", "policy") { members in
                 var policy = try fixture.apps.app(id: "shop").policy

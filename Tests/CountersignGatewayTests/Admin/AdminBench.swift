@@ -7,7 +7,7 @@ import Foundation
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// A gateway whose clock stands still, with the app `shop`. It is stopped and its folder deleted with this object.
+/// A gateway whose clock stands still, with the app `shop`. It is stopped and what it keeps deleted with this object.
 final class AdminBench: Sendable {
     typealias Answer = TestAnswer
 
@@ -25,7 +25,7 @@ final class AdminBench: Sendable {
     /// At a cost that no test has to wait for.
     static let passwordHash = PasswordHash(password, cost: .init(n: 16, r: 8, p: 1))
 
-    let folder: String
+    let place: TestPlace
     let clock = ManualClock(now: Date())
     let apps: AppDirectory
     let writeKey: String
@@ -38,20 +38,17 @@ final class AdminBench: Sendable {
         _ transport: TestTransport = .standard, configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws {
         self.transport = transport
-        folder =
-            FileManager.default.temporaryDirectory.appendingPathComponent("admin-" + UUID().uuidString).path
-        apps = try AppDirectory(dataDirectory: folder)
+        place = try TestPlace()
+        apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop", name: "The shop").writeKey
-        gateway = try Self.start(folder, clock, transport, configure)
+        gateway = try Self.start(place, clock, transport, configure)
     }
 
     static func start(
-        _ folder: String, _ clock: ManualClock, _ transport: TestTransport = .standard,
+        _ place: TestPlace, _ clock: ManualClock, _ transport: TestTransport = .standard,
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws -> Gateway {
-        var configuration = GatewayConfiguration(dataDirectory: folder)
-        configuration.port = 0
-        configuration.stopGraceSeconds = 1
+        var configuration = place.configuration
         configure(&configuration)
         let gateway = try Gateway(configuration: configuration, now: { clock.now })
         try transport.start(gateway)
@@ -61,10 +58,7 @@ final class AdminBench: Sendable {
     /// One who sends what apps send.
     func client() throws -> any TestClient { try transport.client(of: gateway) }
 
-    deinit {
-        gateway.stop()
-        try? FileManager.default.removeItem(atPath: folder)
-    }
+    deinit { gateway.stop() }
 
     /// One request, from a client of its own unless one is given.
     func ask(

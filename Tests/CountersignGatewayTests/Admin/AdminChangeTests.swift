@@ -111,7 +111,7 @@ struct AdminChangeTests {
         "apps", "users", "tokens", "write-keys", "clients", "sessions", "items", "inbox", "audit",
     ])
     func pagesHaveNoGapAndNoRepeat(list: String) throws {
-        let sessions = try SessionDirectory(dataDirectory: bench.folder)
+        let sessions = try SessionDirectory(bench.place)
         var all: Set<String> = []
         func add(_ name: String) throws {
             switch list {
@@ -177,7 +177,7 @@ struct AdminChangeTests {
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
         let whole = try bench.ask("GET", "audit/verify", nil, headers).json
         #expect(whole["ok"] as? Bool == true && whole["entries"] as? Int == 6)
-        try SQLiteConnection(path: bench.folder + "/control.sqlite").execute(sql)
+        try bench.place.connection(to: "control").execute(sql)
         let broken = try bench.ask("GET", "audit/verify", nil, headers).json
         #expect(broken["ok"] as? Bool == false)
         #expect(broken["broken_at"] as? Int == place)
@@ -190,7 +190,7 @@ struct AdminChangeTests {
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
         var entry = try #require(try bench.apps.auditLog.entries(limit: 10).first { $0.seq == seq })
         entry.actor = "nobody"
-        try SQLiteConnection(path: bench.folder + "/control.sqlite").run(
+        try bench.place.connection(to: "control").run(
             "UPDATE audit SET actor = ?1, hash = ?2 WHERE seq = ?3", .text(entry.actor),
             .blob(entry.computedHash), .integer(seq))
         let broken = try bench.ask("GET", "audit/verify", nil, headers).json

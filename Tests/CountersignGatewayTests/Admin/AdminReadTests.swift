@@ -1,7 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
@@ -89,12 +88,13 @@ struct AdminReadTests {
             #expect(try bench.client().post(#"{"batch":[\#(event)]}"#, headers: headers)?.status == 200)
         }
         // Stored by a version that did not say.
-        try SQLiteConnection(path: bench.folder + "/events.sqlite").execute(
+        let (number, day) = TestEngine.standard == .sqlite ? ("seq", "") : ("position", "0, ")
+        try bench.place.connection(to: "events").execute(
             """
-            INSERT INTO event (seq, app_id, message_id, type, timestamp_ms, received_ms, body)
-            VALUES (100, 'shop', 'm4', 'track', 1, 1, '{}');
-            INSERT INTO event (seq, app_id, message_id, type, timestamp_ms, received_ms, body, verdict)
-            VALUES (101, 'shop', 'm5', 'track', 1, 1, '{}', 'server')
+            INSERT INTO event (\(number), \(day.isEmpty ? "" : "day, ")app_id, message_id, type, timestamp_ms,
+                received_ms, body, verdict)
+            VALUES (\(Int64.max - 2), \(day)'shop', 'm4', 'track', 1, 1, '{}', NULL),
+                (\(Int64.max - 1), \(day)'shop', 'm5', 'track', 1, 1, '{}', 'server')
             """)
         let reader = try bench.token("read")
         func found(_ filter: String) throws -> [String] {
@@ -250,7 +250,8 @@ struct AdminReadTests {
         }
     }
 
-    @Test func settingsAreForOwnersAndBackupsAreVerifiedByName() throws {
+    @Test(.onSQLite("copies of a folder; those of a database are made by its own tools"))
+    func settingsAreForOwnersAndBackupsAreVerifiedByName() throws {
         let bench = try AdminBench {
             $0.settings = [GatewaySetting(name: "port", value: "8787", origin: "default", help: "a port")]
         }
@@ -260,7 +261,7 @@ struct AdminReadTests {
         let made = try bench.ask("POST", "backups", "{}", owner)
         let name = try #require(made.json["name"] as? String)
         #expect(try bench.ask("POST", "backups/\(name)/verify", "{}", owner).json["ok"] as? Bool == true)
-        let damaged = bench.folder + "/backups/\(name)/control.sqlite"
+        let damaged = bench.place.folder + "/backups/\(name)/control.sqlite"
         try Data("nothing".utf8).write(to: URL(fileURLWithPath: damaged))
         let verdict = try bench.ask("POST", "backups/\(name)/verify", "{}", owner).json
         #expect(verdict["ok"] as? Bool == false)
@@ -281,7 +282,7 @@ struct AdminReadTests {
             batch(trackEvent("m1")), headers: ["X-Write-Key": bench.writeKey])
         #expect(try used(bench.client()) == bench.now)
         bench.gateway.stop()
-        let again = try AdminBench.start(bench.folder, bench.clock)
+        let again = try AdminBench.start(bench.place, bench.clock)
         defer { again.stop() }
         #expect(try used(TestTransport.standard.client(of: again)) == bench.now)
     }

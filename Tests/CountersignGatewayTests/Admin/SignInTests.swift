@@ -230,9 +230,8 @@ struct SignInTests {
         #expect(try !bench.ask("GET", "tokens", nil, owner).body.contains(text))
         #expect(try bench.ask("GET", "tokens/\(id)", nil, owner).json["name"] as? String == "ci")
         #expect(try !bench.ask("GET", "audit", nil, owner).body.contains(text))
-        for file in try FileManager.default.contentsOfDirectory(atPath: bench.folder) {
-            let bytes = FileManager.default.contents(atPath: bench.folder + "/" + file) ?? Data()
-            #expect(bytes.range(of: Data(text.utf8)) == nil, "\(file) holds the token")
+        for database in try WholeDatabase.all(of: bench.place) {
+            #expect(try database.tables(with: text) == [], "\(database.name) holds the token")
         }
         bench.clock.advance(by: 1)
         #expect(try bench.ask("GET", "apps", nil, bearer).status == 401)

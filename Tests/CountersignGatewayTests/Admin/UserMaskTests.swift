@@ -240,7 +240,7 @@ struct UserMaskTests {
         let bench = try AdminBench()
         let first = try bench.apps.pseudonymKey()
         #expect(try first.count == 32 && bench.apps.pseudonymKey() == first)
-        #expect(try AppDirectory(dataDirectory: bench.folder).pseudonymKey() == first)
+        #expect(try bench.place.openControl().pseudonymKey() == first)
     }
 
     @Test func aTokensHeaderAndIssuerDoNotNameItsUser() {
@@ -357,7 +357,7 @@ struct UserMaskTests {
     @Test func whoOwnsTheDataDirectorySeesIdsWithoutAnEntry() throws {
         let bench = try bench()
         let local = try LocalAdministration(
-            storage: SQLiteStorage(dataDirectory: bench.folder), backupFolder: nil)
+            storage: bench.place.open(), backupFolder: nil)
         let count = try bench.apps.auditLog.entries(limit: 1_000).count
         let answer = local.answer("GET", "/apps/shop/events", query: nil, ifMatch: nil, body: [])
         #expect(String(decoding: answer.body, as: UTF8.self).contains(Self.user))

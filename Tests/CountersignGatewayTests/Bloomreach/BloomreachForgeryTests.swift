@@ -1,7 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import Foundation
 import Testing
 
@@ -72,8 +71,7 @@ struct BloomreachForgeryTests {
 
     /// What is stored of Jane, as text.
     private func janesProfile() throws -> [String] {
-        let database = try SQLiteConnection(
-            path: client.fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        let database = try client.fixture.place.connection(to: "events")
         let jane =
             "(SELECT customer_id FROM customer_identifier WHERE name = 'registered' AND value = 'jane')"
         return try database.all(

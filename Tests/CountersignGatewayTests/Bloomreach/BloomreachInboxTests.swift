@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import Foundation
 import GatewayModel
 import Testing
@@ -205,8 +204,7 @@ struct BloomreachInboxTests {
         track(jane)
         #expect(markRead(["gone"])?.body == #"{"success":true}"# + "\n")
         #expect(markRead([])?.body == #"{"success":true}"# + "\n")
-        let database = try SQLiteConnection(
-            path: client.fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
+        let database = try client.fixture.place.connection(to: "events")
         #expect(try database.first("SELECT count(*) FROM inbox_read") { $0.int(0) } == 0)
     }
 

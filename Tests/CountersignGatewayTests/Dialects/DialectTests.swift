@@ -28,14 +28,15 @@ final class DialectTests {
 
     private static let now = Date(timeIntervalSince1970: 1_750_000_000)
 
-    private let folder = TemporaryFolder()
+    private let place: TestPlace
     private let writeKey: String
     private let signingKey: SigningKey
     private let gateway: Gateway
     private let client: any TestClient
 
     init() throws {
-        let apps = try AppDirectory(dataDirectory: folder.path)
+        place = try TestPlace()
+        let apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop").writeKey
         signingKey = try GatewayFixture.strangersKey()
         _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
@@ -43,10 +44,8 @@ final class DialectTests {
         var rules = AppRules()
         rules.origins = ["*"]
         try apps.setRules(rules, of: "shop")
-        var configuration = GatewayConfiguration(dataDirectory: folder.path)
-        configuration.port = 0
         gateway = try Gateway(
-            configuration: configuration, now: { Self.now },
+            configuration: place.configuration, now: { Self.now },
             dialects: { path in
                 [
                     ExampleDialect(path: path),
@@ -78,7 +77,7 @@ final class DialectTests {
         let answer = try post(body, token: token)
         #expect(answer.status == 200)
         #expect(answer.json["accepted"] as? Int == 1)
-        let stored = try SQLiteStorage(dataDirectory: folder.path).log.oldest(
+        let stored = try place.open().log.oldest(
             EventQuery(appID: "shop"), after: 0, limit: 9
         ).events
         #expect(stored.map(\.userID) == ["ada"])

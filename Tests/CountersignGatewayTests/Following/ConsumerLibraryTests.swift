@@ -21,7 +21,7 @@ struct ConsumerLibraryTests {
             name: "backend", scopes: [AdminToken.reader], appID: "shop"
         ).text
         endpoint = try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)"))
-        consumers = try SQLiteStorage(dataDirectory: fixture.dataDirectory).openConsumers(
+        consumers = try fixture.place.open().openConsumers(
             with: nil, now: { 0 })
     }
 
@@ -30,6 +30,7 @@ struct ConsumerLibraryTests {
         let answer = try fixture.client().post(
             #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": fixture.writeKey])
         #expect(answer?.status == 200)
+        try fixture.place.settle()
     }
 
     @Test func aConsumerConfirmsGoesOnAndWaits() async throws {

@@ -1,6 +1,5 @@
 import CountersignCore
-import CountersignSQLite
-import CountersignTesting
+import CountersignGatewayTesting
 import Testing
 
 @testable import GatewayModel
@@ -9,11 +8,12 @@ import Testing
 /// What holds for everything that an operator sets for an app.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AppSettingTests {
-    private let folder = TemporaryFolder()
+    private let place: TestPlace
     private let apps: AppDirectory
 
     init() throws {
-        apps = try AppDirectory(dataDirectory: folder.path)
+        place = try TestPlace()
+        apps = try place.openControl()
         _ = try apps.createApp(id: "shop")
     }
 
@@ -59,11 +59,11 @@ struct AppSettingTests {
         var project = ProjectSettings.standard(for: "shop")
         project.customerTokens = .allowed
         try apps.setProject(project, for: "shop")
-        let sqlite = try SQLiteConnection(path: folder.path + "/control.sqlite")
-        try sqlite.execute(
+        let connection = try place.connection(to: "control")
+        try connection.run(
             "UPDATE app_setting SET body = replace(body, '\"allowed\"', '\"tomorrow\"') WHERE name = 'project'"
         )
-        #expect(sqlite.changes == 1)
+        #expect(connection.changes == 1)
         #expect(try apps.setting(ProjectSettings.self, of: "shop").customerTokens == .required)
     }
 }

@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
 import Testing
@@ -8,23 +9,20 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 final class CustomerStoreTests {
-    private let folder: URL
-    private let events: SQLiteEventStore
-    private let customers: StoredCustomers
+    private let place: TestPlace
+    private let events: any EventStore
+    private let customers: any CustomerStore
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-" + UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let path = folder.appendingPathComponent("events.sqlite").path
-        events = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
-        customers = StoredCustomers(path: path)
+        place = try TestPlace()
+        let storage = try place.open()
+        events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        customers = try storage.openCustomers()
     }
 
     deinit {
         customers.close()
         events.close()
-        try? FileManager.default.removeItem(at: folder)
     }
 
     /// Stores a change and waits until it is on disk.
@@ -142,9 +140,11 @@ final class CustomerStoreTests {
         #expect(try customer(["registered": "re\u{301}mi"]) == nil)
     }
 
-    @Test func readersDoNotWaitForAWriterThatHoldsTheFile() throws {
+    @Test(.onSQLite("PostgreSQL's readers wait for nobody")) func readersDoNotWaitForAWriterThatHoldsTheFile()
+        throws
+    {
         try apply(["registered": "jane"])
-        let writer = try SQLiteConnection(path: folder.appendingPathComponent("events.sqlite").path)
+        let writer = try SQLiteConnection(path: place.folder + "/events.sqlite")
         try writer.execute("BEGIN EXCLUSIVE; UPDATE customer SET created_ms = 0")
         #expect(try customer(["registered": "jane"]) != nil)
         try writer.execute("ROLLBACK")
@@ -161,8 +161,8 @@ final class CustomerStoreTests {
         #expect(try customers.identifier("soft0", of: jane) == nil)
     }
 
-    @Test func theLogShrinksWhenAReaderHasGone() throws {
-        let path = folder.appendingPathComponent("events.sqlite").path
+    @Test(.onSQLite("its write-ahead log")) func theLogShrinksWhenAReaderHasGone() throws {
+        let path = place.folder + "/events.sqlite"
         try apply(["cookie": "A"])
         let reader = try SQLiteConnection(path: path, mode: .readOnly)
         try reader.execute("BEGIN")
@@ -194,8 +194,7 @@ final class CustomerStoreTests {
             ) { _ in stored.signal() }
             try stored.waitForSignal()
         }
-        let reader = EventReader(
-            readers: SQLiteReaders(path: folder.path + "/events.sqlite"), runs: OpenIndexRuns())
+        let reader = try place.open().log
         let first = try reader.newest(EventQuery(appID: "shop"), before: nil, limit: 500)
         #expect(first.events.map(\.messageID) == ["m-4", "m-3", "m-2"])
         #expect(first.hasMore)

@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
@@ -8,7 +9,7 @@ import Testing
 @testable import GatewayStorage
 
 /// What is counted of apps and keys, whatever happens between two of the seconds at which it is written.
-@Suite(.ownThreads, .timeLimit(.minutes(5)))
+@Suite(.onSQLite("its own log of events"), .ownThreads, .timeLimit(.minutes(5)))
 struct EventCountsTests {
     private let folder = TemporaryFolder()
 

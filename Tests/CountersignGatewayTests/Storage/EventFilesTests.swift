@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignTesting
 import Foundation
@@ -19,24 +20,21 @@ struct EventFilesTests {
     private static let start: Int64 = 1_795_374_000_000
 
     private final class Bench {
-        let folder: String
-        let storage: SQLiteStorage
+        let home: TestPlace
+        let storage: any Storage
         private(set) var store: any EventStore
         let clock = ManualClock(now: Date(timeIntervalSince1970: Double(EventFilesTests.start) / 1_000))
         let said = Lock<[EventFiles.Report]>([])
 
         init() throws {
-            folder =
-                FileManager.default.temporaryDirectory.appendingPathComponent("files-" + UUID().uuidString)
-                .path
-            storage = try SQLiteStorage(dataDirectory: folder)
+            home = try TestPlace()
+            storage = try home.open()
             store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         }
 
-        deinit {
-            store.close()
-            try? FileManager.default.removeItem(atPath: folder)
-        }
+        deinit { store.close() }
+
+        var folder: String { home.folder }
 
         /// Has retention delete all that there is.
         func deleteAll() throws {
@@ -54,7 +52,8 @@ struct EventFilesTests {
         var place: String { folder + "/files/shop" }
 
         func files(longestFile: Int = EventFiles.longestFile, freeBytes: Int = 0) -> EventFiles {
-            EventFiles(
+            #expect(throws: Never.self) { try home.settle() }
+            return EventFiles(
                 folder: folder + "/files", log: storage.log, apps: { ["shop"] }, longestFile: longestFile,
                 freeBytes: freeBytes, now: { [clock] in clock.now },
                 report: { [said] report in said.withLock { $0.append(report) } })

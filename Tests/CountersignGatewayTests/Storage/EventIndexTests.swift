@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
@@ -8,7 +9,7 @@ import Testing
 @testable import GatewayStorage
 
 /// The index beside the log: what it says is what the events say, whatever happens to it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.onSQLite("its own index of events"), .timeLimit(.minutes(5)))
 struct EventIndexTests {
     /// Runs of few events, so that few events make many and merge them.
     private static let sizes = EventIndex.Sizes(runEvents: 8, mergeWidth: 2, highestLevel: 3, mostWaiting: 4)

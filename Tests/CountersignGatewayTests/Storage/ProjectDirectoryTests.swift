@@ -1,17 +1,17 @@
 import CountersignCore
 import CountersignGatewayTesting
-import CountersignTesting
 import GatewayModel
 import GatewayStorage
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ProjectDirectoryTests {
-    private let folder = TemporaryFolder()
+    private let place: TestPlace
     private let directory: AppDirectory
 
     init() throws {
-        directory = try AppDirectory(dataDirectory: folder.path)
+        place = try TestPlace()
+        directory = try place.openControl()
         _ = try directory.createApp(id: "shop")
         _ = try directory.createApp(id: "cafe")
     }

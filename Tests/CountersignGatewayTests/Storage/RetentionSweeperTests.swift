@@ -1,10 +1,11 @@
+import CountersignGatewayTesting
 import CountersignSQLite
 import Testing
 
 @testable import GatewayModel
 @testable import GatewayStorage
 
-@Suite(.ownThreads, .timeLimit(.minutes(5)))
+@Suite(.onSQLite("its own sweeper; the other has RetentionTests"), .ownThreads, .timeLimit(.minutes(5)))
 struct RetentionSweeperTests {
     private static let day: Int64 = 86_400_000
     private let connection: SQLiteConnection

@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import Foundation
 import Testing
 
@@ -6,7 +7,9 @@ import Testing
 @testable import GatewayStorage
 
 /// What only this engine's consumers may do; the rest is held by the conformance suite.
-@Suite(.ownThreads, .timeLimit(.minutes(5)))
+@Suite(
+    .onSQLite("its own consumers; both pass the same conformance checks"), .ownThreads,
+    .timeLimit(.minutes(5)))
 struct SQLiteEventConsumersTests {
     @Test func anAcknowledgementThatIsOnItsWayMayBeSentAgain() throws {
         let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"

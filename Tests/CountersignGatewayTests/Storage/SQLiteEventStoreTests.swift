@@ -9,7 +9,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-@Suite(.ownThreads, .timeLimit(.minutes(5)))
+@Suite(.onSQLite("its own log of events"), .ownThreads, .timeLimit(.minutes(5)))
 struct SQLiteEventStoreTests {
     private let temporary = TemporaryFolder()
     private var folder: URL { temporary.url }

@@ -9,7 +9,8 @@ extension StorageConformance: CustomTestStringConvertible {
     package var testDescription: String { description }
 }
 
-@Suite(.ownThreads, .timeLimit(.minutes(5)))
+@Suite(
+    .onSQLite("its own storage; both pass the same conformance checks"), .ownThreads, .timeLimit(.minutes(5)))
 struct SQLiteStorageTests {
     @Test(arguments: StorageConformance.checks)
     func doesWhatEveryEngineMust(_ check: StorageConformance) throws {
@@ -31,7 +32,7 @@ struct SQLiteStorageTests {
             let storage = try SQLiteStorage(dataDirectory: folder.path + "/data")
             let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
             let consumers = storage.openConsumers(with: events, now: { 0 })
-            let analytics = try storage.openAnalytics(from: NoTraffic(), report: { _ in })
+            let analytics = try storage.openAnalytics(from: NoTraffic(), now: { Date() }, report: { _ in })
             let deliveries = try storage.openDeliveries()
             let sinks = try storage.openSinks()
             // Opened later, and again, as by an operator's request.

@@ -1,3 +1,4 @@
+import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import CountersignTesting
@@ -7,7 +8,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-@Suite(.ownThreads, .timeLimit(.minutes(5)))
+@Suite(.onSQLite("the schemas of its files"), .ownThreads, .timeLimit(.minutes(5)))
 struct SchemaTests {
     private let temporary = TemporaryFolder()
     private var folder: URL { temporary.url }

@@ -1,5 +1,5 @@
+import CountersignGatewayTesting
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 import Testing
 
@@ -8,11 +8,13 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SessionTableTests {
-    private let folder = TemporaryFolder()
+    private let place: TestPlace
     private let key = [UInt8](repeating: 7, count: 32)
 
+    init() throws { place = try TestPlace() }
+
     private func store() throws -> SessionStore {
-        try SessionStore(dataDirectory: DataDirectory(path: folder.path), refreshKey: key)
+        try place.open().openSessions(refreshKey: key)
     }
 
     private func open(
@@ -190,8 +192,8 @@ struct SessionTableTests {
     }
 
     // The ages of sessions are from before there was an absolute lifetime.
-    @Test func sessionsOfAnEarlierVersionLiveOn() throws {
-        let path = try DataDirectory(path: folder.path).file("tokens.sqlite")
+    @Test(.onSQLite("the schemas of its files")) func sessionsOfAnEarlierVersionLiveOn() throws {
+        let path = try DataDirectory(path: place.folder).file("tokens.sqlite")
         let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
         do {
             let old = try SQLiteConnection(path: path)
@@ -251,8 +253,9 @@ struct SessionTableTests {
         let store = try store()
         let first = try open(store)
         let second = try granted(exchange(first, store))
-        let stored = try Data(contentsOf: URL(fileURLWithPath: folder.path + "/tokens.sqlite"))
-        for token in [first, second] { #expect(stored.range(of: Data(token.text.utf8)) == nil) }
+        for database in try WholeDatabase.all(of: place, files: ["tokens"]) {
+            for token in [first, second] { #expect(try database.tables(with: token.text) == []) }
+        }
     }
 
     @Test func aFailedCommitIsToldToAllWhoShareIt() throws {

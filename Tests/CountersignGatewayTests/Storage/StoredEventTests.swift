@@ -51,9 +51,8 @@ struct StoredEventTests {
     /// ended, whatever its size.
     @Test(arguments: [1, 2, 7, 300, 1_000])
     func pagesJoinWhereverTheyEnd(limit: Int) throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/events-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let storage = try SQLiteStorage(dataDirectory: folder)
+        let place = try TestPlace()
+        let storage = try place.open()
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 24))
         defer { store.close() }
         var wanted: [String] = []

@@ -139,10 +139,10 @@ final class MemoryStream: @unchecked Sendable {
     }
 }
 
-/// Events on disk, a stream in memory, and relays between them.
+/// Stored events, a stream in memory, and relays between them.
 final class StreamBench {
-    let folder = FileManager.default.temporaryDirectory.path + "/streams-\(UUID().uuidString)"
-    let storage: SQLiteStorage
+    private let place: TestPlace
+    let storage: any Storage
     let events: any EventStore
     let directory: AppDirectory
     let stream = MemoryStream()
@@ -150,16 +150,14 @@ final class StreamBench {
     let now = Lock<Int64>(1_800_000_000_000)
 
     init() throws {
-        storage = try SQLiteStorage(dataDirectory: folder)
+        place = try TestPlace()
+        storage = try place.open()
         directory = try storage.openControl(as: .account)
         _ = try directory.createApp(id: "shop")
         events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 24))
     }
 
-    deinit {
-        events.close()
-        try? FileManager.default.removeItem(atPath: folder)
-    }
+    deinit { events.close() }
 
     private var count = 0
 
@@ -168,6 +166,13 @@ final class StreamBench {
         count += more
         _ = try StorageConformance.append(
             batch, receivedMilliseconds: now.withLock { $0 }, to: events)
+        try place.settle()
+    }
+
+    /// Whether a place is behind all events: that of the last one, or of where those who follow have come.
+    func isAtEnd(_ sequence: Int64) throws -> Bool {
+        let last = try storage.log.newest(EventQuery(appID: "shop"), before: nil, limit: 1).events.first
+        return try (last?.sequence ?? 0)...storage.log.positions().head ~= sequence
     }
 
     /// The ids of all events, in the order of storing.

@@ -1,8 +1,12 @@
+import CountersignGatewayTesting
 import CountersignSQLite
+import GatewayStorage
 
 /// A database as a test looks at it that knows no table: everything that is in it.
 struct WholeDatabase {
-    let sqlite: SQLiteConnection
+    /// As a failure names it.
+    let name: String
+    let connection: any SQLConnection
 
     struct Column {
         let name: String
@@ -10,19 +14,41 @@ struct WholeDatabase {
         let isKey: Bool
     }
 
+    /// Everything that a gateway keeps but for its token keys: these files of SQLite's, or the one database.
+    static func all(
+        of place: TestPlace, files: [String] = ["control", "events", "analytics", "tokens"]
+    ) throws -> [WholeDatabase] {
+        try (TestEngine.standard == .sqlite ? files : ["database"]).map {
+            WholeDatabase(name: $0, connection: try place.connection(to: $0))
+        }
+    }
+
+    private static let sqliteColumns = """
+        SELECT m.name, c.name, c.type, c.pk FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c
+        WHERE m.type = 'table'
+        """
+    private static let postgreSQLColumns = """
+        SELECT relname, attname, upper(format_type(atttypid, NULL)), attnum = ANY (coalesce(indkey, ''))
+        FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+            AND attgenerated = ''
+        LEFT JOIN pg_index ON indrelid = pg_class.oid AND indisprimary
+        WHERE relnamespace = 'countersign'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+        """
+
     /// The tables, each with its columns.
     func tables() throws -> [String: [Column]] {
-        let columns = try sqlite.all(
-            """
-            SELECT m.name, c.name, c.type, c.pk FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c
-            WHERE m.type = 'table'
-            """
+        let columns = try connection.all(
+            TestEngine.standard == .sqlite ? Self.sqliteColumns : Self.postgreSQLColumns
         ) { ($0.text(0), Column(name: $0.text(1), type: $0.text(2), isKey: $0.int(3) > 0)) }
         return Dictionary(grouping: columns, by: \.0).mapValues { $0.map(\.1) }
     }
 
     /// Adds rows of an app to every table that is about apps, whatever else a row must have. Returns the tables.
     func addRows(of appID: String, count: Int, except: Set<String>) throws -> [String] {
+        // A row may stand for another that is not there.
+        try connection.execute(
+            TestEngine.standard == .sqlite
+                ? "PRAGMA foreign_keys = OFF" : "SET session_replication_role = replica")
         let found = try tables().filter { name, columns in
             columns.contains { $0.name == "app_id" } && !except.contains(name)
         }
@@ -34,7 +60,8 @@ struct WholeDatabase {
                     let isFree = column.isKey || ["message_id", "value", "id"].contains(column.name)
                     switch column.type {
                     case "TEXT": return .text(isFree ? "\(appID)-\(number)" : "x")
-                    case "BLOB": return .blob(isFree ? Array("\(appID)-\(number)".utf8) : [1])
+                    case "BLOB", "BYTEA":
+                        return .blob(isFree ? Array("\(appID)-\(number)".utf8) : [1])
                     // What is over is swept by the gateway that runs.
                     case _ where column.name.hasSuffix("_ms") && !column.isKey:
                         return .integer(4_000_000_000_000)
@@ -42,11 +69,12 @@ struct WholeDatabase {
                         return .integer(isFree ? Int64(number) + 1_000 * Int64(appID.count) : 1)
                     }
                 }
-                try sqlite.run(
+                _ = try connection.all(
                     """
-                    INSERT OR IGNORE INTO \(table) (\(columns.map(\.name).joined(separator: ", ")))
-                    VALUES (\(columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")))
-                    """, all: values)
+                    INSERT INTO \(table) (\(columns.map { "\"\($0.name)\"" }.joined(separator: ", ")))
+                    VALUES (\(columns.indices.map { "?\($0 + 1)" }.joined(separator: ", "))) ON CONFLICT DO NOTHING
+                    """, values
+                ) { _ in }
             }
         }
         return found.keys.sorted()
@@ -56,7 +84,7 @@ struct WholeDatabase {
     func rows(of appID: String) throws -> [String: Int] {
         var counts: [String: Int] = [:]
         for (table, columns) in try tables() where columns.contains(where: { $0.name == "app_id" }) {
-            counts[table] = try sqlite.first(
+            counts[table] = try connection.first(
                 "SELECT count(*) FROM \(table) WHERE app_id = ?1", .text(appID)
             ) { $0.int(0) }
         }
@@ -67,17 +95,19 @@ struct WholeDatabase {
     func tables(with text: String) throws -> [String] {
         try tables().filter { table, columns in
             try columns.contains { column in
-                try sqlite.first(
-                    "SELECT 1 FROM \(table) WHERE instr(CAST(\(column.name) AS BLOB), CAST(?1 AS BLOB)) > 0",
-                    .text(text)
-                ) { _ in true } == true
+                let name = "\"\(column.name)\""
+                let place =
+                    if TestEngine.standard == .sqlite {
+                        "instr(CAST(\(name) AS BLOB), CAST(?1 AS BLOB))"
+                    } else if column.type == "BYTEA" {
+                        "position(convert_to(?1, 'UTF8') IN \(name))"
+                    } else {
+                        "strpos(\(name)::text, ?1)"
+                    }
+                return try connection.first("SELECT 1 FROM \(table) WHERE \(place) > 0", .text(text)) { _ in
+                    true
+                } == true
             }
         }.keys.sorted()
-    }
-}
-
-extension SQLiteConnection {
-    fileprivate func run(_ sql: String, all values: [SQLValue]) throws {
-        _ = try all(sql, values) { _ in }
     }
 }

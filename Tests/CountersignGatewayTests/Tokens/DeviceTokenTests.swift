@@ -1,7 +1,6 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignSQLite
 import Foundation
 import GatewayModel
 import GatewayTokens
@@ -123,9 +122,7 @@ struct DeviceTokenTests {
         let again = try #require(
             refresh(#"{"refresh_token":"\#(first.refresh)"}"#, type: "application/json"))
         #expect(try pair(again).refresh == second.refresh)
-        let database = try SQLiteConnection(path: fixture.dataDirectory + "/events.sqlite", mode: .readOnly)
-        let users = try database.all("SELECT user_id FROM event ORDER BY seq") { $0.text(0) }
-        #expect(users == ["device:u-1", "device:u-1"])
+        #expect(try fixture.rows("user_id") == [["device:u-1"], ["device:u-1"]])
     }
 
     @Test func aDevicesTokenSpeaksForTheDeviceOnly() throws {
@@ -195,7 +192,7 @@ struct DeviceTokenTests {
         limits.tokenRequestsPerSecond = 1
         let fixture = try GatewayFixture(limits: limits)
         let connection = try RawConnection(port: fixture.gateway.port)
-        let token = try SessionDirectory(dataDirectory: fixture.dataDirectory)
+        let token = try SessionDirectory(fixture.place)
             .open(for: "user-1", of: "shop").refreshToken
         // Six at once are one too many; sent before the first is answered, they do not depend on how fast that is.
         let body = "refresh_token=" + token

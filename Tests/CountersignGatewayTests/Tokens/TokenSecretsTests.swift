@@ -1,6 +1,6 @@
+import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 import Testing
 
@@ -8,12 +8,14 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-struct TokenSecretsTests {
-    private let folder = TemporaryFolder()
+@Suite(.ownThreads) struct TokenSecretsTests {
+    private let place: TestPlace
     private let day: Int64 = 86_400_000
 
+    init() throws { place = try TestPlace() }
+
     private func secrets() throws -> TokenSecrets {
-        try TokenSecrets(dataDirectory: DataDirectory(path: folder.path))
+        try place.open().openSecrets()
     }
 
     @Test func keysSurviveARestartAndAreReadableByTheirOwnerOnly() throws {
@@ -22,7 +24,8 @@ struct TokenSecretsTests {
         #expect(try secrets().signer(at: 1).id == signer.id)
         #expect(try secrets().refreshKey() == before.refreshKey())
         #expect(try before.refreshKey().count == 32)
-        let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/token-keys.sqlite")
+        let file = TestEngine.standard == .sqlite ? "/token-keys.sqlite" : "/token-key"
+        let mode = try FileManager.default.attributesOfItem(atPath: place.folder + file)
         #expect((mode[.posixPermissions] as? NSNumber)?.intValue == 0o600)
     }
 
@@ -43,11 +46,11 @@ struct TokenSecretsTests {
     }
 
     /// Two gateways on one database find at the same time that the next key is due.
-    @Test func twoGatewaysMakeOneNewKey() throws {
+    @Test(.onSQLite("PostgreSQL's own tests have several gateways")) func twoGatewaysMakeOneNewKey() throws {
         let first = try secrets()
         let old = try first.signer(at: 0)
         let file = try SQLiteWriter(
-            path: folder.path + "/token-keys.sqlite", pragmas: "PRAGMA foreign_keys = ON", ["SELECT 1"])
+            path: place.folder + "/token-keys.sqlite", pragmas: "PRAGMA foreign_keys = ON", ["SELECT 1"])
         let time = 90 * day
         let second = TokenSecrets(
             Overtaken(database: file) { _ = try first.maintain(at: time) }, seal: .none)
@@ -75,9 +78,10 @@ struct TokenSecretsTests {
         func version() throws(GatewayError) -> Int64 { try database.version() }
     }
 
-    @Test func secretsLieSealedInADatabaseThatOthersRead() throws {
+    @Test(.onSQLite("a file with another seal; in PostgreSQL all keys are sealed"))
+    func secretsLieSealedInADatabaseThatOthersRead() throws {
         let file = try SQLiteWriter(
-            path: DataDirectory(path: folder.path).file("shared.sqlite"), pragmas: SQLiteWriter.shortLog,
+            path: DataDirectory(path: place.folder).file("shared.sqlite"), pragmas: SQLiteWriter.shortLog,
             [
                 """
                 CREATE TABLE refresh_key (id INTEGER PRIMARY KEY, key BLOB NOT NULL) STRICT;

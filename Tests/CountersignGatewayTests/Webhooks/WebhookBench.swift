@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import Foundation
 import GatewayHTTP
 import GatewayModel
@@ -49,7 +50,7 @@ final class ListedEvents: WebhookEvents {
     }
 }
 
-/// A runner on a clock of its own, with a webhook in memory; its files are removed with it.
+/// A runner on a clock of its own, with a webhook in memory; what it keeps goes with it.
 final class WebhookBench: Sendable {
     struct Sent: Sendable, Equatable {
         var endpoint: String
@@ -62,7 +63,7 @@ final class WebhookBench: Sendable {
         var committed: Int64
     }
 
-    let folder: String
+    let place: TestPlace
     let directory: AppDirectory
     let events: ListedEvents
     let store: DeliveryStore
@@ -73,12 +74,12 @@ final class WebhookBench: Sendable {
     let answer: Lock<@Sendable (Sent) -> WebhookAttempt>
 
     init(
-        _ folder: String = FileManager.default.temporaryDirectory.path + "/webhooks-\(UUID().uuidString)",
-        events: ListedEvents = ListedEvents(), at milliseconds: Int64 = 1_800_000_000_000
+        _ place: TestPlace? = nil, events: ListedEvents = ListedEvents(),
+        at milliseconds: Int64 = 1_800_000_000_000
     ) throws {
-        self.folder = folder
+        self.place = try place ?? TestPlace()
         self.events = events
-        let storage = try SQLiteStorage(dataDirectory: folder)
+        let storage = try self.place.open()
         directory = try storage.openControl(as: .account)
         if try directory.apps().isEmpty { _ = try directory.createApp(id: "shop") }
         store = try storage.openDeliveries()
@@ -121,7 +122,7 @@ final class WebhookBench: Sendable {
     }
 
     func deliveries(of endpoint: WebhookEndpoint) throws -> [DeliveryRecord] {
-        try SQLiteStorage(dataDirectory: folder).deliveries.deliveries(
+        try place.open().deliveries.deliveries(
             of: endpoint.id, before: nil, limit: 500)
     }
 
@@ -133,8 +134,5 @@ final class WebhookBench: Sendable {
         answer.withLock { $0 = { _ in WebhookAttempt(status: 204) } }
     }
 
-    deinit {
-        runner.stop(graceSeconds: 10)
-        try? FileManager.default.removeItem(atPath: folder)
-    }
+    deinit { runner.stop(graceSeconds: 10) }
 }

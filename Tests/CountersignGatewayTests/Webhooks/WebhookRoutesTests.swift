@@ -136,7 +136,7 @@ struct WebhookRoutesTests {
         #expect(request.headers["webhook-id"] == asked.json["message_id"] as? String)
         #expect(request.headers["webhook-signature"]?.hasPrefix("v1,") == true)
         bench.gateway.waitForWebhooks()
-        let listed = try SQLiteStorage(dataDirectory: bench.folder).deliveries.deliveries(
+        let listed = try bench.place.open().deliveries.deliveries(
             of: DeliveryRecord.alerts(of: "shop"), before: nil, limit: 10)
         #expect(listed.first?.kind == .alert && listed.first?.status == 503)
         #expect(listed.first?.answer == "later")
@@ -178,7 +178,7 @@ struct WebhookRoutesTests {
         #expect(server.waitForRequest())
         fixture.gateway.stop()
         hangs.withLock { $0 = false }
-        var configuration = GatewayConfiguration(dataDirectory: fixture.dataDirectory)
+        var configuration = fixture.place.configuration
         configuration.port = 0
         let again = try Gateway(configuration: configuration)
         defer {

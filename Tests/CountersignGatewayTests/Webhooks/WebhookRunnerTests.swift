@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignTesting
 import GatewayHTTP
 import GatewayModel
@@ -44,7 +45,7 @@ struct WebhookRunnerTests {
         bench.runner.stop(graceSeconds: 10)
 
         let again = try WebhookBench(
-            bench.folder, events: bench.events, at: bench.now.withLock { $0 } + 10_000)
+            bench.place, events: bench.events, at: bench.now.withLock { $0 } + 10_000)
         again.look()
         let sent = bench.sent.withLock { $0 } + again.sent.withLock { $0 }
         #expect(sent.map(\.events) == [[1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5]])

@@ -1,0 +1,119 @@
+internal import CountersignGateway
+internal import CountersignSQLite
+internal import Foundation
+package import GatewayModel
+package import GatewayStorage
+
+#if POSTGRESQL
+    internal import GatewayPostgreSQL
+#endif
+
+/// What the tests of gateways keep data in.
+package enum TestEngine: String, Sendable {
+    case sqlite
+    case postgresql
+
+    /// What tests take that are about neither. `COUNTERSIGN_TEST_STORAGE=postgresql` runs them on the server that
+    /// `scripts/postgresql.sh run` has started.
+    package static let standard: TestEngine = {
+        guard let name = ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_STORAGE"] else {
+            return .sqlite
+        }
+        // A slip of the pen would test SQLite once more, and nobody would see it.
+        guard let engine = TestEngine(rawValue: name) else {
+            fatalError("COUNTERSIGN_TEST_STORAGE is \(name); it may be sqlite or postgresql")
+        }
+        return engine
+    }()
+}
+
+/// Where a test's gateway keeps everything: a folder of its own, and on PostgreSQL a database too. Both go with this object.
+package final class TestPlace: Sendable {
+    /// A folder, in which SQLite has its files and PostgreSQL the token key.
+    package let folder: String
+    #if POSTGRESQL
+        private let database: TestDatabase?
+    #endif
+
+    package init() throws {
+        folder =
+            FileManager.default.temporaryDirectory.appendingPathComponent("countersign-" + UUID().uuidString)
+            .path
+        #if POSTGRESQL
+            database = TestEngine.standard == .postgresql ? try TestDatabase() : nil
+        #else
+            guard TestEngine.standard == .sqlite else {
+                throw GatewayError(.invalid, "the tests were built without PostgreSQL")
+            }
+        #endif
+        if TestEngine.standard == .sqlite {
+            try FolderTemplate.copy(to: URL(fileURLWithPath: folder))
+        } else {
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        }
+    }
+
+    deinit {
+        #if POSTGRESQL
+            database?.drop()
+        #endif
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// The configuration of a gateway here, on any free port.
+    package var configuration: GatewayConfiguration {
+        var configuration = GatewayConfiguration(dataDirectory: folder)
+        configuration.port = 0
+        configuration.stopGraceSeconds = 1
+        configuration.database = address
+        return configuration
+    }
+
+    /// Nil on SQLite.
+    package var address: DatabaseAddress? {
+        #if POSTGRESQL
+            return database?.address(tokenKeyFile: DatabaseAddress.tokenKeyFile(in: folder))
+        #else
+            return nil
+        #endif
+    }
+
+    /// The storage beside that of the gateway, as commands have it.
+    package func open() throws(GatewayError) -> any Storage { try StoragePlace(configuration).open() }
+
+    /// The apps, changed in the name of `actor`.
+    package func openControl(as actor: Operator = .account) throws(GatewayError) -> AppDirectory {
+        try open().openControl(as: actor)
+    }
+
+    /// Waits until those who follow events may read what was stored before: on PostgreSQL every open transaction of the
+    /// server holds them up, also one of another test.
+    package func settle() throws {
+        #if POSTGRESQL
+            guard let database else { return }
+            guard try EventHorizon.settle(database.connect(), seconds: 10) else {
+                throw GatewayError(.storage, "a transaction of the server does not end")
+            }
+        #endif
+    }
+
+    /// For tests of what is kept in which table: their names and columns are the same in both engines, but for an event's
+    /// number. `file` is SQLite's, such as `events`.
+    package func connection(to file: String) throws -> any SQLConnection {
+        #if POSTGRESQL
+            if let database { return try database.connect() }
+        #endif
+        return try SQLiteConnection(path: "\(folder)/\(file).sqlite")
+    }
+
+    /// What is kept of all events in the order in which they were stored, as text, by the names of columns.
+    package func events(_ columns: [String], where condition: String? = nil) throws -> [[String?]] {
+        let order = TestEngine.standard == .sqlite ? "seq" : "position"
+        let filter = condition.map { " WHERE \($0)" } ?? ""
+        return try connection(to: "events").all(
+            "SELECT \(columns.joined(separator: ", ")) FROM event\(filter) ORDER BY \(order)"
+        ) { row in
+            columns.indices.map { row.optionalText(Int32($0)) }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+import CountersignGatewayTesting
+import GatewayModel
+
+extension TestPlace {
+    /// Has commands work here, without a server.
+    var environment: [String: String] {
+        var environment = ["COUNTERSIGN_DATA": folder]
+        environment["COUNTERSIGN_DATABASE"] = address?.text
+        return environment
+    }
+}

@@ -1,0 +1,9 @@
+import CountersignGatewayTesting
+import Testing
+
+extension Trait where Self == ConditionTrait {
+    /// Leaves a test out where the suite runs on PostgreSQL: it is about SQLite's files, or about a class that nothing else uses.
+    static func onSQLite(_ why: Comment) -> Self {
+        .enabled(if: TestEngine.standard == .sqlite, why)
+    }
+}

@@ -1,0 +1,11 @@
+import CountersignGatewayTesting
+import Foundation
+import GatewayTokens
+
+extension SessionDirectory {
+    /// The token families of a place, as an operator in another process has them.
+    convenience init(_ place: TestPlace) throws {
+        try self.init(
+            storage: place.open(), clock: { Int64(Date().timeIntervalSince1970 * 1_000) })
+    }
+}

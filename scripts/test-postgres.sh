@@ -1,0 +1,33 @@
+#!/bin/sh
+# Runs the tests that have a gateway, or a storage of their own, against a PostgreSQL in place of SQLite's files: each in a
+# database of its own, which goes with it. Says how many tests were left out, and why.
+#
+#     scripts/test-postgres.sh [--essential | ARGUMENT OF swift test...]
+#
+# With --essential only those that depend on what the storage does: a part of `make test`. The tests of the storage on
+# PostgreSQL itself (GatewayPostgreSQLTests) run there in any case.
+set -eu
+cd "$(dirname "$0")/.."
+if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
+    echo "test-postgres: skipped (COUNTERSIGN_POSTGRESQL=0)"
+    exit 0
+fi
+export COUNTERSIGN_TEST_STORAGE=postgresql
+
+if [ $# -eq 0 ]; then
+    set -- --filter \
+        '^(CountersignGateway|CountersignCLI|Countersign|BrazeCompat|ExponeaCompat|BackgroundGeolocationCompat)Tests\.'
+elif [ "$1" = --essential ]; then
+    names="NativeDialect|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay|SinkRunner"
+    names="$names|AppSetting|AppDeletion|ProjectDirectory|Enforcement|Customer|CustomerStore|BloomreachInbox|BloomreachTracking"
+    names="$names|OAuth|DeviceToken|SessionTable|TokenSecrets|WebhookRoutes|WebhookRunner|SignIn|AdminChange|AdminRead"
+    set -- --filter "^CountersignGatewayTests\.($names)Tests/"
+fi
+
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+{ scripts/test.sh "$@" 2>&1 || touch "$folder/failed"; } | tee "$folder/log"
+echo
+echo "test-postgres: tests that were left out, because they are about SQLite's own:"
+sed -n 's/^➜ Test .* skipped: "\(.*\)"$/\1/p' "$folder/log" | sort | uniq -c
+[ ! -e "$folder/failed" ]
