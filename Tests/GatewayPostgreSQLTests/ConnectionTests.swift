@@ -72,13 +72,18 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aTextWithAZeroByteIsRefused() throws {
+        @Test func aCharacterThatTheServerCannotHoldIsReplaced() throws {
             try TestDatabase.use(migrated: false) { database in
                 let connection = try database.connect()
-                let error = #expect(throws: PostgreSQLError.self) {
-                    try connection.run("SELECT ?1", .text("a\0b"))
+                #expect(try connection.first("SELECT ?1", .text("a\0b")) { $0.text(0) } == "a\u{FFFD}b")
+                var parameters = Parameters()
+                parameters.add(texts: ["\0", nil, "c"])
+                var found: [String] = []
+                try connection.each("SELECT array_to_string(?1, ',', 'none')", parameters) { row in
+                    found.append(row.text(0))
+                    return true
                 }
-                #expect(error?.isConstraint == true)
+                #expect(found == ["\u{FFFD},none,c"])
             }
         }
 

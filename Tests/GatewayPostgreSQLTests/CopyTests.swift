@@ -31,6 +31,8 @@ extension PostgreSQLTests {
             _ = try control.createApp(id: "shop")
             _ = try control.createApp(id: "app-2")
             try control.renameApp("shop", to: "The shop")
+            // Which a database cannot hold.
+            _ = try control.createWriteKey(for: "shop", description: "a\0b")
             let secrets = try storage.openSecrets()
             let signer = try secrets.signer(at: 1_000).id
             let sessions = try storage.openSessions(refreshKey: secrets.refreshKey())

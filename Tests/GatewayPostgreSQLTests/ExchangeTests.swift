@@ -68,6 +68,50 @@ extension PostgreSQLTests.SeveralGatewaysTests {
         }
     }
 
+    @Test func aCharacterThatTheDatabaseCannotHoldIsNoFailureOfTheGateway() throws {
+        try use(1) { bench, _ in
+            let headers = ["Authorization": "Bearer \(bench.admin)", "Content-Type": "application/json"]
+            var answers: [(request: String, status: Int)] = []
+            for path in [
+                "apps", "users", "tokens", "apps/shop/keys", "apps/shop/write-keys", "apps/shop/sessions",
+                "apps/shop/clients", "apps/shop/webhooks", "apps/shop/consumers", "apps/shop/projects",
+                "session",
+            ] {
+                for members in [
+                    #"{"id":"x\u0000"}"#, #"{"name":"x\u0000"}"#, #"{"user":"x\u0000"}"#,
+                    #"{"description":"x\u0000"}"#, #"{"url":"https://a.example/\u0000"}"#,
+                    #"{"name":"x\u0000","password":"a long password\u0000"}"#,
+                ] {
+                    let answer = try bench.ask(0, "POST", "/admin/api/" + path, members, headers: headers)
+                    answers.append((path + members, answer.status))
+                }
+            }
+            for path in [
+                "apps/shop/events?user=x%00", "apps/shop/events?type=x%00", "apps/shop/events?name=x%00",
+                "apps/shop/events?message_id=x%00", "apps/shop/sessions?user=x%00", "audit?app=x%00",
+                "audit?actor=x%00", "apps/shop/analytics?sdk=x%00", "apps/shop/analytics?endpoint=x%00",
+            ] {
+                answers.append((path, try bench.ask(0, "GET", "/admin/api/" + path, headers: headers).status))
+            }
+            let stranger = try SigningKey.generate(.es256).sign(claims: [
+                "sub": "ada\u{0}", "exp": 4_000_000_000, "jti": "x\u{0}",
+            ])
+            for (path, body) in [
+                ("/oauth/token", "grant_type=refresh_token&refresh_token=x%00&client_id=y%00"),
+                ("/oauth/revoke", "token=x%00&client_id=y%00"),
+            ] {
+                let form = ["Content-Type": "application/x-www-form-urlencoded"]
+                answers.append((path, try bench.ask(0, "POST", path, body, headers: form).status))
+            }
+            #expect(answers.filter { $0.status >= 500 }.map(\.request) == [])
+            // What is counted together is written together.
+            #expect(try bench.store(0, "a", token: stranger) == 401)
+            bench.gateways[0].analytics.flush()
+            let samples = try bench.ask(0, "GET", "/admin/api/apps/shop/samples", headers: headers)
+            #expect((samples.json["items"] as? [Any])?.count == 1)
+        }
+    }
+
     @Test func aSampleIsJudgedAgainByTheGatewayThatHasItsToken() throws {
         try use(2) { bench, database in
             let headers = ["Authorization": "Bearer \(bench.admin)", "Content-Type": "application/json"]

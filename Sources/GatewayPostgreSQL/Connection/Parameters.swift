@@ -15,6 +15,9 @@ enum ServerType {
 }
 
 /// The values of one statement in PostgreSQL's binary format.
+///
+/// PostgreSQL's text holds no U+0000. U+FFFD stands in for it, in what is written and in what is looked for, or one such name
+/// would keep everything from the disk that is written with it. An event that has one is refused before (``EventInsert``).
 struct Parameters {
     private(set) var types: [Oid] = []
     private var bytes: [UInt8] = []
@@ -40,7 +43,9 @@ struct Parameters {
             lengths.append(0)
         case .integer(let number): add(ServerType.int8, bigEndian: UInt64(bitPattern: number))
         case .real(let number): add(ServerType.float8, bigEndian: number.bitPattern)
-        case .text(var text): text.withUTF8 { add(ServerType.text, UnsafeRawBufferPointer($0)) }
+        case .text(let text):
+            var text = Self.holdable(text)
+            text.withUTF8 { add(ServerType.text, UnsafeRawBufferPointer($0)) }
         case .blob(let blob): blob.withUnsafeBytes { add(ServerType.bytea, $0) }
         }
     }
@@ -58,7 +63,7 @@ struct Parameters {
 
     mutating func add(texts: [String?]) {
         var array = BinaryArray(.text, count: texts.count)
-        for text in texts { array.add(text) }
+        for text in texts { array.add(text.map(Self.holdable)) }
         array.bytes.withUnsafeBytes { add(ServerType.textArray, $0) }
     }
 
@@ -66,6 +71,11 @@ struct Parameters {
         var array = BinaryArray(.int8, count: integers.count)
         for integer in integers { array.add(integer) }
         array.bytes.withUnsafeBytes { add(ServerType.int8Array, $0) }
+    }
+
+    /// The text as PostgreSQL can hold it.
+    static func holdable(_ text: String) -> String {
+        text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
     }
 
     /// Calls `body` with what libpq's functions take: values, lengths and formats.

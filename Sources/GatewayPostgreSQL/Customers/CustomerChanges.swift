@@ -12,8 +12,8 @@ enum CustomerChanges {
         let ids = changes.flatMap { batch, change in change.identifiers.map { (batch.appID, $0) } }
         var taken = Parameters()
         taken.add(texts: ids.map { $0.0 })
-        taken.add(texts: ids.map { text($0.1.name) })
-        taken.add(texts: ids.map { text($0.1.value) })
+        taken.add(texts: ids.map(\.1.name))
+        taken.add(texts: ids.map(\.1.value))
         try connection.each("SELECT lock_customers(?1, ?2, ?3)", taken) { _ in true }
 
         var parameters = Parameters()
@@ -39,17 +39,12 @@ enum CustomerChanges {
         ) { _ in true }
     }
 
-    /// PostgreSQL's text holds no U+0000; U+FFFD stands in for it, or one name would keep a whole commit from the disk.
-    private static func text(_ text: String) -> String {
-        text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
-    }
-
     /// An array as PostgreSQL reads it: an array of arrays would have to have as many in each.
     private static func array(_ texts: [String]) -> String {
         var output = Array("{".utf8)
         for (index, element) in texts.enumerated() {
             output.append(contentsOf: (index == 0 ? "\"" : ",\"").utf8)
-            for byte in text(element).utf8 {
+            for byte in Parameters.holdable(element).utf8 {
                 if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
                     output.append(UInt8(ascii: "\\"))
                 }

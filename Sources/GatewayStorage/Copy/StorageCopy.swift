@@ -116,7 +116,9 @@ package struct CopySum: Sendable, Equatable {
             case .null: append(0, [])
             case .integer(let number): append(1, withUnsafeBytes(of: number.bigEndian) { Array($0) })
             case .real(let number): append(2, withUnsafeBytes(of: number.bitPattern.bigEndian) { Array($0) })
-            case .text(let text): append(3, text.utf8)
+            // Which PostgreSQL cannot hold; U+FFFD stands in for it there.
+            case .text(let text):
+                append(3, (text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text).utf8)
             case .blob(let blob): append(4, blob)
             }
         }
