@@ -18,7 +18,7 @@ if [ $# -eq 0 ]; then
     set -- --filter \
         '^(CountersignGateway|CountersignCLI|Countersign|BrazeCompat|ExponeaCompat|BackgroundGeolocationCompat)Tests\.'
 elif [ "$1" = --essential ]; then
-    names="NativeDialect|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay|SinkRunner"
+    names="NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay|SinkRunner"
     names="$names|AppSetting|AppDeletion|ProjectDirectory|Enforcement|Customer|CustomerStore|BloomreachInbox|BloomreachTracking"
     names="$names|OAuth|DeviceToken|SessionTable|TokenSecrets|WebhookRoutes|WebhookRunner|SignIn|AdminChange|AdminRead"
     set -- --filter "^CountersignGatewayTests\.($names)Tests/"
