@@ -30,7 +30,10 @@ enum BackupCommand {
                     .usage, "--to is for a data directory",
                     hint: "back the database up with PostgreSQL's own tools, such as pg_basebackup")
             }
-            let made = try Backup.create(of: try invocation.dataDirectory(), in: folder)
+            let line = ProgressLine(io: invocation.io)
+            defer { line.clear() }
+            let made = try Backup.create(of: try invocation.dataDirectory(), in: folder, report: line.show)
+            line.clear()
             invocation.io.say("Copied \(made.events) events, \(made.bytes) bytes, verified.")
             try invocation.print(made.json) {
                 try invocation.io.print(made.path)
@@ -72,7 +75,9 @@ enum BackupCommand {
         let word = invocation[backup]
         let found: JSONValue
         if word.contains("/") {
-            found = try whole { () throws(GatewayError) in try Backup.verify(word) }.json
+            let line = ProgressLine(io: invocation.io)
+            defer { line.clear() }
+            found = try whole { () throws(GatewayError) in try Backup.verify(word, report: line.show) }.json
         } else {
             found = try await invocation.admin().post("backups", word, "verify")
             guard found["ok"].isTrue else {
@@ -98,7 +103,12 @@ enum BackupCommand {
         }
         let word = invocation[backup]
         let path = word.contains("/") ? word : try invocation.dataDirectory() + "/backups/" + word
-        let restored = try whole { () throws(GatewayError) in try Backup.restore(path, to: target) }
+        let line = ProgressLine(io: invocation.io)
+        defer { line.clear() }
+        let restored = try whole { () throws(GatewayError) in
+            try Backup.restore(path, to: target, report: line.show)
+        }
+        line.clear()
         invocation.io.say("Restored \(restored.events) events. Next:")
         try invocation.io.print("countersign serve --data \(target)")
     }
@@ -134,5 +144,14 @@ extension Backup {
         members["bytes"] = .integer(Int64(bytes))
         members["events"] = .integer(Int64(events))
         return .object(members)
+    }
+}
+
+extension ProgressLine {
+    fileprivate func show(_ step: Backup.Step) {
+        switch step {
+        case .copying(let name, let bytes): show("Copying \(name), \(bytes / 1_000_000) MB", always: true)
+        case .checking(let name, let bytes): show("Checking \(name): \(bytes / 1_000_000) MB read")
+        }
     }
 }

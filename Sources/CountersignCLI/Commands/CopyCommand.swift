@@ -10,9 +10,6 @@ enum CopyCommand {
         "from", .text("PLACE"), help: "data directory or database to copy")
     private static let to = Flag(
         "to", .text("PLACE"), help: "new data directory, or empty database, to copy it to")
-    /// Rows after which a table's number is shown again.
-    private static let shown = 100_000
-
     static let command = Command(
         "copy", summary: "Move everything from a data directory to a database, or back",
         details: """
@@ -31,10 +28,10 @@ enum CopyCommand {
     ) { invocation in
         let copy = try StorageCopy(
             from: try place(from, invocation), to: try place(to, invocation))
-        try copy.copy { table, rows in
-            if rows % shown == 0 { invocation.io.say("\(table): \(rows) rows copied") }
-        }
-        invocation.io.say("Copied. Comparing the two.")
+        let line = ProgressLine(io: invocation.io)
+        defer { line.clear() }
+        try copy.copy { table, rows in line.show("\(table): \(rows) rows copied") }
+        line.say("Copied. Comparing the two.")
         let compared = try copy.compare()
         let isSame = compared.allSatisfy(\.isSame)
         let answer: JSONValue = [

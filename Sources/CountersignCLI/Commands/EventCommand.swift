@@ -91,18 +91,26 @@ enum EventCommand {
         }
         let lines = Lock(TextPieces())
         let count = Lock(0)
+        // Not between events on one terminal.
+        let line = io.isOutputWatched ? nil : ProgressLine(io: io)
+        defer { line?.clear() }
         try await invocation.admin().stream(request) { bytes in
             let found = lines.withLock { $0.lines(bytes) }
             var text = ""
-            for line in found {
-                guard let event = body(of: line) else {
+            for entry in found {
+                guard let event = body(of: entry) else {
                     throw CommandError(.failed, "a line of the answer is no exported event")
                 }
                 text += String(decoding: event, as: UTF8.self) + "\n"
             }
-            count.withLock { $0 += found.count }
+            let done = count.withLock { count in
+                count += found.count
+                return count
+            }
             if !text.isEmpty { try io.output(text) }
+            line?.show("\(done) events")
         }
+        line?.clear()
         let total = count.withLock { $0 }
         io.say("\(total) \(total == 1 ? "event" : "events").")
     }

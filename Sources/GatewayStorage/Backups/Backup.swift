@@ -20,6 +20,14 @@ package struct Backup: Sendable, Equatable {
         package var rows: [String: Int]
     }
 
+    /// What is being done with a file.
+    package enum Step: Sendable, Equatable {
+        /// It is about to be copied, and has so many bytes.
+        case copying(String, bytes: Int)
+        /// So many of its bytes were read.
+        case checking(String, bytes: Int)
+    }
+
     package var path: String
     /// Milliseconds since 1970 when it was begun.
     package var createdMilliseconds: Int64
@@ -42,10 +50,10 @@ package struct Backup: Sendable, Equatable {
         "analytics.sqlite",
     ]
 
-    /// Copies a data directory; a gateway may run on it. Throws `notFound` when nothing is there to copy, `storage`.
+    /// Copies a data directory; a gateway may run on it. `report` hears how far it is. Throws `notFound` when nothing is there to copy, `storage`.
     /// What was begun is deleted then.
     package static func create(
-        of dataDirectory: String, in folder: String, now: Date = Date()
+        of dataDirectory: String, in folder: String, now: Date = Date(), report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
         let present = databases.filter { FileManager.default.fileExists(atPath: dataDirectory + "/" + $0) }
         guard present.contains("control.sqlite") else {
@@ -64,6 +72,7 @@ package struct Backup: Sendable, Equatable {
                 let source = try SQLiteConnection(
                     path: dataDirectory + "/" + name, busyTimeoutMilliseconds: 30_000)
                 let copy = partial + "/" + name
+                report(.copying(name, bytes: bytes(of: dataDirectory + "/" + name)))
                 _ = FileManager.default.createFile(
                     atPath: copy, contents: nil, attributes: [.posixPermissions: 0o600])
                 try source.copy(to: copy)
@@ -71,7 +80,7 @@ package struct Backup: Sendable, Equatable {
             }
             let backup = Backup(
                 path: path, createdMilliseconds: milliseconds, program: countersignVersion,
-                files: try present.map { try inspect(partial + "/" + $0) })
+                files: try present.map { try inspect(partial + "/" + $0, report) })
             try Data(JSONValue.object(backup.manifest).bytes).write(
                 to: URL(fileURLWithPath: partial + "/" + manifestName), options: .atomic)
             try synchronize(partial + "/" + manifestName)
@@ -96,7 +105,9 @@ package struct Backup: Sendable, Equatable {
 
     /// Reads a copy and checks it against its manifest: the files' digests, SQLite's own check of each, and the counts.
     /// Throws `notFound` when it is no finished copy, `invalid` when it is damaged; the reason names the file.
-    package static func verify(_ path: String) throws(GatewayError) -> Backup {
+    package static func verify(
+        _ path: String, report: (Step) -> Void = { _ in }
+    ) throws(GatewayError) -> Backup {
         let backup = try Backup(readingManifestOf: path)
         let listed = Set(backup.files.map(\.name))
         let present = databases.filter { FileManager.default.fileExists(atPath: path + "/" + $0) }
@@ -109,7 +120,7 @@ package struct Backup: Sendable, Equatable {
         for file in backup.files {
             let found: File
             do {
-                found = try inspect(path + "/" + file.name)
+                found = try inspect(path + "/" + file.name, report)
             } catch {
                 throw GatewayError(
                     .invalid, "\(file.name) in \(path) cannot be read: \(error); use another copy")
@@ -124,8 +135,10 @@ package struct Backup: Sendable, Equatable {
 
     /// Makes a new data directory of a copy, after verifying it. Throws `conflict` when there is something in the
     /// folder; what ``verify(_:)`` throws; `storage`.
-    package static func restore(_ path: String, to dataDirectory: String) throws(GatewayError) -> Backup {
-        let backup = try verify(path)
+    package static func restore(
+        _ path: String, to dataDirectory: String, report: (Step) -> Void = { _ in }
+    ) throws(GatewayError) -> Backup {
+        let backup = try verify(path, report: report)
         let present = (try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? []
         guard present.isEmpty else {
             throw GatewayError(
@@ -137,6 +150,7 @@ package struct Backup: Sendable, Equatable {
                 attributes: [.posixPermissions: 0o700])
             for file in backup.files {
                 let target = dataDirectory + "/" + file.name
+                report(.copying(file.name, bytes: file.bytes))
                 try FileManager.default.copyItem(atPath: path + "/" + file.name, toPath: target)
                 try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: target)
                 if file.name == "events.sqlite" { try EventLogState.renew(target) }
@@ -219,7 +233,8 @@ package struct Backup: Sendable, Equatable {
     }
 
     /// What a database file holds, after SQLite's own check of it.
-    private static func inspect(_ path: String) throws -> File {
+    private static func inspect(_ path: String, _ report: (Step) -> Void) throws -> File {
+        let name = URL(fileURLWithPath: path).lastPathComponent
         let digest = SHA256.Running()
         var size = 0
         let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
@@ -227,6 +242,7 @@ package struct Backup: Sendable, Equatable {
         while let piece = try handle.read(upToCount: 1 << 20), !piece.isEmpty {
             piece.withUnsafeBytes { digest.add($0) }
             size += piece.count
+            report(.checking(name, bytes: size))
         }
         let database = try SQLiteConnection(path: path, mode: .readOnly)
         let verdict = try database.first("PRAGMA integrity_check(1)") { $0.text(0) }
@@ -241,8 +257,12 @@ package struct Backup: Sendable, Equatable {
             rows[table] = try database.first("SELECT count(*) FROM \"\(table)\"") { $0.int(0) }
         }
         return File(
-            name: URL(fileURLWithPath: path).lastPathComponent, bytes: size,
+            name: name, bytes: size,
             sha256: Array(digest.finish()).hexadecimal, rows: rows)
+    }
+
+    private static func bytes(of path: String) -> Int {
+        (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int ?? 0
     }
 
     private static func synchronize(_ path: String) throws(GatewayError) {

@@ -1,0 +1,71 @@
+internal import CountersignCore
+internal import Foundation
+
+/// How far something is, on a line that is redrawn in place for a person who watches standard error; nothing otherwise.
+final class ProgressLine: Sendable {
+    private let total: Int
+    private let start: Int
+    private let io: CommandIO
+    private let now: @Sendable () -> Date
+    private let began: Date
+    /// When the line was drawn last; nil when there is none.
+    private let drawnAt = Lock<Date?>(nil)
+
+    /// How much there is to do, 0 where nobody knows, and how much of it was done before.
+    init(
+        total: Int = 0, from start: Int = 0, io: CommandIO, now: @escaping @Sendable () -> Date = { Date() }
+    ) {
+        self.total = total
+        self.start = start
+        self.io = io
+        self.now = now
+        began = now()
+    }
+
+    /// A bar with rate and time left.
+    func show(_ done: Int) {
+        draw(always: done == total) {
+            let rate = Double(done - start) / max(0.001, now().timeIntervalSince(began))
+            let left = rate > 0 ? Double(total - done) / rate : 0
+            let filled = total > 0 ? 24 * done / total : 24
+            let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: 24 - filled)
+            return "\(bar) \(done) of \(total)  \(Int(rate))/s  \(Int(left.rounded(.up))) s left"
+        }
+    }
+
+    /// What is being done. One that stays for long is drawn whenever the last one was.
+    func show(_ text: String, always: Bool = false) {
+        draw(always: always) { text }
+    }
+
+    /// Ten times a second at most.
+    private func draw(always: Bool, _ text: () -> String) {
+        guard io.isInteractive else { return }
+        let now = now()
+        let isDue = drawnAt.withLock { last in
+            guard always || last.map({ now.timeIntervalSince($0) > 0.1 }) ?? true else { return false }
+            last = now
+            return true
+        }
+        if isDue { io.talk("\r\u{1B}[K\(text())") }
+    }
+
+    /// A line above it.
+    func say(_ line: String) {
+        io.talk(io.isInteractive ? "\r\u{1B}[K\(line)\n" : "\(line)\n")
+    }
+
+    /// Leaves it as it is.
+    func end() {
+        if io.isInteractive { io.talk("\n") }
+    }
+
+    /// Takes it away.
+    func clear() {
+        let isThere = drawnAt.withLock { drawn in
+            defer { drawn = nil }
+            return drawn != nil
+        }
+        if isThere { io.talk("\r\u{1B}[K") }
+    }
+}

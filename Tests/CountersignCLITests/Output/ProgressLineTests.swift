@@ -1,0 +1,90 @@
+import CountersignCore
+import Foundation
+import Testing
+
+@testable import CountersignCLI
+
+struct ProgressLineTests {
+    /// What was drawn, by a clock that stands still.
+    private final class Drawn: Sendable {
+        let text = Lock("")
+        let time = Lock(Date(timeIntervalSince1970: 0))
+
+        func line(total: Int = 0, isInteractive: Bool = true) -> ProgressLine {
+            let io = CommandIO(
+                output: { _ in }, talk: { [text] talk in text.withLock { $0 += talk } }, input: { [] },
+                environment: [:], isInteractive: isInteractive)
+            return ProgressLine(total: total, io: io) { [time] in time.withLock { $0 } }
+        }
+
+        func wait(_ seconds: Double) { time.withLock { $0 += seconds } }
+
+        var taken: String {
+            text.withLock { text in
+                defer { text = "" }
+                return text
+            }
+        }
+    }
+
+    @Test func aLineIsRedrawnTenTimesASecond() {
+        let drawn = Drawn()
+        let line = drawn.line()
+        line.show("one")
+        line.show("two")
+        #expect(drawn.taken == "\r\u{1B}[Kone")
+        drawn.wait(0.11)
+        line.show("three")
+        #expect(drawn.taken == "\r\u{1B}[Kthree")
+        line.show("four", always: true)
+        #expect(drawn.taken == "\r\u{1B}[Kfour")
+    }
+
+    @Test func aBarEndsFull() {
+        let drawn = Drawn()
+        let line = drawn.line(total: 100)
+        line.show(50)
+        #expect(drawn.taken.contains("50 of 100"))
+        line.show(100)
+        #expect(drawn.taken.contains(String(repeating: "█", count: 24) + " 100 of 100"))
+    }
+
+    @Test func whatIsThereIsTakenAwayOnce() {
+        let drawn = Drawn()
+        let line = drawn.line()
+        line.clear()
+        #expect(drawn.taken == "")
+        line.show("one")
+        _ = drawn.taken
+        line.clear()
+        line.clear()
+        #expect(drawn.taken == "\r\u{1B}[K")
+    }
+
+    @Test func nobodyWhoDoesNotWatchGetsALine() {
+        let drawn = Drawn()
+        let line = drawn.line(total: 2, isInteractive: false)
+        line.show("one")
+        line.show(2)
+        line.clear()
+        line.end()
+        #expect(drawn.taken == "")
+        line.say("two")
+        #expect(drawn.taken == "two\n")
+    }
+
+    @Test(arguments: [true, false])
+    func aBackupIsFollowedByWhoWatches(isInteractive: Bool) async throws {
+        let folder = TemporaryFolder()
+        let data = folder.path + "/data"
+        #expect(await RecordedIO().run("app", "create", "shop", "--data", data) == .done)
+        let made = RecordedIO(isInteractive: isInteractive)
+        #expect(
+            await made.run("backup", "create", "--data", data, "--to", folder.path + "/copies", "--json")
+                == .done)
+        #expect(made.talk.contains("\r\u{1B}[KCopying control.sqlite, ") == isInteractive)
+        #expect(made.talk.contains("\u{1B}") == isInteractive)
+        #expect(made.talk.hasSuffix("verified.\n"))
+        #expect(JSONValue(parsing: Array(made.output.utf8)) != nil)
+    }
+}
