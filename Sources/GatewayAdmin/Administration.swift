@@ -16,6 +16,8 @@ package final class Administration: Sendable {
     private let now: @Sendable () -> Date
     private let watch: EnforcementWatch
     private let alerts: WebhookSender
+    /// Nil when it is not served.
+    private let documentation: DocumentationFiles?
 
     /// Without `backupFolder` the database's own tools make backups. `gateways` share an app's traffic, and
     /// `tells` is false while another one of them tells of many refusals.
@@ -29,6 +31,9 @@ package final class Administration: Sendable {
         sharedTime: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.now = now
+        documentation = try configuration.docsFolder.map {
+            folder throws(GatewayError) in try DocumentationFiles(folder: folder)
+        }
         let directory = try storage.openControl(as: .schedule)
         self.directory = directory
         let changed: @Sendable () -> Void = { try? registry.refresh() }
@@ -66,7 +71,8 @@ package final class Administration: Sendable {
                 diskFloorBytes: configuration.database == nil ? configuration.diskFloorBytes : nil,
                 cluster: storage.cluster,
                 startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
-                registry: registry, settings: configuration.settings
+                registry: registry, settings: configuration.settings,
+                servesDocumentation: configuration.docsFolder != nil
             ).all
             + LiveRoutes(live: recorder.live).all
         api = AdminAPI(
@@ -141,6 +147,7 @@ package final class Administration: Sendable {
 
     package var endpoints: [Endpoint] {
         api.endpoints + DashboardFiles().endpoints + BrowserClient().endpoints
+            + (documentation?.endpoints ?? [])
     }
 
     /// A token for the one-time link that sets the first password; nil when there is a user already.

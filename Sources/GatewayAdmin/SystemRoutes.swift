@@ -18,6 +18,8 @@ struct SystemRoutes: Sendable {
     let registry: AppRegistry
 
     let settings: [GatewaySetting]
+    /// True when the documentation is below `/docs/`.
+    var servesDocumentation = false
 
     var all: [AdminRoute] {
         [
@@ -38,7 +40,7 @@ struct SystemRoutes: Sendable {
     private static let overview = JSONShape.named(
         "Overview",
         .all([
-            "version": .string, "started_ms": .milliseconds, "now_ms": .milliseconds,
+            "version": .string, "documentation": .bool, "started_ms": .milliseconds, "now_ms": .milliseconds,
             "ready": .all([
                 "ok": .bool, "checks": .list(check.shape),
             ]), "storage": .all(["events": .count, "file_bytes": .count, "free_bytes": .count]),
@@ -113,7 +115,8 @@ struct SystemRoutes: Sendable {
         }
         let minute = shared?.lastMinute ?? recorder.traffic(until: call.nowMilliseconds)
         return call.answer([
-            "version": .string(countersignVersion), "started_ms": .integer(startedMilliseconds),
+            "version": .string(countersignVersion), "documentation": .bool(servesDocumentation),
+            "started_ms": .integer(startedMilliseconds),
             "now_ms": .integer(call.nowMilliseconds),
             "ready": [
                 "ok": .bool(problem == nil && isRoomy),

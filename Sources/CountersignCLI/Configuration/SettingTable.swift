@@ -147,6 +147,10 @@ enum SettingTable {
             "event-files", .path("PATH"),
             help: "folder that the events of each hour are also written to, as compressed NDJSON for each app"
         ) { $0.eventFilesFolder = $1 },
+        Setting(
+            "docs-folder", .path("PATH"),
+            help: "folder of the documentation's site, made by `make docs BASE=/docs`; served below /docs/"
+        ) { $0.docsFolder = $1 },
     ]
 
     private static let protection: [Setting] = [

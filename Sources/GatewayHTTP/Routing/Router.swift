@@ -3,7 +3,7 @@ internal import GatewayModel
 /// Finds the endpoint of a request in the tables of all dialects.
 package struct Router: Sendable {
     private let exact: [String: [Endpoint]]
-    private let templates: [(segments: [Substring], endpoint: Endpoint)]
+    private let templates: [Template]
     private let refusals: [Refusal]
 
     /// How a dialect says that it has no such path or method.
@@ -24,9 +24,40 @@ package struct Router: Sendable {
     package init(_ endpoints: [Endpoint], refusals: [Refusal] = []) {
         self.refusals = refusals
         exact = Dictionary(grouping: endpoints.filter { !$0.path.contains("{") }, by: \.path)
-        templates = endpoints.filter { $0.path.contains("{") }.map {
+        templates = endpoints.filter { $0.path.contains("{") }.map { Template($0) }
+    }
+
+    /// An endpoint whose path has parts that vary.
+    private struct Template {
+        let endpoint: Endpoint
+        private let segments: [Substring]
+        /// True when its last part stands for the rest of the path, whatever that is.
+        private let takesRest: Bool
+
+        init(_ endpoint: Endpoint) {
+            self.endpoint = endpoint
             // As requests are split: a slash at the end is a separate segment.
-            (Array($0.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()), $0)
+            segments = Array(
+                endpoint.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst())
+            takesRest = segments.last?.hasSuffix("*}") == true
+        }
+
+        /// What stands for the parts in braces; nil for another path.
+        func match(_ path: ArraySlice<Substring>) -> [Substring]? {
+            guard takesRest ? path.count >= segments.count : path.count == segments.count else { return nil }
+            var parameters: [Substring] = []
+            for (part, segment) in zip(takesRest ? segments.dropLast() : segments[...], path) {
+                if part.first == "{" {
+                    guard !segment.isEmpty else { return nil }
+                    parameters.append(segment)
+                } else if part != segment {
+                    return nil
+                }
+            }
+            if takesRest {
+                parameters.append(path.dropFirst(segments.count - 1).joined(separator: "/")[...])
+            }
+            return parameters
         }
     }
 
@@ -43,9 +74,7 @@ package struct Router: Sendable {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         let found =
             exactly(path)
-            + templates.filter {
-                $0.segments.count == segments.count && Self.match($0.segments, segments) != nil
-            }.map(\.endpoint)
+            + templates.filter { $0.match(segments) != nil }.map(\.endpoint)
         let methods = Set(found.map(\.method))
         return (methods.contains("GET") ? methods.union(["HEAD"]) : methods).sorted()
     }
@@ -57,10 +86,9 @@ package struct Router: Sendable {
             return Self.handle(request, endpoint, [])
         }
         let segments = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-        for (template, endpoint) in templates
-        where template.count == segments.count && endpoint.method == method {
-            guard let parameters = Self.match(template, segments) else { continue }
-            return Self.handle(request, endpoint, parameters)
+        for template in templates where template.endpoint.method == method {
+            guard let parameters = template.match(segments) else { continue }
+            return Self.handle(request, template.endpoint, parameters)
         }
         // RFC 9110, section 9.3.7: about the server as a whole.
         if request.path == "*" {
@@ -95,18 +123,5 @@ package struct Router: Sendable {
     ) -> HTTPOutcome {
         request.trail.route = endpoint.path
         return endpoint.handle(request, parameters)
-    }
-
-    private static func match(_ template: [Substring], _ segments: ArraySlice<Substring>) -> [Substring]? {
-        var parameters: [Substring] = []
-        for (part, segment) in zip(template, segments) {
-            if part.first == "{" {
-                guard !segment.isEmpty else { return nil }
-                parameters.append(segment)
-            } else if part != segment {
-                return nil
-            }
-        }
-        return parameters
     }
 }
