@@ -118,7 +118,7 @@ openapi: ## Check the running gateway against its OpenAPI document (Schemathesis
 metrics: ## Check metrics, alerts and dashboard with a real Prometheus
 	@scripts/metrics-test.sh
 
-otlp: ## Check the export to OpenTelemetry against a receiver that reads by its own messages (makes .venv)
+otlp: ## Check the export to OpenTelemetry against a receiver built on its protobuf messages (makes .venv)
 	@scripts/otlp-test.sh
 
 proxies: ## Run the configurations for nginx and HAProxy in front of a gateway

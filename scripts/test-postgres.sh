@@ -28,6 +28,6 @@ folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 { scripts/test.sh "$@" 2>&1 || touch "$folder/failed"; } | tee "$folder/log"
 echo
-echo "test-postgres: tests that were left out, because they are about SQLite's own:"
+echo "test-postgres: skipped, because they test SQLite itself:"
 sed -n 's/^➜ Test .* skipped: "\(.*\)"$/\1/p' "$folder/log" | sort | uniq -c
 [ ! -e "$folder/failed" ]

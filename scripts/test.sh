@@ -24,6 +24,8 @@ if [ -z "${TMPDIR:-}" ] && [ "$room" -gt 4000000 ] && [ -w /dev/shm ]; then expo
 # stack is kept of every error that is thrown, which no report shows.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-8}"
 export SWT_SWIFT_ERROR_BACKTRACING_ENABLED=0
+# What failed is found by how its line begins.
+export NO_COLOR=1
 
 folder="$(mktemp -d)"
 mkdir "$folder/files" "$folder/running"
@@ -40,18 +42,34 @@ run() {
     } | tee "$folder/$name.log"
     rm -f "$folder/running/$name"
 }
-tests() { echo swift test --skip-build --disable-xctest --ignore-lock; }
+# Not by `swift test` where two run at once: each writes the plan of the build, and reads the other's half-written one.
+tests() {
+    if [ "$(uname -s)" = Darwin ]; then
+        echo swift test --skip-build --disable-xctest
+    else
+        echo .build/debug/countersignPackageTests.xctest --testing-library swift-testing
+    fi
+}
+
+# stop SIGNAL: ends what runs. TERM lets the server be stopped and removed.
+stop() {
+    for file in "$folder"/running/*; do
+        [ -e "$file" ] || continue
+        if [ "$1" = TERM ]; then kill -TERM "$(cat "$file")" || true; else kill_tree "$(cat "$file")"; fi
+    done
+}
 
 {
     sleep "$limit"
     touch "$folder/stopped"
-    # First in a way that lets the server be stopped and removed.
-    for pid in "$folder"/running/*; do kill -TERM "$(cat "$pid")"; done
+    stop TERM
     sleep 10
-    for pid in "$folder"/running/*; do kill_tree "$(cat "$pid")"; done
+    stop KILL
 } >/dev/null 2>&1 &
 watchdog=$!
 trap 'kill_tree "$watchdog"; rm -rf "$folder"' EXIT
+# What runs in the background does not hear Ctrl-C.
+trap 'stop TERM 2>/dev/null; exit 130' INT TERM
 
 # The tests of several gateways need a server, which is theirs alone, and run one after the other: beside the others.
 postgresql='^GatewayPostgreSQLTests\.'
@@ -59,7 +77,7 @@ if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
     echo "test: without PostgreSQL (COUNTERSIGN_POSTGRESQL=0)"
     # shellcheck disable=SC2046
     run all $(tests) "$@"
-elif [ $# -gt 0 ]; then
+elif [ $# -gt 0 ] || [ "$(uname -s)" = Darwin ]; then
     # Each gateway has about ten connections there, and some tests have several gateways.
     # shellcheck disable=SC2046
     run all scripts/postgresql.sh run --fast --max-connections 600 $(tests) "$@"

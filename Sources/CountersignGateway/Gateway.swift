@@ -78,7 +78,7 @@ public final class Gateway: Sendable {
                 directory: try storage.openControl(as: .schedule), log: observability.log, now: now),
             now: now)
         let exchange = GatewayExchange(
-            membership.channel, observability.recorder.live,
+            membership.channel, gateways: gateways, observability.recorder.live,
             SampleJudge(recorder: observability.recorder, apps: registry, now: now), storage.analytics)
         self.exchange = exchange
         sampleJudge = SampleJudge(
@@ -232,6 +232,7 @@ public final class Gateway: Sendable {
                     0.1,
                     configuration.drainSeconds + configuration.stopGraceSeconds
                         - Date().timeIntervalSince(began))))
+        exchange.giveUp()
         admin.close()
         deletedApps.stop()
         eventFiles?.stop()

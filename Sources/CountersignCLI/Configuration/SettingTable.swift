@@ -102,7 +102,7 @@ enum SettingTable {
         Setting(
             "otlp-sample-ratio", .text("RATIO"), default: "0.01",
             help:
-                "share of traces recorded that begin here, 0 to 1; those of callers are recorded as they say"
+                "share of requests without a traceparent to record, 0 to 1; callers that send one decide for themselves"
         ) { configuration, text throws(Setting.Problem) in
             guard let ratio = Double(text), (0...1).contains(ratio) else {
                 throw Setting.Problem(text: "needs a number from 0 to 1, not '\(text)'")

@@ -5,13 +5,13 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// What the gateways of a cluster tell each other for the moment: verdicts, while somebody watches, and how a sample is judged
+/// Transient messages between the gateways of a cluster: verdicts, while somebody watches, and how a sample is judged
 /// whose token only one of them has in memory. One that has its storage alone tells nobody.
 final class GatewayExchange: Sendable {
     /// How long others send their verdicts after they have heard that somebody watches, and how often they are told.
     private static let watchSeconds: UInt64 = 15
     private static let tellNanoseconds: UInt64 = 5_000_000_000
-    /// What a question takes at most; whoever has the token answers within the second at which it looks.
+    /// What a question takes at most; a gateway that has the token answers at its next look, at most a second later.
     private static let questionSeconds = 2.5
     private static let longestQuestions = 16
 
@@ -21,19 +21,23 @@ final class GatewayExchange: Sendable {
         /// By question; nil while nobody has answered.
         var answers: [String: SampleJudge.Verdict?] = [:]
         var sharedUntil: UInt64 = 0
+        var isStopping = false
     }
 
     private let channel: (any ClusterChannel)?
+    private let gateways: @Sendable () -> Int
     private let feed: LiveFeed
     private let judge: SampleJudge
     private let samples: any AnalyticsLog
     private let state = Lock(State())
     private let answered = NSCondition()
 
-    /// `judge` judges by what is in this gateway's memory alone.
+    /// `judge` judges by what is in this gateway's memory alone, and `gateways` says how many live.
     init(
-        _ channel: (any ClusterChannel)?, _ feed: LiveFeed, _ judge: SampleJudge, _ samples: any AnalyticsLog
+        _ channel: (any ClusterChannel)?, gateways: @escaping @Sendable () -> Int, _ feed: LiveFeed,
+        _ judge: SampleJudge, _ samples: any AnalyticsLog
     ) {
+        self.gateways = gateways
         self.channel = channel
         self.feed = feed
         self.judge = judge
@@ -46,14 +50,22 @@ final class GatewayExchange: Sendable {
             isBusy: { [weak self] in self?.isBusy ?? false })
     }
 
+    /// Whoever waits for an answer gets none, and nobody waits any more.
+    func giveUp() {
+        answered.lock()
+        state.withLock { $0.isStopping = true }
+        answered.broadcast()
+        answered.unlock()
+    }
+
     func stop() { channel?.stop() }
 
     /// How another gateway judges a sample whose token it has; nil when none has answered. Takes some seconds.
     func ask(_ sample: FailureSample) -> SampleJudge.Verdict? {
-        guard let channel else { return nil }
+        guard let channel, gateways() > 1 else { return nil }
         let id = UUIDv7.make()
         let isAsked = state.withLock { state in
-            guard state.answers.count < Self.longestQuestions else { return false }
+            guard !state.isStopping, state.answers.count < Self.longestQuestions else { return false }
             state.answers[id] = .some(nil)
             let question: JSONValue = [
                 "id": .string(id), "sample": .string(sample.id), "app": .string(sample.appID),
@@ -65,7 +77,8 @@ final class GatewayExchange: Sendable {
         channel.wake()
         let end = Date(timeIntervalSinceNow: Self.questionSeconds)
         answered.lock()
-        while state.withLock({ $0.answers[id] ?? nil }) == nil, answered.wait(until: end) {}
+        while state.withLock({ !$0.isStopping && ($0.answers[id] ?? nil) == nil }), answered.wait(until: end)
+        {}
         answered.unlock()
         return state.withLock { $0.answers.removeValue(forKey: id) } ?? nil
     }

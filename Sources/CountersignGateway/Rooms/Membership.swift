@@ -9,7 +9,7 @@ internal import GatewayStorage
 /// How a gateway takes part in its cluster. One that has its storage alone is always current and has every duty.
 struct Membership: Sendable {
     private let member: (any ClusterMember)?
-    /// Carries what the gateways tell each other for the moment; nil for one that has its storage alone.
+    /// Carries transient messages between the gateways; nil for one that has its storage alone.
     let channel: (any ClusterChannel)?
     private let ownTime: @Sendable () -> Date
 

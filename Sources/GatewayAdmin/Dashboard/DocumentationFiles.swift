@@ -40,7 +40,7 @@ package struct DocumentationFiles: Sendable {
     package var endpoints: [Endpoint] {
         [
             Endpoint(method: "GET", path: "/docs") { _, _ in Self.moved(to: "/docs/") },
-            // Named, lest it is taken for the one above with a slash too many.
+            // Listed, or the router would take it for `/docs` with a trailing slash.
             Endpoint(method: "GET", path: "/docs/") { request, _ in serve("", request) },
             Endpoint(method: "GET", path: "/docs/{file*}") { request, parts in
                 serve(parts.first.map { String($0) } ?? "", request)
@@ -72,27 +72,31 @@ package struct DocumentationFiles: Sendable {
         guard queue.take() else {
             return .answer(
                 .failure(
-                    503, code: "overloaded", reason: "too many read the documentation; come again",
+                    503, code: "overloaded", reason: "too many requests for the documentation; try again",
                     requestID: request.id
                 ).with("Retry-After", "1"))
         }
-        let type = Self.type(of: file.pathExtension)
-        let known = request.header("if-none-match")
+        let (known, missing) = (request.header("if-none-match"), missing(request))
+        // Digests of large pages take their time too.
         return .waiting({ [queue] done in
-            queue.async { done(Self.contents(of: file)) }
-        }) { bytes in
-            guard let bytes else { return missing(request) }
-            let tag = "\"\(Base64URL.encode(Array(SHA256.digest(bytes).prefix(12))))\""
-            let headers = [
-                ("Content-Security-Policy", Self.policy(type.hasPrefix("text/html") ? bytes : [])),
-                ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"),
-                ("Cross-Origin-Opener-Policy", "same-origin"),
-                ("Cross-Origin-Resource-Policy", "same-origin"), ("Cache-Control", "no-cache"),
-                ("ETag", tag),
-            ]
-            if known == tag { return HTTPResponse(status: 304, headers: headers, body: []) }
-            return HTTPResponse(status: 200, headers: headers + [("Content-Type", type)], body: bytes)
-        }
+            queue.async { done(Self.answer(file, known: known) ?? missing) }
+        }) { $0 }
+    }
+
+    /// Nil for a file that is not there any more.
+    private static func answer(_ file: URL, known: String?) -> HTTPResponse? {
+        guard let bytes = contents(of: file) else { return nil }
+        let type = type(of: file.pathExtension)
+        let tag = "\"\(Base64URL.encode(Array(SHA256.digest(bytes).prefix(12))))\""
+        let headers = [
+            ("Content-Security-Policy", policy(type.hasPrefix("text/html") ? bytes : [])),
+            ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+            ("Cross-Origin-Resource-Policy", "same-origin"), ("Cache-Control", "no-cache"),
+            ("ETag", tag),
+        ]
+        if known == tag { return HTTPResponse(status: 304, headers: headers, body: []) }
+        return HTTPResponse(status: 200, headers: headers + [("Content-Type", type)], body: bytes)
     }
 
     /// Nil for a file that has gone or grown beyond reason since the start.

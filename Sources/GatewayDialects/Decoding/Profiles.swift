@@ -6,7 +6,7 @@ internal import GatewayModel
 struct Profiles {
     /// The most properties that one request sets; any others are in the stored events only.
     static let mostProperties = 2_000
-    /// The longest name of a property, in bytes.
+    /// The longest name of a property, in bytes. One with a control character is in the stored event only.
     static let longestName = 256
 
     private(set) var changes: [CustomerChange] = []
@@ -20,7 +20,9 @@ struct Profiles {
         var found: [(name: String, json: [UInt8])] = []
         if let properties, properties.kind == .object {
             for (name, value) in properties.members {
-                guard found.count < room, (1...Self.longestName).contains(name.count) else { continue }
+                guard found.count < room, (1...Self.longestName).contains(name.count),
+                    name.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+                else { continue }
                 let name = String(decoding: name, as: UTF8.self)
                 if !skipped.contains(name) { found.append((name, value.canonicalBytes)) }
             }

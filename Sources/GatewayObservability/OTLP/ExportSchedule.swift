@@ -88,8 +88,9 @@ struct ExportSchedule {
     /// Hears what became of the last action, and how many spans a collector did not take of a batch that it took. `jitter`
     /// is from 0 to 1, so that gateways which failed together do not come back together.
     mutating func ended(_ outcome: Outcome, rejectedSpans: Int = 0, at now: Double, jitter: Double) {
-        droppedSpans += rejectedSpans
-        if !sendsTraces {
+        if sendsTraces {
+            droppedSpans += min(max(0, rejectedSpans), Self.spans(of: underWay))
+        } else {
             // Failed ones are not sent again: the next say the same and more.
             metricsDue = now + Self.metricSeconds
             hasSentLast = isClosing

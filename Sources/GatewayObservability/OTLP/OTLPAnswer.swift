@@ -42,7 +42,9 @@ package struct OTLPAnswer: Sendable {
         try? StrictJSONParser(maximumBytes: 1 << 16, maximumDepth: 8).parse(bytes: body) { root in
             guard let part = root["partialSuccess"], part.kind == .object else { return nil }
             func count(_ name: StaticString) -> Int {
-                max(0, part[name]?.int64.map { Int($0) } ?? part[name]?.string.flatMap { Int($0) } ?? 0)
+                let number = part[name]?.int64.map { Int($0) } ?? part[name]?.string.flatMap { Int($0) } ?? 0
+                // Whatever a collector says.
+                return min(max(0, number), 1 << 31)
             }
             let spans = count("rejectedSpans")
             let rejected = spans + count("rejectedDataPoints")

@@ -119,8 +119,11 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
         schedule.ended(outcome, rejectedSpans: partial?.spans ?? 0, at: Self.now, jitter: .random(in: 0...1))
         // Said once for each time that it begins to fail: it is asked again and again.
         let isNews = outcome == .taken ? failing.remove(path) != nil : failing.insert(path).inserted
+        let inPart = path + " in part"
+        let isPartialNews = partial != nil && failing.insert(inPart).inserted
+        if outcome == .taken, partial == nil { failing.remove(inPart) }
         condition.unlock()
-        if let partial {
+        if let partial, isPartialNews {
             log.note(.warning, "telemetry taken in part", [("path", path), ("detail", partial.detail)])
         }
         guard isNews else { return }

@@ -3,7 +3,7 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// The table of what gateways tell each other for the moment. It is not in the write-ahead log, so it costs no replica
+/// The table of transient messages between gateways. It is not in the write-ahead log, so it costs no replica
 /// anything, and is empty after a crash of the server.
 enum ClusterMessages {
     /// Others look every second while there is something to hear.

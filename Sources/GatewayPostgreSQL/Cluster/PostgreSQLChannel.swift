@@ -77,14 +77,16 @@ final class PostgreSQLChannel: ClusterChannel {
         var known = (looks.known ?? [:]).filter { $0.value.at > time - Self.rememberedMilliseconds }
         for (gateway, number, message) in heard {
             known[gateway] = (number, time)
-            if let message, looks.known != nil { hear(message) }
+            if let message, looks.known != nil, !isStopping.withLock({ $0 }) { hear(message) }
         }
         looks.known = known
         let messages = take()
         if !messages.isEmpty {
-            try ClusterMessages.send(messages, of: id, after: looks.sent, connection)
+            // Counted before: whether a lost connection has sent them, nobody knows.
+            let last = looks.sent
             looks.sent += Int64(messages.count)
             looks.hasSent = true
+            try ClusterMessages.send(messages, of: id, after: last, connection)
         }
         if looks.hasSent {
             looks.hasSent = try ClusterMessages.forget(of: id, all: false, connection)

@@ -17,7 +17,7 @@ enum ServerType {
 /// The values of one statement in PostgreSQL's binary format.
 ///
 /// PostgreSQL's text holds no U+0000. U+FFFD stands in for it, in what is written and in what is looked for, or one such name
-/// would keep everything from the disk that is written with it. An event that has one is refused before (``EventInsert``).
+/// would keep everything from the disk that is written with it. An event's columns are bound as they are, and the server refuses the event.
 struct Parameters {
     private(set) var types: [Oid] = []
     private var bytes: [UInt8] = []

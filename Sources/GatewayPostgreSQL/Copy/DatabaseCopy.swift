@@ -239,7 +239,9 @@ package final class DatabaseCopy: CopyPlace {
         let changes = table.columns.map { "\"\($0.name)\" = excluded.\"\($0.name)\"" }
         let conflict =
             table.isWrittenWhole
-            ? "ON CONFLICT (\(CopyTable.quoted(key))) DO UPDATE SET \(changes.joined(separator: ", "))" : ""
+            ? "ON CONFLICT (\(CopyTable.quoted(key))) DO UPDATE SET \(changes.joined(separator: ", "))"
+            // Two texts that differ by U+0000 only may be one here: the comparison says so.
+            : "ON CONFLICT DO NOTHING"
         var parameters = Parameters()
         for column in table.columns.indices { parameters.add(texts: Self.texts(rows, column)) }
         try connection.each(

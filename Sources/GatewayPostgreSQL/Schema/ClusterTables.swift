@@ -37,7 +37,7 @@ enum ClusterTables {
 
         """
 
-    /// What gateways tell each other for the moment, and what each has judged within the last minute.
+    /// Transient messages between gateways, and what each has judged within the last minute.
     static let talk = """
         -- `number` counts the messages of one gateway.
         CREATE UNLOGGED TABLE cluster_message (

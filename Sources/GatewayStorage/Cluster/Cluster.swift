@@ -24,7 +24,7 @@ package protocol Cluster: Sendable {
         _ identity: GatewayIdentity, now: @escaping @Sendable () -> Int64
     ) -> any ClusterMember
 
-    /// Carries what gateways tell each other for the moment. `id` is the gateway's.
+    /// Carries transient messages between gateways. `id` is the gateway's.
     func makeChannel(id: String) -> any ClusterChannel
 }
 

@@ -33,6 +33,6 @@ package protocol ClusterChannel: AnyObject, Sendable {
     /// Looks at once.
     func wake()
 
-    /// Ends; nothing is called any more once this has returned.
+    /// Ends; nothing is heard any more. Waits three seconds at most for a database that does not answer.
     func stop()
 }
