@@ -18,9 +18,8 @@ if [ $# -eq 0 ]; then
     set -- --filter \
         '^(CountersignGateway|CountersignCLI|Countersign|BrazeCompat|ExponeaCompat|BackgroundGeolocationCompat)Tests\.'
 elif [ "$1" = --essential ]; then
-    names="NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay|SinkRunner"
-    names="$names|AppSetting|AppDeletion|ProjectDirectory|Enforcement|Customer|CustomerStore|BloomreachInbox|BloomreachTracking"
-    names="$names|OAuth|DeviceToken|SessionTable|TokenSecrets|WebhookRoutes|WebhookRunner|SignIn|AdminChange|AdminRead"
+    names="NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay"
+    names="$names|AppSetting|AppDeletion|CustomerStore|BloomreachInbox|SessionTable|WebhookRunner"
     set -- --filter "^CountersignGatewayTests\.($names)Tests/"
 fi
 

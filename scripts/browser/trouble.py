@@ -80,7 +80,17 @@ def keyboard(browser, url):
     page.keyboard.press("End")
     page.keyboard.press("Enter")
     expect(page.locator("#samples-title")).to_be_focused()
-    expect(page.locator("#samples tbody a").first).to_be_visible()
+    sample = page.locator("#samples tbody a").first
+    nothing = page.get_by_text("No failed request is kept for this")
+    expect(sample.or_(nothing)).to_be_visible()
+    if nothing.is_visible():
+        # The hour has turned since the requests: they are in the bar before the last.
+        page.keyboard.press("Escape")
+        expect(chart).to_be_focused()
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Enter")
+        expect(page.locator("#samples-title")).to_be_focused()
+    expect(sample).to_be_visible()
     for _ in range(8):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.closest('#samples tbody a') !== null"):
