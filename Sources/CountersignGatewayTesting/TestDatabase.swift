@@ -78,7 +78,7 @@
             try Self.admin().execute("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
         }
 
-        /// As a gateway finds it whose leases and sessions end by a test's clock, unless it `takesGivenTime` no longer.
+        /// The address for a gateway whose leases and sessions end by a test's clock; by the database's if `takesGivenTime` is false.
         package func address(tokenKeyFile: String, takesGivenTime: Bool = true) -> DatabaseAddress? {
             var address = DatabaseAddress(url)
             address?.tokenKeyFile = tokenKeyFile

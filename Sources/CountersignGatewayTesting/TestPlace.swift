@@ -19,7 +19,7 @@ package enum TestEngine: String, Sendable {
         guard let name = ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_STORAGE"] else {
             return .sqlite
         }
-        // A slip of the pen would test SQLite once more, and nobody would see it.
+        // A typo would silently test SQLite again.
         guard let engine = TestEngine(rawValue: name) else {
             fatalError("COUNTERSIGN_TEST_STORAGE is \(name); it may be sqlite or postgresql")
         }

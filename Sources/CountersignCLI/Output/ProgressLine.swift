@@ -33,7 +33,7 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// What is being done. One that stays for long is drawn whenever the last one was.
+    /// What is being done. `always` draws it even if the last one was drawn a moment ago: for a step that takes long.
     func show(_ text: String, always: Bool = false) {
         draw(always: always) { text }
     }

@@ -50,8 +50,8 @@ package struct Backup: Sendable, Equatable {
         "analytics.sqlite",
     ]
 
-    /// Copies a data directory; a gateway may run on it. `report` hears how far it is. Throws `notFound` when nothing is there to copy, `storage`.
-    /// What was begun is deleted then.
+    /// Copies a data directory; a gateway may run on it. `report` hears how far it is. Throws `notFound` when nothing is
+    /// there to copy, `storage`. What was begun is deleted then.
     package static func create(
         of dataDirectory: String, in folder: String, now: Date = Date(), report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {

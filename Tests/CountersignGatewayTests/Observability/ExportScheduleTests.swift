@@ -68,7 +68,7 @@ struct ExportScheduleTests {
         #expect(schedule.droppedSpans == 0)
         for _ in 0..<3 { _ = schedule.add(request, at: 0) }
         #expect(schedule.droppedSpans == 3 * request.spanCount)
-        // All that is there is sent, in its batches.
+        // Whatever is waiting goes out, one batch at a time.
         var sent = 0
         while let count = traces(at: 1) {
             sent += count
