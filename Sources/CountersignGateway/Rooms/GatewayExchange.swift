@@ -125,12 +125,8 @@ final class GatewayExchange: Sendable {
             let app = members["app"].flatMap({ String(jsonValue: $0) }),
             let sample = try? samples.sample(id: sampleID, of: app), let verdict = judge.again(sample)
         else { return }
-        let checks = verdict.checks.map { check in
-            ["name": .string(check.name), "ok": check.isOK.jsonValue, "detail": .string(check.detail)]
-                as JSONValue
-        }
         let answer: JSONValue = [
-            "id": id, "checks": .array(checks), "code": (verdict.code?.rawValue).jsonValue,
+            "id": id, "checks": verdict.checks.jsonValue, "code": (verdict.code?.rawValue).jsonValue,
             "note": verdict.note.jsonValue,
         ]
         state.withLock { $0.outgoing.append(ClusterMessage(.answer, answer)) }
@@ -139,15 +135,10 @@ final class GatewayExchange: Sendable {
 
     private func note(_ answer: JSONValue) {
         guard let members = answer.members, let id = members["id"].flatMap({ String(jsonValue: $0) }),
-            case .array(let checks)? = members["checks"]
+            let checks = members["checks"].flatMap({ [FailureSample.Check](jsonValue: $0) })
         else { return }
         let verdict = SampleJudge.Verdict(
-            checks: checks.map { check in
-                FailureSample.Check(
-                    name: check.members?["name"].flatMap { String(jsonValue: $0) } ?? "",
-                    isOK: check.members?["ok"].flatMap { Bool(jsonValue: $0) },
-                    detail: check.members?["detail"].flatMap { String(jsonValue: $0) } ?? "")
-            },
+            checks: checks,
             code: members["code"].flatMap { Int(jsonValue: $0) }.map { AuthErrorCode(rawValue: $0) },
             note: members["note"].flatMap { String(jsonValue: $0) })
         answered.lock()

@@ -25,7 +25,7 @@ struct SampleRoutes: Sendable {
                 query: [.unmask],
                 .json(
                     .all([
-                        "checks": .list(Self.check.shape), "header": .any, "claims": .any,
+                        "checks": [FailureSample.Check].jsonShape, "header": .any, "claims": .any,
                         "token_without_signature": .nullable(.string), "fix": .string,
                     ]).with(Self.facts.members)), answer: show),
             AdminRoute(
@@ -33,16 +33,13 @@ struct SampleRoutes: Sendable {
                 "Judge a sample by today's keys and policy", lane: .otherGateways,
                 .json(
                     .all([
-                        "checks": .list(Self.check.shape), "code": .nullable(.count),
+                        "checks": [FailureSample.Check].jsonShape, "code": .nullable(.count),
                         "note": .nullable(.string),
                     ])), answer: recheck),
         ]
     }
 
     static let code = JSONShape.integer(1...999)
-
-    private static let check = AnswerShape<FailureSample.Check>(
-        named: "Check", .init("name", \.name), .init("ok", \.isOK), .init("detail", \.detail))
 
     /// A sample, and its user as the reader is told.
     private struct Shown {
@@ -86,7 +83,7 @@ struct SampleRoutes: Sendable {
         let sample = try sample(call)
         let mask = try call.userMask("sample", sample.id, app: sample.appID)
         let more: [String: JSONValue] = [
-            "checks": Self.json(sample.checks),
+            "checks": sample.checks.jsonValue,
             "header": mask.header(Self.json(sample.header), user: sample.userID),
             "claims": mask.claims(Self.json(sample.claims), user: sample.userID, of: sample.appID),
             "token_without_signature": mask.hides ? .null : .string(sample.tokenWithoutSignature),
@@ -99,12 +96,12 @@ struct SampleRoutes: Sendable {
         let sample = try sample(call)
         guard let verdict = judge.again(sample) else {
             return call.answer([
-                "checks": Self.json(sample.checks), "code": .integer(Int64(sample.code.rawValue)),
+                "checks": sample.checks.jsonValue, "code": .integer(Int64(sample.code.rawValue)),
                 "note": "The signature is kept in memory only and is gone, so this is the verdict of then.",
             ])
         }
         return call.answer([
-            "checks": Self.json(verdict.checks),
+            "checks": verdict.checks.jsonValue,
             "code": (verdict.code?.rawValue).jsonValue, "note": verdict.note.jsonValue,
         ])
     }
@@ -116,9 +113,5 @@ struct SampleRoutes: Sendable {
                 bytes: bytes
             ) { $0.value })
             ?? .null
-    }
-
-    private static func json(_ checks: [FailureSample.Check]) -> JSONValue {
-        .array(checks.map(Self.check.json))
     }
 }

@@ -304,12 +304,8 @@ package struct AnalyticsReader: AnalyticsLog {
     private static func sample(_ row: any SQLRow) -> FailureSample? {
         guard let verdict = VerdictKind(rawValue: row.text(4)) else { return nil }
         let text = Array(row.text(12).utf8)
-        let checks = try? StrictJSONParser(maximumBytes: max(1, text.count)).parse(bytes: text) { root in
-            root.elements.map { item in
-                FailureSample.Check(
-                    name: item["name"]?.string ?? "", isOK: item["ok"].flatMap { $0.isNull ? nil : $0.bool },
-                    detail: item["detail"]?.string ?? "")
-            }
+        let checks = try? StrictJSONParser(maximumBytes: max(1, text.count)).parse(bytes: text) {
+            [FailureSample.Check](jsonValue: $0.value)
         }
         return FailureSample(
             id: row.text(0), appID: row.text(1), atMilliseconds: row.int64(2),

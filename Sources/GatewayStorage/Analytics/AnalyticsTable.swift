@@ -65,13 +65,6 @@ struct AnalyticsTable {
     }
 
     func add(_ sample: FailureSample) throws {
-        let checks = JSONValue.array(
-            sample.checks.map { check in
-                [
-                    "name": .string(check.name), "ok": check.isOK.map { .bool($0) } ?? .null,
-                    "detail": .string(check.detail),
-                ]
-            })
         try connection.run(
             """
             INSERT INTO sample (\(FailureSample.columns))
@@ -83,7 +76,8 @@ struct AnalyticsTable {
             .optionalText(sample.userID), .optionalText(sample.client.sdk),
             .optionalText(sample.client.appVersion), .text(sample.network),
             .text(sample.enforcement.rawValue), .text(sample.requestID),
-            .text(String(decoding: checks.bytes, as: UTF8.self)), .optionalText(sample.header),
+            .text(String(decoding: sample.checks.jsonValue.bytes, as: UTF8.self)),
+            .optionalText(sample.header),
             .optionalText(sample.claims), .text(sample.tokenWithoutSignature))
     }
 

@@ -124,6 +124,15 @@ struct CustomerTests {
         #expect(profiles.changes.reduce(0) { $0 + $1.properties.count } == Profiles.mostProperties)
     }
 
+    @Test func aNameWithAControlCharacterIsInTheEventOnly() throws {
+        let event =
+            #"{"type":"identify","messageId":"c","userId":"ada","traits":{"a\u0000":1,"b\u007f":2,"c":3,"é":4}}"#
+        try send(bench, event)
+        let shown = try bench.ask("GET", "apps/shop/customers/ada", nil, bench.token("read"))
+        #expect(properties(shown).keys.sorted() == ["c", "é"])
+        #expect(shown.json["events"] as? Int == 1)
+    }
+
     @Test func aViewerSeesAPseudonymAndNoValues() throws {
         try send(bench, Self.ada)
         let reader = try bench.token("read")

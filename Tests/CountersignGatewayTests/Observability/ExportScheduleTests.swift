@@ -118,6 +118,19 @@ struct ExportScheduleTests {
         #expect(schedule.droppedSpans == 2)
     }
 
+    /// Whatever a collector says: a batch has no more spans than it has, and metrics have none.
+    @Test func noMoreSpansAreCountedThanWereSent() {
+        for round in 1...3 {
+            _ = schedule.add(request, at: Double(10 * round))
+            #expect(traces(at: Double(10 * round) + 5) == 1)
+            schedule.ended(.taken, rejectedSpans: .max, at: Double(10 * round) + 5, jitter: 1)
+            #expect(schedule.droppedSpans == round * request.spanCount)
+        }
+        #expect(isMetrics(at: 60))
+        schedule.ended(.taken, rejectedSpans: .max, at: 60, jitter: 1)
+        #expect(schedule.droppedSpans == 3 * request.spanCount)
+    }
+
     @Test func aFloodOfTracesDoesNotKeepMetricsBack() {
         for _ in 0..<(2 * ExportSchedule.batch) { _ = schedule.add(request, at: 59) }
         #expect(traces(at: 59) == ExportSchedule.batch)
@@ -171,6 +184,11 @@ struct ExportScheduleTests {
         (#"{"partialSuccess":{"rejectedSpans":3}}"#, 3, "3 rejected: "),
         (#"{"partialSuccess":{"rejectedDataPoints":"4"}}"#, 0, "4 rejected: "),
         (#"{"partialSuccess":{"errorMessage":"hm"}}"#, 0, "0 rejected: hm"),
+        (
+            #"{"partialSuccess":{"rejectedSpans":"9223372036854775807","rejectedDataPoints":9223372036854775807}}"#,
+            2_147_483_648, "4294967296 rejected: "
+        ),
+        (#"{"partialSuccess":{"rejectedSpans":-1,"rejectedDataPoints":"1"}}"#, 0, "1 rejected: "),
     ])
     func aPartThatWasNotTakenIsSaid(body: String, spans: Int, detail: String) {
         let partial = OTLPAnswer(status: 200, retryAfterSeconds: nil, body: Array(body.utf8)).partialSuccess
