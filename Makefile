@@ -187,12 +187,15 @@ webhooks: build ## Verify deliveries with the Standard Webhooks reference librar
 stream: build ## Feed a stream of a real nats-server while the gateway and the server are killed (ROUNDS=n)
 	@scripts/stream-test.sh --countersign $(COUNTERSIGN) $(ROUNDS_OF)
 
+away: build ## Store events for an hour while a stream is away and a webhook never answers, and watch the gateway's memory (MINUTES=60)
+	@scripts/stream-test.sh away --countersign $(COUNTERSIGN) $(if $(MINUTES),--minutes $(MINUTES))
+
 oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Segment's client, unchanged (makes .venv)
 	python3 -m venv .venv
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: test-postgres demo-cluster torture-cluster stream deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
+.PHONY: test-postgres demo-cluster torture-cluster stream away deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic, and the page of demo-web (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh $(COUNTERSIGN) story
