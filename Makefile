@@ -73,10 +73,10 @@ demo: setup ## Show events going from devices through the gateway to disk (INPUT
 	swift build --product countersign-cli
 	@$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"}
 
-demo-cluster: setup ## Show devices sending through a proxy to three gateways on one PostgreSQL while these are killed
+demo-cluster: setup ## Show devices sending through a proxy to three gateways on one PostgreSQL that feed a stream of NATS while all are killed (makes .venv)
 	@scripts/setup.sh cluster
 	swift build --product countersign-cli
-	@scripts/demo-cluster.py $(COUNTERSIGN)
+	@scripts/demo-cluster.py $(COUNTERSIGN) $$(scripts/nats-server.sh)
 
 test-postgres: setup ## Run the tests of the gateway, its command line and the SDKs against PostgreSQL (FILTER=regex)
 	@scripts/test-postgres.sh $(if $(FILTER),--filter '$(FILTER)')

@@ -8,7 +8,6 @@ Exit status: 0 all was good, 1 otherwise.
 """
 import argparse
 import http.server
-import importlib.util
 import json
 import shutil
 import signal
@@ -16,12 +15,8 @@ import statistics
 import tempfile
 import threading
 import time
-from pathlib import Path
 
-# The file's name is not one that `import` takes.
-SPEC = importlib.util.spec_from_file_location("stream_test", Path(__file__).with_name("stream-test.py"))
-stream = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(stream)
+import streams as stream
 
 BATCH, BATCHES_PER_SECOND = 5, 20
 

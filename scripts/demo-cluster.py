@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Shows several gateways on one PostgreSQL: devices send through a proxy while gateways and the database are killed.
+"""Shows several gateways on one PostgreSQL that feed a stream of NATS: devices send through a proxy while all of these are killed.
 
-Usage: scripts/demo-cluster.py COUNTERSIGN_BINARY
+Usage: scripts/demo-cluster.py COUNTERSIGN_BINARY [NATS_SERVER_BINARY]
 
 Everything runs as ordinary processes in a temporary folder: a PostgreSQL server that wants TLS and a password, three
-gateways, HAProxy with packaging/cluster/haproxy.cfg, and the devices of `countersign demo`. In the middle gateways and the
-database are killed with SIGKILL and started again. In the end the events are counted in the database and by a consumer.
+gateways, HAProxy with packaging/cluster/haproxy.cfg, the devices of `countersign demo`, a nats-server and a consumer of its
+stream. In the middle the gateways, the database, the nats-server and the stream's consumer are killed with SIGKILL and started
+again. In the end the events are counted in the database, by a consumer of the gateways, in the stream and by the stream's
+consumer. Without a nats-server there is no stream.
 
 Exit status: 0 each of 600 events is there exactly once, 1 otherwise.
 """
@@ -13,6 +15,7 @@ Exit status: 0 each of 600 events is there exactly once, 1 otherwise.
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -20,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 import cluster
+import streams
 from cluster import Gateway, Server, command, free_port, until
 from histories import Consumer, request
 
@@ -55,6 +59,38 @@ class Proxy:
             return False
 
 
+class Stream:
+    """A nats-server, and a consumer of its stream that notes what it sees."""
+
+    def __init__(self, program, folder):
+        place = folder / "stream"
+        place.mkdir()
+        self.server, self.file = streams.Server(program, place, False), place / "seen.sqlite"
+        self.url, self.process, self.log = f"nats://127.0.0.1:{self.server.port}", None, place / "consumer.log"
+
+    def start(self):
+        """Starts the consumer; the server starts by itself."""
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen([ROOT / ".venv/stream/bin/python3", ROOT / "scripts/stream-consumer.py", self.url,
+                                             streams.STREAM, self.file], stdout=log, stderr=log)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def held(self):
+        """The ids of what is in the stream, in its order."""
+        return streams.ids(streams.published(self.server.port))
+
+    def seen(self):
+        """The ids that the consumer has noted, in the stream's order."""
+        try:
+            with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True) as database:
+                return [row[0] for row in database.execute("SELECT id FROM seen ORDER BY number")]
+        except sqlite3.Error:
+            return []
+
+
 def kill(what, victim):
     """Kills something, and starts it again a second later."""
     say(f"kill -9 of {what} (process {victim.process.pid})")
@@ -64,12 +100,17 @@ def kill(what, victim):
     say(f"{what} runs again (process {victim.process.pid})")
 
 
-def run(binary, folder):
+def run(binary, nats, folder):
     began = time.monotonic()
-    server = Server(folder)
+    server, stream = Server(folder), nats and Stream(nats, folder)
     started, devices = [server], None
     try:
         server.secure()
+        if stream:
+            started += [stream.server, stream]
+            stream.server.start()
+        else:
+            say("There is no nats-server, so the demo goes on without a stream")
 
         def tell(*arguments):
             return command(binary, folder, server.url(), *arguments)
@@ -83,6 +124,9 @@ def run(binary, folder):
         tell("policy", "set", "shop", "--leeway", "0")
         reader = tell("admin", "token", "create", "--name", "reader", "--scopes", "reader", "--app", "shop")
         tell("consumer", "create", "shop", "books")
+        if stream:
+            tell("sink", "create", "shop", "stream", stream.url, streams.STREAM)
+            stream.start()
         gateways = [Gateway(binary, folder, f"gateway-{number}", server.url(), {"COUNTERSIGN_TRUSTED_PROXIES": "127.0.0.1"})
                     for number in range(1, 4)]
         started += gateways
@@ -92,29 +136,39 @@ def run(binary, folder):
         started.append(proxy)
         until("the proxy answers", proxy.answers)
         say(f"PostgreSQL on port {server.port}, gateways on {', '.join(str(gateway.port) for gateway in gateways)}, "
-            f"HAProxy before them at {proxy.url} ({time.monotonic() - began:.0f} s)")
+            f"HAProxy before them at {proxy.url}" + (f", a stream at {stream.url}" if stream else "")
+            + f" ({time.monotonic() - began:.0f} s)")
 
         consumer = Consumer("books", [proxy], reader)
         devices = subprocess.Popen([binary, "demo", "--server", proxy.url, "--write-key-file", folder / "write-key", "--key",
                                     folder / "private.pem", "--data", folder / "devices"])
         time.sleep(1)
-        for gateway in (gateways[0], None, gateways[1], gateways[2], None):
-            if gateway:
-                kill(f"gateway {gateways.index(gateway) + 1}", gateway)
-            else:
-                kill("PostgreSQL", server)
+        one, two, three = ((f"gateway {number}", gateway) for number, gateway in enumerate(gateways, 1))
+        database = ("PostgreSQL", server)
+        of_stream = [("nats-server", stream.server), ("the stream's consumer", stream)] if stream else []
+        for victim in [one, *of_stream, two, database, three, database]:
+            kill(*victim)
             time.sleep(0.5)
         problems = ["the devices are not content"] if devices.wait(timeout=120) else []
         consumer.stop()
         problems += consumer.problems
 
         rows = server.rows("SELECT message_id, user_id, coalesce(body::json->'properties'->>'replay_row', '') "
-                           "FROM countersign.event")
+                           "FROM countersign.event ORDER BY position")
         recorded = Counter(number for _, _, number in rows if number)
         seen = Counter(identifier for _, _, identifier in dict.fromkeys(consumer.seen))
         read = Counter({number: seen[identifier] for identifier, _, number in rows if number})
+        stored = [identifier for identifier, _, _ in rows]
+        places = [("in the database", recorded), ("by the consumer of the gateways", read)]
+        if stream:
+            problems += behind(stream, stored)
+            for where, of_stream in (("in the stream", stream.held()), ("by the stream's consumer", stream.seen())):
+                times = Counter(of_stream)
+                places.append((where, Counter({number: times[identifier] for identifier, _, number in rows if number})))
+                if of_stream != stored:
+                    problems.append(f"{where}: {streams.differences(stored, of_stream)}")
         counts = []
-        for where, found in (("in the database", recorded), ("by the consumer", read)):
+        for where, found in places:
             once = sum(count == 1 for count in found.values())
             counts.append(once == TOTAL and len(found) == TOTAL)
             say(f"{'ok    ' if counts[-1] else 'WRONG '} {once} of {TOTAL} events are counted exactly once {where}"
@@ -134,11 +188,23 @@ def run(binary, folder):
                 process.wait()
 
 
+def behind(stream, stored):
+    """Waits until the stream and its consumer have as many as are stored; says what did not come in time."""
+    problems = []
+    for what, found in (("the stream", stream.held), ("the stream's consumer", stream.seen)):
+        end = time.monotonic() + 60
+        while len(found()) < len(stored) and time.monotonic() < end:
+            time.sleep(0.2)
+        if len(found()) < len(stored):
+            problems.append(f"{what} is behind")
+    return problems
+
+
 def main():
-    if len(sys.argv) != 2:
+    if not 2 <= len(sys.argv) <= 3:
         raise SystemExit(__doc__.split("\n\n")[1])
     folder = cluster.workshop("countersign-demo-cluster-")
-    good = run(sys.argv[1], folder)
+    good = run(sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else None, folder)
     if good:
         shutil.rmtree(folder)
     else:

@@ -1,209 +1,35 @@
 """Feeds a stream of a real nats-server while the gateway and the server are killed, and compares the stream with what is stored:
 everything once and in the order of storing.
 
-    scripts/stream-test.py --countersign PROGRAM --nats-server PROGRAM [--rounds N] [--own-mark] [--only kills|credentials]
+    scripts/stream-test.py --countersign PROGRAM --nats-server PROGRAM [--rounds N] [--own-mark] [--only PART] [--events N]
 
-A round stores events and kills the gateway (SIGKILL), the server, or both, at a random moment; after each fourth the stream's last
+Parts: kills, replicas, credentials, cost; the last only when it is named.
+
+A round of kills stores events and kills the gateway (SIGKILL), the server, or both, at a random moment; after each fourth the stream's last
 messages are deleted. Then the server loses what it had acknowledged, and is away while events are stored. `--own-mark` plants a
 fault: before each start of the gateway the sink is moved to where the gateway's own side says it is, as if the mark were kept only
 there. That must fail.
 
+Replicas: three servers keep the stream, and the one that leads it is killed while it is fed. Credentials: TLS and
+an NKEY. Cost: the gateway's processor time for each event of a backlog.
+
 Exit status: 0 all was good, 1 otherwise.
 """
 import argparse
-import base64
+import ast
 import json
 import os
 import random
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.error
 import urllib.request
 
-STREAM = "EVENTS"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def check(what, holds, detail=""):
-    if not holds:
-        raise SystemExit(f"stream-test: {what}: {detail}")
-    print(f"{what}: ok", flush=True)
-
-
-def wait(what, holds, seconds=90):
-    """Returns once `holds()` is true."""
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            raise SystemExit(f"stream-test: {what}: not within {seconds} s")
-        time.sleep(0.05)
-
-
-class Client:
-    """As much of NATS' protocol as reading a stream takes."""
-
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
-        self.file = self.socket.makefile("rb")
-        self.file.readline()
-        self.socket.sendall(b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB _R.* 1\r\nPING\r\n')
-        if self.file.readline() != b"PONG\r\n":
-            raise OSError("no NATS server")
-        self.number = 0
-
-    def ask(self, subject, body=None):
-        self.number += 1
-        data = b"" if body is None else json.dumps(body).encode()
-        self.socket.sendall(f"PUB $JS.API.{subject} _R.{self.number} {len(data)}\r\n".encode() + data + b"\r\n")
-        line = self.file.readline().split()
-        while line[:1] == [b"PING"]:
-            self.socket.sendall(b"PONG\r\n")
-            line = self.file.readline().split()
-        return json.loads(self.file.read(int(line[-1]) + 2))
-
-    def close(self):
-        self.socket.close()
-
-
-class Server:
-    def __init__(self, program, folder, always, more=""):
-        self.program, self.folder, self.port = program, folder, free_port()
-        self.config = f"{folder}/nats.conf"
-        with open(self.config, "w") as file:
-            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder}/js"'
-                       + (", sync_interval: always" if always else "") + " }\n" + more)
-        self.process = None
-
-    def start(self):
-        self.process = subprocess.Popen([self.program, "-c", self.config], stderr=open(f"{self.folder}/nats.log", "a"))
-        wait("the server answers", self.answers)
-
-    def answers(self):
-        try:
-            client = Client(self.port)
-            client.ask("INFO")
-            client.close()
-            return True
-        except (OSError, ValueError, IndexError):
-            return False
-
-    def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-
-class Gateway:
-    def __init__(self, program, folder):
-        self.program, self.data, self.folder = program, f"{folder}/data", folder
-        self.key = self.run("app", "create", "shop").strip()
-        self.port, self.process, self.count = free_port(), None, 0
-
-    def run(self, *arguments):
-        done = subprocess.run([self.program, *arguments, "--data", self.data], capture_output=True, text=True, timeout=120)
-        if done.returncode:
-            raise SystemExit(f"{arguments}: {done.stderr}")
-        return done.stdout
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [self.program, "serve", "--data", self.data, "--port", str(self.port), "--log-level", "warning"],
-            stdout=subprocess.PIPE, stderr=open(f"{self.folder}/log", "a"), text=True)
-        if not self.process.stdout.readline().startswith("http://"):
-            raise SystemExit(f"stream-test: the gateway does not start; see {self.folder}/log")
-
-    def kill(self, how=signal.SIGKILL):
-        if self.process:
-            self.process.send_signal(how)
-            self.process.wait(timeout=60)
-            self.process.stdout.close()
-            self.process = None
-
-    def track(self, count):
-        events = []
-        for _ in range(count):
-            self.count += 1
-            events.append({"type": "track", "event": "Order", "userId": f"user-{self.count % 7}",
-                           "messageId": f"m-{self.count}", "properties": {"total": 1.10}})
-        body = json.dumps({"batch": events, "writeKey": self.key}).encode()
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/v1/batch", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            assert answer.status == 200
-
-    def stored(self):
-        database = sqlite3.connect(f"file:{self.data}/events.sqlite?mode=ro", uri=True)
-        return [row[0] for row in database.execute("SELECT message_id FROM event ORDER BY seq")]
-
-    def memory(self):
-        with open(f"/proc/{self.process.pid}/status") as file:
-            return next(int(line.split()[1]) // 1024 for line in file if line.startswith("VmRSS"))
-
-    def cpu(self):
-        """Seconds of all its threads."""
-        with open(f"/proc/{self.process.pid}/stat") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def show(self):
-        return json.loads(self.run("sink", "show", "shop", "out", "--json"))
-
-
-def header(message):
-    lines = base64.b64decode(message.get("hdrs", "")).decode().split("\r\n")
-    return dict(line.split(": ", 1) for line in lines if ": " in line)
-
-
-def published(port):
-    """The messages of the stream in their order: the sequence, the header, the body."""
-    client = Client(port)
-    found = []
-    try:
-        info = client.ask(f"STREAM.INFO.{STREAM}")
-        if "error" in info:
-            return []
-        number, last = info["state"]["first_seq"], info["state"]["last_seq"]
-        while number <= last:
-            answer = client.ask(f"STREAM.MSG.GET.{STREAM}", {"seq": number, "next_by_subj": "countersign.>"})
-            if "error" in answer:
-                break
-            message = answer["message"]
-            found.append((message["seq"], message["subject"], header(message), base64.b64decode(message.get("data", ""))))
-            number = message["seq"] + 1
-    finally:
-        client.close()
-    return found
-
-
-def ids(messages):
-    return [one[2]["Countersign-Message-Id"] for one in messages]
-
-
-def count(port):
-    client = Client(port)
-    try:
-        return client.ask(f"STREAM.INFO.{STREAM}").get("state", {}).get("messages", 0)
-    finally:
-        client.close()
-
-
-def differences(wanted, found):
-    missing, extra = len(set(wanted) - set(found)), len(found) - len(set(found))
-    return f"{len(wanted)} stored, {len(found)} in the stream, {missing} missing, {extra} twice" + (
-        "" if sorted(wanted) == sorted(found) and wanted == found else ", or out of order")
+from streams import STREAM, Client, Cluster, Gateway, Server, check, count, differences, ids, published, wait
 
 
 def plain(gateway, server):
@@ -310,6 +136,109 @@ def away(gateway, server):
     check("they are there once and in order", ids(published(server.port)) == gateway.stored())
 
 
+def cost(program, server_program, folder, events, rounds):
+    """What the gateway takes to publish an event of a backlog, narrow and wide ones."""
+    for name, note in (("narrow", ""), ("wide", "x" * 700)):
+        os.makedirs(f"{folder}/{name}")
+        server = Server(server_program, f"{folder}/{name}", False)
+        gateway = Gateway(program, f"{folder}/{name}")
+        try:
+            server.start()
+            gateway.start()
+            while gateway.count < events:
+                gateway.track(500, note)
+            size = os.path.getsize(f"{gateway.data}/events.sqlite") / gateway.count
+            found = []
+            for _ in range(rounds):
+                wait("the gateway rests", lambda: rests(gateway))
+                used, began = gateway.cpu(), time.monotonic()
+                gateway.run("sink", "create", "shop", "out", f"nats://127.0.0.1:{server.port}", STREAM)
+                wait("all is in the stream", lambda: count(server.port) >= gateway.count, 300)
+                found.append((gateway.cpu() - used) / gateway.count * 1e6)
+                took = time.monotonic() - began
+                print(f"{gateway.count / took:.0f} events a second, {found[-1]:.1f} µs each", flush=True)
+                gateway.run("sink", "delete", "shop", "out")
+                client = Client(server.port)
+                client.ask(f"STREAM.DELETE.{STREAM}")
+                client.close()
+            found.sort()
+            print(f"{name} events, {size:.0f} bytes stored each: {found[0]:.1f} {found[len(found) // 2]:.1f} {found[-1]:.1f} µs of "
+                  "processor in the gateway (min, median, max)", flush=True)
+        finally:
+            gateway.kill()
+            server.kill()
+
+
+def replicas(program, server_program, folder, rounds):
+    """Three servers keep the stream; the one that leads it is killed while it is fed, and at times all three or the gateway."""
+    cluster, gateway = Cluster(server_program, folder), Gateway(program, folder)
+    try:
+        cluster.start()
+        gateway.start()
+        gateway.run("sink", "create", "shop", "out", cluster.addresses, STREAM, "--replicas", "3")
+        gateway.track(100)
+        wait("the first events are in the stream", lambda: cluster.count() == 100)
+        check("three servers keep the stream", cluster.info()["config"]["num_replicas"] == 3)
+        killed = 0
+        for number in range(rounds):
+            wait("three servers have all of it", cluster.is_whole)
+            for _ in range(random.randrange(1, 4)):
+                gateway.track(random.randrange(50, 900))
+            time.sleep(random.random() * 0.3)
+            victims = cluster.servers if number % 5 == 4 else [cluster.leader() or cluster.servers[0]]
+            for victim in victims:
+                victim.kill()
+                killed += 1
+            gateway.track(random.randrange(50, 900))
+            if number % 5 == 2:
+                gateway.kill()
+                gateway.start()
+            if number % 2:
+                # Two must do, and go on.
+                if number % 5 != 4:
+                    wait("two servers have all of it", lambda: cluster.count() >= gateway.count)
+            cluster.start()
+        stored = gateway.stored()
+        wait("all is in the stream", lambda: cluster.is_whole() and cluster.count() >= len(stored) and gateway.show()["lag_events"] == 0)
+        for leader in ("the leader", "the one that leads after it"):
+            wait("three servers have all of it", cluster.is_whole)
+            first = cluster.leader()
+            found = ids(published(first.port))
+            print(differences(stored, found))
+            check(f"{rounds} rounds, servers killed {killed} times, {leader} has it once and in order", stored == found)
+            first.kill()
+            wait("another leads", lambda: cluster.leader() not in (None, first))
+            cluster.start()
+    finally:
+        gateway.kill()
+        cluster.kill()
+
+
+def example(gateway, server):
+    """Runs the Python example of docs/stream.md, which reads for ever, until it has printed each event."""
+    with open(f"{os.path.dirname(os.path.abspath(__file__))}/../docs/stream.md") as file:
+        code = file.read().split("```python\n")[1].split("```")[0]
+    address, verdict = '"nats://127.0.0.1:4222"', '"verified"'
+    check("the example names a server and a verdict", address in code and verdict in code)
+    # These events come without a token.
+    code = code.replace(address, f'"nats://127.0.0.1:{server.port}"').replace(verdict, '"not_judged"')
+    reader = subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        wanted = count(server.port)
+        lines = [reader.stdout.readline() for _ in range(wanted)]
+    finally:
+        reader.kill()
+        reader.wait()
+        reader.stdout.close()
+    check(f"the example for Python prints the {wanted} events in order", [ast.literal_eval(line)["messageId"] for line in lines] == gateway.stored())
+
+
+def rests(gateway):
+    used = gateway.cpu()
+    time.sleep(1)
+    return gateway.cpu() - used < 0.03
+
+
 def credentials(program, server_program, folder):
     """TLS with a CA of its own, and an NKEY."""
     run = lambda *arguments: subprocess.run(arguments, check=True, capture_output=True, cwd=folder)
@@ -339,7 +268,7 @@ def credentials(program, server_program, folder):
             tls {{ cert_file: "{folder}/{certificate}.pem", key_file: "{folder}/{certificate}.key" }}
             authorization {{ users = [ {{ {who} }} ] }}
             """)
-        server.process = subprocess.Popen([server_program, "-c", server.config], stderr=open(f"{folder}/{name}/nats.log", "a"))
+        server.launch()
         gateway = Gateway(program, f"{folder}/{name}")
         try:
             gateway.start()
@@ -364,35 +293,48 @@ def main():
     parser.add_argument("--countersign", required=True)
     parser.add_argument("--nats-server", required=True)
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--own-mark", action="store_true")
-    parser.add_argument("--only", choices=["kills", "credentials"])
+    parser.add_argument("--only", choices=["kills", "replicas", "credentials", "cost"])
     options = parser.parse_args()
     random.seed(options.seed)
     print(f"seed {options.seed}", flush=True)
+    program = os.path.abspath(options.countersign)
     folder = tempfile.mkdtemp(prefix="countersign-stream-")
-    os.makedirs(f"{folder}/server")
-    os.makedirs(f"{folder}/tls")
+    for name in ("server", "replicas", "tls", "cost"):
+        os.makedirs(f"{folder}/{name}")
+    try:
+        if options.only in (None, "kills"):
+            feed(program, options, folder)
+        if options.only in (None, "replicas"):
+            replicas(program, options.nats_server, f"{folder}/replicas", max(5, options.rounds // 4))
+        if options.only in (None, "credentials"):
+            credentials(program, options.nats_server, f"{folder}/tls")
+        if options.only == "cost":
+            cost(program, options.nats_server, f"{folder}/cost", options.events, rounds=5)
+    finally:
+        shutil.rmtree(folder)
+
+
+def feed(program, options, folder):
     server = Server(options.nats_server, f"{folder}/server", False)
     gateway = None
     try:
-        if options.only != "credentials":
-            server.start()
-            gateway = Gateway(os.path.abspath(options.countersign), folder)
-            gateway.start()
-            plain(gateway, server)
-            kills(gateway, server, options.rounds, options.own_mark)
-            if options.only is None:
-                lost_files(gateway, server)
-                away(gateway, server)
-                gateway.kill(signal.SIGTERM)
-        if options.only != "kills":
-            credentials(os.path.abspath(options.countersign), options.nats_server, f"{folder}/tls")
+        server.start()
+        gateway = Gateway(program, folder)
+        gateway.start()
+        plain(gateway, server)
+        example(gateway, server)
+        kills(gateway, server, options.rounds, options.own_mark)
+        if options.only is None:
+            lost_files(gateway, server)
+            away(gateway, server)
+            gateway.kill(signal.SIGTERM)
     finally:
         if gateway:
             gateway.kill()
         server.kill()
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
