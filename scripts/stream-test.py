@@ -43,7 +43,7 @@ def plain(gateway, server):
     _, subject, head, body = messages[0]
     check("the subject has app, type and user", subject.startswith("countersign.shop.track.") and len(subject.split(".")[3]) == 16, subject)
     check("the header has position, id and verdict",
-          {"Countersign-Position", "Countersign-Message-Id", "Countersign-Verdict", "Countersign-Epoch", "Nats-Msg-Id"} <= set(head), head)
+          {"Countersign-Position", "Countersign-Message-Id", "Countersign-Verdict", "Countersign-Epoch"} <= set(head), head)
     database = sqlite3.connect(f"file:{gateway.data}/events.sqlite?mode=ro", uri=True)
     check("the body is the event's bytes", body.decode() == database.execute("SELECT body FROM event ORDER BY seq").fetchone()[0], body)
     wait("the sink says so", lambda: gateway.show()["lag_events"] == 0 and gateway.show()["stream_seq"] == 26)

@@ -17,6 +17,9 @@ package final class NATSConnection: StreamConnection {
     /// What answers come under: this and a message's number.
     private let inbox: String
     private var isOpen = true
+    /// Messages that the library has written and that are not given back to it yet. It frees each on a thread of its own, and
+    /// waking that costs more than publishing: so they are given back together.
+    private var written: [OpaquePointer] = []
 
     /// Connects to the first address that answers and signs in. Throws `cannotConnect`, `refused`, `tls`.
     package convenience init(to sink: EventSink) throws(SinkError) {
@@ -110,6 +113,7 @@ package final class NATSConnection: StreamConnection {
     package func close() {
         guard isOpen else { return }
         isOpen = false
+        giveBack()
         natsSubscription_Destroy(answers)
         natsConnection_Destroy(connection)
     }
@@ -130,14 +134,14 @@ package final class NATSConnection: StreamConnection {
         return Self.data(reply)
     }
 
-    package func publish(_ message: StreamMessage, number: UInt64) throws(SinkError) {
+    package func publish(_ message: StreamMessage, number: UInt64?) throws(SinkError) {
         var made: OpaquePointer?
+        let reply = number.map { "\(inbox).\($0)" }
         var status = message.body.withUnsafeBytes { body in
-            natsMsg_Create(
-                &made, message.subject, "\(inbox).\(number)", body.baseAddress, Int32(body.count))
+            natsMsg_Create(&made, message.subject, reply, body.baseAddress, Int32(body.count))
         }
         try Self.check(status)
-        defer { natsMsg_Destroy(made) }
+        if let made { written.append(made) }
         for header in message.headers where status == NATS_OK {
             status = natsMsgHeader_Set(made, header.name, header.value)
         }
@@ -152,6 +156,7 @@ package final class NATSConnection: StreamConnection {
     }
 
     package func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer? {
+        giveBack()
         var found: OpaquePointer?
         let status = natsSubscription_NextMsg(&found, answers, Int64(milliseconds))
         if status == NATS_TIMEOUT {
@@ -164,6 +169,11 @@ package final class NATSConnection: StreamConnection {
             let number = subject.split(separator: ".").last.flatMap({ UInt64($0) })
         else { return StreamAnswer(number: 0, body: nil) }
         return StreamAnswer(number: number, body: natsMsg_IsNoResponders(found) ? nil : Self.data(found))
+    }
+
+    private func giveBack() {
+        for message in written { natsMsg_Destroy(message) }
+        written.removeAll(keepingCapacity: true)
     }
 
     private static func data(_ message: OpaquePointer?) -> [UInt8] {

@@ -5,20 +5,27 @@ package import GatewayModel
 /// same memory as one that is fast.
 ///
 /// Each says which message it comes after, so the stream takes them in this order or not at all: the answer to one answers
-/// for those before it.
+/// for those before it, and the last of many is enough to ask.
 package struct PublishWindow {
     package static let mostMessages = 512
     package static let mostBytes = 8 << 20
     /// How long a stream may take to answer.
     package static let answerLimitMilliseconds: Int64 = 5_000
 
+    /// A message that asks for an answer.
     private struct Entry {
         let number: UInt64
         let event: Int64
         /// The number that its message must get.
         let expected: Int64
-        let bytes: Int
+        /// Of those that it answers for.
+        let size: Size
         let deadline: Int64
+    }
+
+    private struct Size {
+        var messages = 0
+        var bytes = 0
     }
 
     /// What an answer means.
@@ -33,51 +40,58 @@ package struct PublishWindow {
     }
 
     private var entries: [Entry] = []
-    private var first = 0
-    private var bytes = 0
-    /// Of the next message; never used twice, so that a late answer is told from a new one.
+    private var size = Size()
+    /// Of those behind the last that asks.
+    private var unasked = Size()
+    /// Of the next message that asks; never used twice, so that a late answer is told from a new one.
     private var nextNumber: UInt64 = 1
     private let parser = StrictJSONParser(maximumBytes: 64 << 10)
 
     package init() {}
 
-    package var isEmpty: Bool { first == entries.count }
-    package var hasRoom: Bool { entries.count - first < Self.mostMessages && bytes < Self.mostBytes }
+    package var hasRoom: Bool { size.messages < Self.mostMessages && size.bytes < Self.mostBytes }
 
     /// Milliseconds on the clock of `add` by which the oldest must be answered; nil when none waits.
-    package var deadline: Int64? { isEmpty ? nil : entries[first].deadline }
+    package var deadline: Int64? { entries.first?.deadline }
 
-    /// Notes an event that is about to be published after the message `last`. Returns the message's number for the answer.
-    package mutating func add(event: Int64, after last: Int64, bytes size: Int, at now: Int64) -> UInt64 {
-        defer { nextNumber += 1 }
+    /// Notes an event that is about to be published after the message `last`. Returns the number for the answer when the
+    /// message must ask for one: because `asks`, or because nothing more is published before there is one.
+    package mutating func add(
+        event: Int64, after last: Int64, bytes: Int, asks: Bool, at now: Int64
+    ) -> UInt64? {
+        size.messages += 1
+        size.bytes += bytes
+        unasked.messages += 1
+        unasked.bytes += bytes
+        guard asks || !hasRoom else { return nil }
         entries.append(
             Entry(
-                number: nextNumber, event: event, expected: last + 1, bytes: size,
+                number: nextNumber, event: event, expected: last + 1, size: unasked,
                 deadline: now + Self.answerLimitMilliseconds))
-        bytes += size
-        return nextNumber
+        unasked = Size()
+        nextNumber += 1
+        return entries.last?.number
     }
 
     /// Waits for nothing any more.
     package mutating func clear() {
         entries.removeAll(keepingCapacity: true)
-        first = 0
-        bytes = 0
+        size = Size()
+        unasked = Size()
     }
 
     package mutating func hear(_ answer: StreamAnswer) -> Heard {
         // Whoever may publish to the inbox may have sent any number.
-        guard !isEmpty, answer.number >= entries[first].number,
-            answer.number - entries[first].number < UInt64(entries.count - first)
+        guard let first = entries.first?.number, answer.number >= first,
+            answer.number - first < UInt64(entries.count)
         else { return .stale }
-        let index = first + Int(answer.number - entries[first].number)
         guard let body = answer.body else {
             return .refused(SinkError(.streamDiffers, "no stream listens under the sink's subjects any more"))
         }
         let said = try? parser.parse(bytes: body) { node in
             (
-                stored: node["seq"]?.int64, isDuplicate: node["duplicate"]?.bool ?? false,
-                code: node["error"]?["err_code"]?.int64, text: node["error"]?["description"]?.string
+                stored: node["seq"]?.int64, code: node["error"]?["err_code"]?.int64,
+                text: node["error"]?["description"]?.string
             )
         }
         guard let said else { return .outOfStep }
@@ -89,14 +103,14 @@ package struct PublishWindow {
                     "the stream takes no message: \(DeliveryRecord.text(Array((said.text ?? "no reason").utf8)))"
                 ))
         }
-        let entry = entries[index]
-        guard said.stored == entry.expected, !said.isDuplicate else { return .outOfStep }
-        for entry in entries[first...index] { bytes -= entry.bytes }
-        first = index + 1
-        if first >= Self.mostMessages {
-            entries.removeFirst(first)
-            first = 0
+        let count = Int(answer.number - first) + 1
+        let entry = entries[count - 1]
+        guard said.stored == entry.expected else { return .outOfStep }
+        for entry in entries.prefix(count) {
+            size.messages -= entry.size.messages
+            size.bytes -= entry.size.bytes
         }
+        entries.removeFirst(count)
         return .stored(event: entry.event, message: entry.expected)
     }
 }

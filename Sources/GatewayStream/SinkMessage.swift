@@ -10,39 +10,39 @@ package struct SinkMessage: Sendable {
 
     private let template: SubjectTemplate
     private let stream: String
-    private let appID: String
     private let epoch: String
 
     package init(of sink: EventSink, _ template: SubjectTemplate) {
         self.template = template
         stream = sink.stream
-        appID = sink.appID
         epoch = String(sink.epoch)
     }
 
     /// `last` is the number of the message after which the stream must take it.
-    package func make(_ event: StoredEvent, _ positions: EventPositions, after last: Int64) -> StreamMessage {
-        let position = positions.text(after: event.sequence, in: appID)
-        return StreamMessage(
+    package func make(_ event: StoredEvent, _ positions: AppPositions, after last: Int64) -> StreamMessage {
+        StreamMessage(
             subject: template.subject(
                 type: event.type, user: event.userID ?? event.anonymousID, hash: Self.hash),
             headers: [
-                (Self.position, position), (Self.epoch, epoch),
+                (Self.position, positions.text(after: event.sequence)), (Self.epoch, epoch),
                 ("Countersign-Message-Id", Self.header(event.messageID)),
                 ("Countersign-Verdict", event.verdict),
                 ("Nats-Expected-Stream", stream), ("Nats-Expected-Last-Sequence", String(last)),
-                // By the place too: an event that the stream has lost must be taken again, however soon; and two senders may
-                // have used one message id.
-                ("Nats-Msg-Id", "\(position).\(last)"),
             ], body: event.body)
     }
 
     /// 16 hexadecimal digits of an id's SHA-256.
     private static func hash(_ id: String) -> String {
         var id = id
-        let words = id.withUTF8 { SHA256.words(UnsafeRawBufferPointer($0)) }
-        let digits = String(UInt64(bigEndian: words.0), radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+        var rest = UInt64(bigEndian: id.withUTF8 { SHA256.words(UnsafeRawBufferPointer($0)) }.0)
+        return String(unsafeUninitializedCapacity: 16) { digits in
+            for index in stride(from: 15, through: 0, by: -1) {
+                let digit = UInt8(truncatingIfNeeded: rest & 15)
+                digits[index] = digit + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
+                rest >>= 4
+            }
+            return 16
+        }
     }
 
     /// Ids hold what their senders like; a line break in a header would be another field.

@@ -11,7 +11,9 @@ package import GatewayStorage
 /// It has no thread and no clock of its own: ``step()`` does what can be done, and waits at most for answers.
 package final class SinkRelay {
     /// The most events that are read at once.
-    private static let pageSize = 256
+    private static let pageSize = 1_024
+    /// One of so many messages asks for an answer, for an answer costs more than a message.
+    private static let answerEvery = 128
     /// How long it waits for an answer before it lets others look.
     private static let longestWaitMilliseconds: Int64 = 500
     /// A relay that has nothing to do reads the stream so often: it may have lost its end meanwhile.
@@ -37,7 +39,7 @@ package final class SinkRelay {
     private var reached: Int64 = 0
     private var mayHaveMore = true
     private var waiting: ArraySlice<StoredEvent> = []
-    private var positions: EventPositions?
+    private var positions: AppPositions?
 
     /// How far it has come; `state` is what the relay before it has kept.
     package private(set) var state: SinkState
@@ -132,8 +134,7 @@ package final class SinkRelay {
         }
         guard epoch == sink.epoch else { return sink.startSequence }
         // Read anew: the log has grown since.
-        positions = nil
-        let positions = try currentPositions()
+        let positions = try readPositions()
         do throws(EventPositions.Fault) {
             return try positions.sequence(of: position, in: sink.appID)
         } catch {
@@ -148,8 +149,11 @@ package final class SinkRelay {
             if waiting.isEmpty, mayHaveMore { try read() }
             guard let event = waiting.popFirst() else { return }
             let made = message.make(event, try currentPositions(), after: last)
+            // Until the stream has taken something since it was read, each asks: a refusal is only said in the answer to the
+            // message that is refused.
             let number = window.add(
-                event: event.sequence, after: last, bytes: made.body.count, at: clock())
+                event: event.sequence, after: last, bytes: made.body.count,
+                asks: waiting.count % Self.answerEvery == 0 || stumbles > 0, at: clock())
             last += 1
             try connection.publish(made, number: number)
         }
@@ -169,11 +173,15 @@ package final class SinkRelay {
         }
     }
 
-    private func currentPositions() throws(SinkError) -> EventPositions {
+    private func currentPositions() throws(SinkError) -> AppPositions {
         if let positions { return positions }
+        return try readPositions().of(sink.appID)
+    }
+
+    private func readPositions() throws(SinkError) -> EventPositions {
         do throws(GatewayError) {
             let read = try log.positions()
-            positions = read
+            positions = read.of(sink.appID)
             return read
         } catch {
             throw SinkError(.storage, "the events cannot be read: \(error.reason)")

@@ -6,8 +6,9 @@ package protocol StreamConnection: AnyObject {
     /// nobody listens.
     func request(_ subject: String, _ body: [UInt8]) throws(SinkError) -> [UInt8]
 
-    /// Hands a message to the connection, which may still be on its way afterwards. `number` comes back with the answer.
-    func publish(_ message: StreamMessage, number: UInt64) throws(SinkError)
+    /// Hands a message to the connection, which may still be on its way afterwards. `number` comes back with the answer; without
+    /// one there is none.
+    func publish(_ message: StreamMessage, number: UInt64?) throws(SinkError)
 
     /// The next answer to a message; nil when none comes within so many milliseconds, 0 for one that is here already.
     func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer?

@@ -5,8 +5,8 @@
 /// every byte but `A-Z a-z 0-9 _ -` is written as `%` and two hexadecimal digits.
 package struct SubjectTemplate: Sendable, Equatable {
     private enum Token: Sendable, Equatable {
+        /// Also what stands for the app.
         case word(String)
-        case app
         case type
         case user
     }
@@ -14,11 +14,12 @@ package struct SubjectTemplate: Sendable, Equatable {
     package static let standard = "countersign.{app}.{type}.{user}"
     /// The most bytes of a template.
     package static let longest = 200
+    /// The bytes that a subject rarely exceeds.
+    private static let usual = 80
     /// What stands for the user of an event that has none.
     package static let nobody = "none"
 
     private let tokens: [Token]
-    private let appID: String
 
     /// Nil for what is no template, or would be a subject of the server's own.
     package init?(_ text: String, appID: String) {
@@ -26,7 +27,10 @@ package struct SubjectTemplate: Sendable, Equatable {
         var tokens: [Token] = []
         for token in text.split(separator: ".", omittingEmptySubsequences: false) {
             switch token {
-            case "{app}": tokens.append(.app)
+            case "{app}":
+                // The first one must not come from outside, nor begin with `$` or `_INBOX`.
+                guard !tokens.isEmpty else { return nil }
+                tokens.append(.word(Self.escaped(appID)))
             case "{type}": tokens.append(.type)
             case "{user}": tokens.append(.user)
             default:
@@ -34,10 +38,8 @@ package struct SubjectTemplate: Sendable, Equatable {
                 tokens.append(.word(String(token)))
             }
         }
-        // The first one must not come from an event, nor begin with `$` or `_INBOX`.
         guard case .word(let first)? = tokens.first, !first.hasPrefix("_") else { return nil }
         self.tokens = tokens
-        self.appID = appID
     }
 
     /// The subject that covers all of a sink's events and nothing of another app's.
@@ -45,7 +47,6 @@ package struct SubjectTemplate: Sendable, Equatable {
         tokens.map { token in
             switch token {
             case .word(let word): word
-            case .app: Self.escaped(appID)
             case .type, .user: "*"
             }
         }.joined(separator: ".")
@@ -54,11 +55,11 @@ package struct SubjectTemplate: Sendable, Equatable {
     /// The subject of an event. `hash` makes 16 hexadecimal digits of a user's id.
     package func subject(type: String, user: String?, hash: (String) -> String) -> String {
         var subject = ""
+        subject.reserveCapacity(Self.usual)
         for (index, token) in tokens.enumerated() {
             if index > 0 { subject.append(".") }
             switch token {
             case .word(let word): subject.append(word)
-            case .app: subject.append(Self.escaped(appID))
             case .type: subject.append(Self.escaped(type))
             case .user: subject.append(user.map(hash) ?? Self.nobody)
             }

@@ -30,10 +30,14 @@ final class MemoryStream: @unchecked Sendable {
     /// Answers wait until it is false.
     var isSilent = false
     var refusal: String?
+    /// Only this event is refused; nil refuses all.
+    var refused: String?
     /// It says that it has each message already, and has not.
     var saysDuplicate = false
     var connections = 0
     var mostUnderWay = 0
+    /// Messages that asked for an answer.
+    var asked = 0
     /// Milliseconds of the relay's clock; who waits in vain moves it on.
     let clock = Lock<Int64>(1_000)
 
@@ -53,7 +57,10 @@ final class MemoryStream: @unchecked Sendable {
 
     private final class Connection: StreamConnection {
         let stream: MemoryStream
-        var answers: [StreamAnswer] = []
+        /// Each with how many messages were published by then.
+        var answers: [(StreamAnswer, messages: Int)] = []
+        var published = 0
+        var answered = 0
         var isOpen = true
 
         init(_ stream: MemoryStream) { self.stream = stream }
@@ -85,15 +92,19 @@ final class MemoryStream: @unchecked Sendable {
             return answer.bytes
         }
 
-        func publish(_ message: StreamMessage, number: UInt64) throws(SinkError) {
+        func publish(_ message: StreamMessage, number: UInt64?) throws(SinkError) {
             if stream.isAway { throw SinkError(.connection, "away") }
+            published += 1
+            stream.mostUnderWay = max(stream.mostUnderWay, published - answered)
             if stream.lost > 0 {
                 stream.lost -= 1
                 return
             }
             let headers = Dictionary(message.headers.map { ($0.name, $0.value) }) { $1 }
             let answer: JSONValue
-            if let refusal = stream.refusal {
+            if let refusal = stream.refusal,
+                [nil, headers["Countersign-Message-Id"]].contains(stream.refused)
+            {
                 answer = Self.error(10_077, refusal)
             } else if stream.saysDuplicate {
                 answer = ["stream": "E", "seq": .integer(stream.last), "duplicate": true]
@@ -111,8 +122,9 @@ final class MemoryStream: @unchecked Sendable {
                     return
                 }
             }
-            answers.append(StreamAnswer(number: number, body: answer.bytes))
-            stream.mostUnderWay = max(stream.mostUnderWay, answers.count)
+            guard let number else { return }
+            stream.asked += 1
+            answers.append((StreamAnswer(number: number, body: answer.bytes), published))
         }
 
         func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer? {
@@ -121,7 +133,9 @@ final class MemoryStream: @unchecked Sendable {
                 stream.clock.withLock { $0 += Int64(milliseconds) }
                 return nil
             }
-            return answers.removeFirst()
+            let (answer, messages) = answers.removeFirst()
+            answered = messages
+            return answer
         }
 
         func close() { isOpen = false }

@@ -63,6 +63,27 @@ struct SinkRelayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
+    @Test func oneOfAPageAsksAndARefusalIsStillSaid() throws {
+        try bench.store(2)
+        let relay = try bench.relay(try bench.sink())
+        try bench.run(relay)
+        try bench.store(2_000)
+        bench.stream.asked = 0
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored && bench.stream.asked < 20)
+        #expect(bench.stream.mostUnderWay <= PublishWindow.mostMessages)
+        // In the middle of a page, where nobody asks at first.
+        (bench.stream.refusal, bench.stream.refused) = ("message size exceeds maximum", "m-2100")
+        try bench.store(200)
+        #expect {
+            try bench.run(relay)
+        } throws: { ($0 as? SinkError)?.reason.contains("message size exceeds maximum") == true }
+        #expect(bench.stream.positions == Array(bench.stored.prefix(2_100)))
+        bench.stream.refusal = nil
+        try bench.run(relay)
+        #expect(bench.stream.positions == bench.stored)
+    }
+
     @Test func aStreamThatDoesNotAnswerHoldsNoMoreThanAWindow() throws {
         try bench.store(2_000)
         let relay = try bench.relay(try bench.sink())
@@ -186,7 +207,7 @@ struct SinkRelayTests {
     @Test func anAnswerToWhatWasNeverPublishedIsIgnored() throws {
         var window = PublishWindow()
         #expect(window.hear(StreamAnswer(number: .max, body: nil)) == .stale)
-        let numbers = (1...3).map { window.add(event: $0, after: $0, bytes: 1, at: 0) }
+        let numbers = (1...3).compactMap { window.add(event: $0, after: $0, bytes: 1, asks: true, at: 0) }
         let stored = Array(#"{"stream":"E","seq":2}"#.utf8)
         for number in [0, numbers[2] + 1, UInt64(Int64.max), UInt64(Int64.max) + 2, .max] {
             #expect(window.hear(StreamAnswer(number: number, body: stored)) == .stale)
@@ -213,7 +234,7 @@ struct SinkRelayTests {
             name: nil, timestampMilliseconds: 1, receivedMilliseconds: 1, proof: nil, body: [])
         let sink = try bench.sink()
         let made = SinkMessage(of: sink, try #require(sink.template)).make(
-            event, try bench.storage.log.positions(), after: 0)
+            event, try bench.storage.log.positions().of("shop"), after: 0)
         #expect(made.headers.allSatisfy { !$0.value.utf8.contains(10) && !$0.value.utf8.contains(13) })
         #expect(made.headers.contains { $0.value == "a%0d%0aNats-Rollup:%20all" })
     }
