@@ -10,8 +10,8 @@ messages are deleted. Then the server loses what it had acknowledged, and is awa
 fault: before each start of the gateway the sink is moved to where the gateway's own side says it is, as if the mark were kept only
 there. That must fail.
 
-Replicas: three servers keep the stream, and the one that leads it is killed while it is fed. Credentials: TLS and
-an NKEY. Cost: the gateway's processor time for each event of a backlog.
+Replicas: three servers keep the stream, and the one that leads it is killed while it is fed. Credentials: TLS, an NKEY, and .creds
+files of an operator's users, good ones and others. Cost: the gateway's processor time for each event of a backlog.
 
 Exit status: 0 all was good, 1 otherwise.
 """
@@ -29,6 +29,7 @@ import tempfile
 import time
 import urllib.request
 
+from natskeys import Key, Operator
 from streams import STREAM, Client, Cluster, Gateway, Server, check, count, differences, ids, published, wait
 
 
@@ -288,6 +289,44 @@ def credentials(program, server_program, folder):
             server.kill()
 
 
+def credentials_files(program, server_program, folder):
+    """A server that trusts an operator, and .creds files of its users and of others."""
+    operator = Operator(folder)
+    good = operator.user("good")
+    for name, file, expected in [
+        ("good", good, None),
+        ("another-account", operator.user("stranger", Key("account", folder, "other")), "refused"),
+        ("expired", operator.user("expired", until=int(time.time()) - 60), "refused"),
+        ("may-not-publish", operator.user("reader", pub={"deny": ["countersign.>"]}), "refused"),
+        ("may-not-ask", operator.user("mute", pub={"deny": ["$JS.>"]}), "refused"),
+        ("no-file", f"{folder}/none.creds", "refused"),
+    ]:
+        place = f"{folder}/{name}"
+        os.makedirs(place)
+        server, gateway = Server(server_program, place, False, operator.config), Gateway(program, place)
+        used = f"{place}/used.creds"
+        if os.path.exists(file):
+            shutil.copy(file, used)
+        try:
+            server.launch()
+            gateway.start()
+            gateway.run("sink", "create", "shop", "out", f"nats://127.0.0.1:{server.port}", STREAM, "--credentials-file", used)
+            gateway.track(5)
+            if expected:
+                wait(f"{name}: the sink fails", lambda: gateway.show()["error"] is not None)
+                check(f"{name}: it says {expected}", gateway.show()["error"] == expected, gateway.show())
+                shutil.copy(good, used)
+            wait("events come with the credentials file", lambda: gateway.show()["stream_seq"] == 5)
+            check(f"{name}: events come" + (" once the file is replaced" if expected else ""), gateway.show()["error"] is None)
+            gateway.kill(signal.SIGTERM)
+            with open(f"{gateway.folder}/log") as log, open(used) as secret:
+                said = log.read() + json.dumps(gateway.show())
+                check("nothing of the file is in the log", not any(line in said for line in secret.read().split() if len(line) > 40))
+        finally:
+            gateway.kill()
+            server.kill()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--countersign", required=True)
@@ -302,7 +341,7 @@ def main():
     print(f"seed {options.seed}", flush=True)
     program = os.path.abspath(options.countersign)
     folder = tempfile.mkdtemp(prefix="countersign-stream-")
-    for name in ("server", "replicas", "tls", "cost"):
+    for name in ("server", "replicas", "tls", "operator", "cost"):
         os.makedirs(f"{folder}/{name}")
     try:
         if options.only in (None, "kills"):
@@ -311,6 +350,7 @@ def main():
             replicas(program, options.nats_server, f"{folder}/replicas", max(5, options.rounds // 4))
         if options.only in (None, "credentials"):
             credentials(program, options.nats_server, f"{folder}/tls")
+            credentials_files(program, options.nats_server, f"{folder}/operator")
         if options.only == "cost":
             cost(program, options.nats_server, f"{folder}/cost", options.events, rounds=5)
     finally:

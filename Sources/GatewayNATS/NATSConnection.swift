@@ -62,7 +62,10 @@ package final class NATSConnection: StreamConnection {
         let options = try options(for: sink, address)
         defer { natsOptions_Destroy(options) }
         var made: OpaquePointer?
-        try check(natsConnection_Connect(&made, options))
+        let status = natsConnection_Connect(&made, options)
+        // The library reads these files only now, and has no status of its own for one that it cannot.
+        let hasFiles = sink.credentialsFile != nil || sink.seedFile != nil
+        try check(status, status == NATS_ERR && hasFiles ? .refused : .connection)
         guard let made else { throw SinkError(.cannotConnect, "no connection was made") }
         return made
     }
@@ -129,6 +132,7 @@ package final class NATSConnection: StreamConnection {
                 .noStreams,
                 "the servers have no JetStream for this account; start them with it, or use another")
         }
+        try checkRights(status)
         try Self.check(status)
         defer { natsMsg_Destroy(reply) }
         return Self.data(reply)
@@ -161,6 +165,7 @@ package final class NATSConnection: StreamConnection {
         let status = natsSubscription_NextMsg(&found, answers, Int64(milliseconds))
         if status == NATS_TIMEOUT {
             if natsConnection_IsClosed(connection) { throw Self.error(NATS_CONNECTION_CLOSED) }
+            try checkRights(status)
             return nil
         }
         try Self.check(status)
@@ -174,6 +179,14 @@ package final class NATSConnection: StreamConnection {
     private func giveBack() {
         for message in written { natsMsg_Destroy(message) }
         written.removeAll(keepingCapacity: true)
+    }
+
+    /// A server answers nothing to what a user may not do; the library notes what it says besides.
+    private func checkRights(_ status: natsStatus) throws(SinkError) {
+        var text: UnsafePointer<CChar>?
+        if status == NATS_TIMEOUT, natsConnection_GetLastError(connection, &text) == NATS_NOT_PERMITTED {
+            throw Self.error(NATS_NOT_PERMITTED)
+        }
     }
 
     private static func data(_ message: OpaquePointer?) -> [UInt8] {
@@ -193,7 +206,12 @@ package final class NATSConnection: StreamConnection {
         return switch status {
         case NATS_NO_SERVER, NATS_ADDRESS_MISSING:
             SinkError(.cannotConnect, "no server answers at the sink's addresses: \(text)")
-        case NATS_CONNECTION_AUTH_FAILED, NATS_NOT_PERMITTED:
+        case NATS_NOT_PERMITTED:
+            SinkError(
+                .refused,
+                "the sink's user may not do all it must: publish under the sink's subjects and $JS.API.>, and subscribe to _INBOX.>"
+            )
+        case NATS_CONNECTION_AUTH_FAILED:
             SinkError(.refused, "the servers do not take the sink's credentials: \(text)")
         case NATS_SSL_ERROR, NATS_SECURE_CONNECTION_WANTED, NATS_SECURE_CONNECTION_REQUIRED:
             SinkError(.tls, "no TLS with the servers: \(text); check tls:// and the CA file")
