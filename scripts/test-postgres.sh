@@ -20,7 +20,7 @@ if [ $# -eq 0 ]; then
 elif [ "$1" = --essential ]; then
     names="NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay"
     names="$names|AppSetting|AppDeletion|CustomerStore|BloomreachInbox|SessionTable|WebhookRunner"
-    set -- --filter "^CountersignGatewayTests\.($names)Tests/"
+    set -- --filter "^(CountersignGatewayTests\.($names)|CountersignCLITests\.DatabaseCommand)Tests/"
 fi
 
 folder="$(mktemp -d)"

@@ -30,7 +30,7 @@ extension PostgreSQLTests {
                 let error = #expect(throws: GatewayError.self) {
                     try PostgreSQLSchema.migrate(database.settings)
                 }
-                #expect(error?.code == .storage)
+                #expect(error?.code == .conflict)
                 #expect(error?.reason.contains("newer version") == true)
             }
         }

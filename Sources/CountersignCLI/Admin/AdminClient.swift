@@ -135,7 +135,10 @@ extension CommandError {
         case 403: self.init(.notAuthorized, reason, hint: "`countersign whoami` says what the token may do")
         case 404 where problem["detail"].text == nil:
             self.init(.notFound, reason, hint: "is this the URL of a Countersign gateway's admin listener?")
-        case 404: self.init(.notFound, reason)
+        case 404:
+            let isApp = reason.hasPrefix("there is no app ")
+            self.init(.notFound, reason, hint: isApp ? "`countersign app list` lists them" : nil)
+        case 400, 422: self.init(.usage, reason)
         case 412, 428: self.init(.conflict, reason, hint: "run the command again")
         case 409: self.init(.conflict, reason)
         case 429, 502, 503, 504: self.init(.unavailable, reason, hint: "try again in a moment")

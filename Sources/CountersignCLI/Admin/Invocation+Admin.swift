@@ -45,10 +45,13 @@ extension Invocation {
     /// server; `notFound` when there is no data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
-        if isSet(.tokenFile) {
+        if flagValues[Flag.tokenFile.name] != nil {
             throw CommandError(.usage, "--token-file is for a server", hint: "add --server URL")
         }
-        if let address = try database() { return try LocalAdmin(.database(address)) }
+        if let address = try database() {
+            try checkSchema(of: address, making: makes)
+            return try LocalAdmin(.database(address))
+        }
         let directory = try dataDirectory()
         // A mistyped folder must not look like one in which all is well.
         guard makes || FileManager.default.fileExists(atPath: directory + "/control.sqlite") else {
@@ -59,8 +62,44 @@ extension Invocation {
         return try LocalAdmin(dataDirectory: directory)
     }
 
-    /// The server to work on; nil for the data directory.
-    func remoteAdmin() throws -> RemoteAdmin? {
+    /// Only `serve` and `migrate` change a schema that somebody uses: the gateways of an older version may still run.
+    func checkSchema(of address: DatabaseAddress, making makes: Bool = false) throws(CommandError) {
+        let version = try Self.schemaVersion(of: address)
+        guard version > 0 || makes else {
+            throw CommandError(
+                .notFound, "there is no data in the database \(address)",
+                hint: "`countersign app create` makes it; --database names another one")
+        }
+        guard version == 0 || version == DatabaseSchema.newest else {
+            throw CommandError(
+                .conflict,
+                "the database has schema \(version), and this program needs \(DatabaseSchema.newest)",
+                hint:
+                    "`countersign migrate` brings it up to date; gateways of the version before go on with it"
+            )
+        }
+    }
+
+    /// The version of a database's schema; 0 where there is none. Throws `unavailable` for a database that does not answer.
+    static func schemaVersion(of address: DatabaseAddress) throws(CommandError) -> Int {
+        do throws(GatewayError) {
+            return try DatabaseSchema.version(of: address)
+        } catch {
+            guard error.code == .storage else { throw CommandError(error) }
+            throw CommandError(
+                .unavailable, "the database \(address) cannot be reached: \(error.reason)",
+                hint: "does it run, is this its address, and may this account sign in?")
+        }
+    }
+
+    /// A gateway elsewhere that a flag, the environment or the profile in use names.
+    private enum Elsewhere {
+        case server(String)
+        case profile(Profile)
+    }
+
+    /// Nil when the command works on a data directory or a database here.
+    private func elsewhere() throws -> Elsewhere? {
         func variable(_ name: String) -> String? { io.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         let places: [(server: String?, profile: String?, hasData: Bool)] = [
             (
@@ -76,16 +115,34 @@ extension Invocation {
             switch (place.server, place.profile, place.hasData) {
             case (nil, nil, false): continue
             case (nil, nil, true): return nil
-            case (let server?, nil, false): return try remoteAdmin(server)
+            case (let server?, nil, false): return .server(server)
             case (nil, let name?, false):
-                return try remoteAdmin(Profiles(environment: io.environment).named(name))
+                return .profile(try Profiles(environment: io.environment).named(name))
             default:
                 throw CommandError(
                     .usage, "more than one place to work on was given",
                     hint: "give one of --server, --profile, --data and --database")
             }
         }
-        return try Profiles(environment: io.environment).inUse.map(remoteAdmin)
+        return try Profiles(environment: io.environment).inUse.map { .profile($0) }
+    }
+
+    /// The server to work on; nil for the data directory.
+    func remoteAdmin() throws -> RemoteAdmin? {
+        switch try elsewhere() {
+        case nil: nil
+        case .server(let url): try remoteAdmin(url)
+        case .profile(let profile): try remoteAdmin(profile)
+        }
+    }
+
+    /// Throws `usage` for a gateway elsewhere: of commands that work where the data is.
+    func requireDataHere() throws {
+        guard try elsewhere() == nil else {
+            throw CommandError(
+                .usage, "`\(commandName)` works where the data is, not on a gateway elsewhere",
+                hint: "run it on the gateway's machine, with --data or --database")
+        }
     }
 
     private func remoteAdmin(_ profile: Profile) throws -> RemoteAdmin {

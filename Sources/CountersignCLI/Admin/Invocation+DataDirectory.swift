@@ -20,7 +20,8 @@ extension Flag {
     static let local = [data, database, databasePasswordFile, tokenKeyFile]
 
     /// Data as JSON instead of text. A command that takes it takes ``output`` too.
-    static let json = Flag("json", help: "print JSON; the same as -o json")
+    static let json = Flag(
+        "json", help: "print JSON; a list that may be long as one object a line, all else as -o json does")
 
     /// The form of the data.
     static let output = Flag(
@@ -48,9 +49,12 @@ extension Invocation {
     /// The absolute path of the data directory: `--data`, else `COUNTERSIGN_DATA`, else `countersign-data` in the
     /// place where the platform keeps an account's application data.
     func dataDirectory() throws(CommandError) -> String {
-        if let given = try value(of: .data) {
-            return URL(fileURLWithPath: given).standardizedFileURL.path
-        }
+        guard let given = try value(of: .data) else { return accountDataDirectory }
+        return URL(fileURLWithPath: given).standardizedFileURL.path
+    }
+
+    /// The data directory of an account that names none.
+    var accountDataDirectory: String {
         #if os(macOS)
             let place = (io.environment["HOME"] ?? ".") + "/Library/Application Support"
         #else

@@ -35,10 +35,4 @@ extension Invocation {
         }
         return url
     }
-
-    /// What to say when a profile is in use and the command does not follow it; nil when none is.
-    func onlyHere() throws -> String? {
-        guard let profile = try Profiles(environment: io.environment).inUse else { return nil }
-        return "`\(commandName)` works on the data directory only, not on the profile \(profile.name)"
-    }
 }

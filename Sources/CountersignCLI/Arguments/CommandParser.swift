@@ -207,6 +207,10 @@ struct CommandParser {
             case .one, .optional:
                 if let word = rest.popFirst() { words[positional.name] = [word] }
             }
+            if words[positional.name]?.contains("") == true {
+                throw CommandError(
+                    .usage, "\(positional.name) is empty", hint: "\(positional.name): \(positional.help)")
+            }
             if let choices = positional.choices,
                 let wrong = words[positional.name]?.first(where: { !choices.contains($0) })
             {

@@ -29,12 +29,14 @@ struct Flag: Sendable, Equatable {
     let defaultValue: String?
     /// The environment variable that is read when the flag is not given; it wins over the default.
     let environment: String?
+    /// Whether a text may be empty; of most flags that is a variable which the shell did not have.
+    let mayBeEmpty: Bool
     /// How often it may be given; see ``Invocation/values(of:)``.
     let maximumCount: Int
 
     init(
         _ name: String, _ value: Value = .none, letter: Character? = nil, default defaultValue: String? = nil,
-        environment: String? = nil, maximumCount: Int = 1,
+        environment: String? = nil, mayBeEmpty: Bool = false, maximumCount: Int = 1,
         help: String
     ) {
         self.name = name
@@ -43,6 +45,7 @@ struct Flag: Sendable, Equatable {
         self.help = help
         self.defaultValue = defaultValue
         self.environment = environment
+        self.mayBeEmpty = mayBeEmpty
         self.maximumCount = maximumCount
     }
 
@@ -71,7 +74,8 @@ struct Flag: Sendable, Equatable {
     /// Says what is wrong with `text` as this flag's value; nil when it is right.
     func problem(with text: String) -> String? {
         switch value {
-        case .none, .text: return nil
+        case .none: return nil
+        case .text: return text.isEmpty && !mayBeEmpty ? "--\(name) is empty" : nil
         case .path: return text.isEmpty ? "--\(name) needs a path that is not empty" : nil
         case .choice(let words):
             guard !words.contains(text) else { return nil }

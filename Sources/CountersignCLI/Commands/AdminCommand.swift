@@ -19,6 +19,10 @@ enum AdminCommand {
     private static let tokenID = Positional(
         "TOKEN", help: "the token's id, as `countersign admin token list` prints it")
 
+    private static let gateway = Flag(
+        "gateway", .text("URL"),
+        help: "where operators reach the dashboard; default: the gateway that runs on the data")
+
     private static let reset = Command(
         "admin reset", summary: "Print a one-time link that makes an owner or sets an owner's new password",
         details: """
@@ -26,14 +30,17 @@ enum AdminCommand {
             any earlier link. It also removes that user's second factor. Anyone who can write to the data directory can do
             this: protect it.
             """,
-        flags: [.url] + Flag.local,
+        flags: [gateway] + Flag.local,
         examples: ["Lost the password?": "countersign admin reset"]
     ) { invocation in
+        try invocation.requireDataHere()
+        // A link into a folder that no gateway has would open nothing.
+        _ = try invocation.admin()
         let place = try invocation.storagePlace()
         let token = try place.open().openControl(as: .account).admins.makeSetupToken(
             at: Int64(Date().timeIntervalSince1970 * 1000))
         let url =
-            try invocation.value(of: .url) ?? place.runningGateway()?.adminURL
+            try invocation.value(of: gateway) ?? place.runningGateway()?.adminURL
             ?? "http://127.0.0.1:8787"
         invocation.io.say("For \(place); it works once, within 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")

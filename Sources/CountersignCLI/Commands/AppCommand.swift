@@ -19,10 +19,11 @@ enum AppCommand {
     ) { invocation in
         let id = invocation[AppCommand.id]
         let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789-_")
-        guard (1...64).contains(id.utf8.count), id.allSatisfy(allowed.contains) else {
+        guard (1...64).contains(id.utf8.count), id.allSatisfy(allowed.contains), !id.hasPrefix("-") else {
             throw CommandError(
                 .usage,
-                "an app's id has 1 to 64 lower-case letters, digits, - and _, not '\(TerminalText.safe(id))'",
+                "an app's id has 1 to 64 lower-case letters, digits, - and _, and does not begin with -: not "
+                    + "'\(TerminalText.safe(id))'",
                 hint: "what people call it goes into --name")
         }
         let admin = try invocation.admin(makingData: true)
@@ -48,7 +49,10 @@ enum AppCommand {
             try await admin.items("apps"),
             ["APP": "id", "ENFORCEMENT": "enforcement", "KEYS": "keys", "NAME": "name"],
             empty: "No app in \(admin.place). Next: countersign app create shop")
-        for deletion in try await admin.items("app-deletions") { invocation.io.say(state(of: deletion)) }
+        for deletion in try await admin.items("app-deletions")
+        where deletion["erased_ms"] == .null || !TriggerApp.isOne(deletion["app"].shown) {
+            invocation.io.say(state(of: deletion))
+        }
     }
 
     /// What has become of a deletion, for people.
@@ -68,21 +72,14 @@ enum AppCommand {
             undone. Backups and the audit log keep what they have. The id can be used again a minute later, or a day if
             the gateway issued tokens for the app: by then they have expired.
             """,
-        positionals: [.app], flags: [confirm, .json] + Flag.place,
+        positionals: [.app], flags: [.confirm, .json] + Flag.place,
         examples: ["Without being asked": "countersign app delete shop --confirm shop"]
     ) { invocation in
         let id = invocation.app
         let admin = try invocation.admin()
-        let typed =
-            try invocation.value(of: confirm)
-            ?? invocation.io.askOpenly("Type \(id) to delete the app in \(admin.place)")
-        guard let typed else {
-            throw CommandError(
-                .usage, "nobody is there to confirm it", hint: "--confirm \(id) does, and cannot be undone")
-        }
-        guard typed == id else {
-            throw CommandError(.usage, "that is not the app's id; nothing was deleted")
-        }
+        // Who mistyped the id is told so before being asked.
+        _ = try await admin.get("apps", id)
+        try invocation.confirm(to: "delete the app in \(admin.place)")
         let deletion = try await admin.deleteApp(id)
         try invocation.print(deletion) {
             invocation.io.say(
@@ -90,9 +87,6 @@ enum AppCommand {
             )
         }
     }
-
-    private static let confirm = Flag(
-        "confirm", .text("APP"), help: "the app's id again, instead of being asked")
 
     private static let show = Command(
         "app show", summary: "Show an app, its rules for tokens and its keys",

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 
 /// `countersign app origins` and `countersign app retention`.
 enum AppRulesCommand {
@@ -28,6 +29,10 @@ enum AppRulesCommand {
         let admin = try invocation.admin()
         let given = invocation.allWords(of: origin)
         let found: JSONValue
+        guard !invocation.isSet(none) || given.isEmpty else {
+            throw CommandError(
+                .usage, "--none allows no page, and \(given[0]) is one", hint: "give one of the two")
+        }
         if invocation.isSet(none) || !given.isEmpty {
             let origins = invocation.isSet(none) ? [] : given
             found = try await admin.patch(
@@ -44,9 +49,10 @@ enum AppRulesCommand {
         "app retention", summary: "Print or set how long an app's events are kept",
         details: """
             Without a flag it prints the rule. Deleted events are forgotten: one that is sent again is stored again, so keep
-            events longer than clients keep theirs. Freed space is used again; the file does not shrink.
+            events longer than clients keep theirs. Freed space is used again; the file does not shrink. A rule that deletes
+            events now has to be confirmed.
             """,
-        positionals: [.app], flags: [days, bytes, .json] + Flag.place,
+        positionals: [.app], flags: [days, bytes, .confirm, .json] + Flag.place,
         examples: [
             "Keep 90 days": "countersign app retention shop --days 90",
             "Keep at most 10 GB": "countersign app retention shop --bytes 10GB",
@@ -60,10 +66,13 @@ enum AppRulesCommand {
         ] {
             if let number { changes[name] = number == 0 ? .null : .integer(Int64(number)) }
         }
-        let found =
-            changes.isEmpty
-            ? try await admin.get("apps", invocation.app).body
-            : try await admin.patch("apps", invocation.app, body: .object(changes))
+        var found = try await admin.get("apps", invocation.app).body
+        if !changes.isEmpty {
+            if let consequence = try await consequence(of: changes, for: found, admin) {
+                try invocation.confirm(to: consequence)
+            }
+            found = try await admin.patch("apps", invocation.app, body: .object(changes))
+        }
         if invocation.printsJSON {
             try invocation.io.print([
                 "app": .string(invocation.app), "retention_days": found["retention_days"],
@@ -72,6 +81,41 @@ enum AppRulesCommand {
         } else {
             try invocation.io.print("days   \(found["retention_days"].integer.map { String($0) } ?? "all")")
             try invocation.io.print("bytes  \(found["retention_bytes"].integer.map { String($0) } ?? "all")")
+        }
+    }
+
+    /// What a stricter rule deletes at once; nil when the rule is no stricter, or nothing is stored that it deletes.
+    private static func consequence(
+        of changes: [String: JSONValue], for app: JSONValue, _ admin: any AdminClient
+    ) async throws -> String? {
+        func isStricter(_ name: String) -> Bool {
+            guard let new = changes[name]?.integer else { return false }
+            return app[name].integer.map { new < $0 } ?? true
+        }
+        let id = app["id"].shown
+        if isStricter("retention_bytes"), try await hasEvents(id, admin) {
+            return "delete the oldest events of \(id), at once, until no more than "
+                + "\(changes["retention_bytes"]?.integer ?? 0) bytes of them are left"
+        }
+        if isStricter("retention_days"), let days = changes["retention_days"]?.integer {
+            let end = Milliseconds(Date()).count - days * 86_400_000
+            if try await hasEvents(id, before: end, admin) {
+                return
+                    "delete, at once, every event of \(id) received before \(RFC3339.text(milliseconds: end))"
+            }
+        }
+        return nil
+    }
+
+    private static func hasEvents(
+        _ app: String, before end: Int64? = nil, _ admin: any AdminClient
+    ) async throws -> Bool {
+        do {
+            let query = [("limit", "1"), ("to_ms", end.map { String($0) })]
+            return try await !admin.get("apps", app, "events", query: query).body["items"].elements.isEmpty
+        } catch let error as CommandError where error.code == .notFound {
+            // No gateway has run on this folder yet.
+            return false
         }
     }
 }

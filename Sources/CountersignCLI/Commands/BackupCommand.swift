@@ -34,14 +34,15 @@ enum BackupCommand {
             defer { line.clear() }
             let made = try Backup.create(of: try invocation.dataDirectory(), in: folder, report: line.show)
             line.clear()
-            invocation.io.say("Copied \(made.events) events, \(made.bytes) bytes, verified.")
+            invocation.io.say("Copied and verified. Events: \(made.events), bytes: \(made.bytes).")
             try invocation.print(made.json) {
                 try invocation.io.print(made.path)
             }
             return
         }
         let made = try await invocation.admin().post("backups")
-        invocation.io.say("Copied \(made["events"].shown) events, \(made["bytes"].shown) bytes, verified.")
+        invocation.io.say(
+            "Copied and verified. Events: \(made["events"].shown), bytes: \(made["bytes"].shown).")
         try invocation.print(made) {
             try invocation.io.print(made["name"].shown)
         }

@@ -7,7 +7,8 @@ enum ClientCommand {
 
     private static let id = Positional(
         "CLIENT", help: "the client's id, as `countersign client list` shows it")
-    private static let name = Flag("name", .text("TEXT"), default: "", help: "what people call it")
+    private static let name = Flag(
+        "name", .text("TEXT"), default: "", mayBeEmpty: true, help: "what people call it")
     private static let key = Flag(
         "public-key", .path("FILE"),
         help: "an RSA key as PEM or JWK that verifies the client's assertions, instead of a secret")

@@ -5,7 +5,7 @@ enum ClusterCommand {
     static let commands = [status]
 
     private static let status = Command(
-        "cluster status", summary: "List the gateways that share the database, and how it does",
+        "cluster status", summary: "List the gateways that share a database, and what they warn of",
         details: """
             Of each gateway its name, where it listens, its version, when it started, when it was last heard of, how many requests
             it has accepted and rejected in the last minute, how far its clock is from the database's, how old the transaction
@@ -17,6 +17,7 @@ enum ClusterCommand {
         examples: ["Which gateways run?": "countersign cluster status"]
     ) { invocation in
         if try invocation.remoteAdmin() == nil, try invocation.database() == nil {
+            if invocation.printsJSON { try invocation.io.print(["gateways": [], "warnings": []]) }
             return invocation.io.say(
                 "One gateway at a time runs on the data directory; several run on a database (--database).")
         }
@@ -33,7 +34,7 @@ enum ClusterCommand {
                 "CLOCK MS": Column { $0["clock_offset_ms"].shown },
                 "READERS MS": Column { $0["reader_lag_ms"].shown },
                 "CHANGE": "generation", "DUTIES": "duties",
-            ], empty: "No gateway runs. Next: countersign serve --database …")
+            ], empty: "No gateway runs on it. Next: countersign serve, with the same --database")
         invocation.io.say(
             "Change \(status["generation"].shown), schema \(status["schema_version"].shown), PostgreSQL "
                 + "\(status["server_version"].shown), readers \(status["reader_lag_ms"].shown) ms behind, "

@@ -12,9 +12,9 @@ extension CommandError {
             }
         let hint: String? =
             switch error.code {
-            case .dataDirectory: "Give another folder with --data."
-            case .alreadyRunning: "Stop it, or give another folder with --data."
-            case .cannotBind: "Choose another address with --host or --port."
+            case .dataDirectory: "Give another folder."
+            case .alreadyRunning: "Stop it, or give another folder."
+            case .cannotBind: "Stop what listens there, or choose another port."
             default: nil
             }
         self.init(code, error.reason, hint: hint)

@@ -1,6 +1,7 @@
 /// `countersign complete`: what the completion scripts ask for.
 enum CompleteCommand {
-    private static let kind = Positional("KIND", choices: ["apps", "keys", "profiles"], help: "ids of what")
+    private static let kind = Positional(
+        "KIND", choices: ["apps", "keys", "profiles"], help: "apps, keys or profiles")
     private static let app = Positional("APP", .optional, help: "the app whose keys are listed")
 
     static let command = Command(

@@ -1,6 +1,7 @@
 /// `countersign completion`.
 enum CompletionCommand {
-    private static let shell = Positional("SHELL", choices: ["bash", "zsh", "fish"], help: "which shell")
+    private static let shell = Positional(
+        "SHELL", choices: ["bash", "zsh", "fish"], help: "bash, zsh or fish")
 
     /// The command, over a table that it is itself in: so it is read when the command runs.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {

@@ -31,7 +31,8 @@ enum ConfigCommand {
                 if invocation.isSet(origin) { members["origin"] = .string(found.origin.text) }
                 return .object(members)
             }
-            return try invocation.io.print(.array(members))
+            return try invocation.io.print(
+                .array([["name": "data", "value": .string(try invocation.dataDirectory())]] + members))
         }
         let rows = settings.map { found in
             [found.setting.name, found.shown] + (invocation.isSet(origin) ? [found.origin.text] : [])

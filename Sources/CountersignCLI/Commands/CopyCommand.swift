@@ -26,8 +26,10 @@ enum CopyCommand {
                 "countersign copy --from ./countersign-data --to postgresql://countersign@db/countersign"
         ]
     ) { invocation in
-        let copy = try StorageCopy(
-            from: try place(from, invocation), to: try place(to, invocation))
+        let source = try place(from, invocation)
+        // An empty one would make a copy of nothing.
+        if case .database(let address) = source { try invocation.checkSchema(of: address) }
+        let copy = try StorageCopy(from: source, to: try place(to, invocation))
         let line = ProgressLine(io: invocation.io)
         defer { line.clear() }
         try copy.copy { table, rows in line.show("\(table): \(rows) rows copied") }
@@ -78,8 +80,15 @@ enum CopyCommand {
         }
         address.tokenKeyFile =
             try invocation.value(of: .tokenKeyFile)
-            ?? DatabaseAddress.tokenKeyFile(in: invocation.dataDirectory())
+            ?? DatabaseAddress.tokenKeyFile(in: directory(of: invocation))
         return .database(address)
+    }
+
+    /// Where `serve --database` looks for its token key when nothing names one: the data directory.
+    private static func directory(of invocation: Invocation) -> String {
+        let given = invocation.io.environment["COUNTERSIGN_DATA"].flatMap { $0.isEmpty ? nil : $0 }
+        return given.map { URL(fileURLWithPath: $0).standardizedFileURL.path }
+            ?? invocation.accountDataDirectory
     }
 }
 

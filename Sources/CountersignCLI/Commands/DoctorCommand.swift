@@ -8,21 +8,37 @@ enum DoctorCommand {
     static let command = Command(
         "doctor", summary: "Look for what keeps the gateway from working, and say what to do",
         details: """
-            The data directory and its files with their permissions, the disk, the databases, each app's keys, the settings
-            as `serve` would read them with their certificate, and, when a gateway runs, whether it answers, can store, and
-            has the right time; when none runs, whether its port is free. It works on the data directory only, never on a
-            profile. Exit 1 when something is broken, 5 when there is no data directory; warnings do not affect the
-            exit status.
+            On a data directory: the folder and its files with their permissions, the disk, the databases, the settings as `serve`
+            would read them with their certificate, and, when a gateway runs, whether it answers, can store, and has the right
+            time; when none runs, whether its port is free. On a database: its schema, its gateways, and what they warn of. On a
+            gateway elsewhere (--server, --profile): whether it answers and can store, its version, its clock, and what it warns
+            of. Of all, each app's keys, webhooks, sinks and consumers. Nothing is changed. `countersign self-check` looks from
+            where clients are, and needs no token. Exit 1 when something is broken, 5 when there is no data directory, 7 when a
+            gateway does not answer; notes do not affect the exit status.
             """,
-        flags: [.url, .json, SettingReader.file, .data],
+        flags: [.json, SettingReader.file] + Flag.place,
         examples: ["Check everything": "countersign doctor"]
     ) { invocation in
+        try report(try await findings(invocation), invocation)
+    }
+
+    private static func findings(_ invocation: Invocation) async throws -> [Finding] {
+        let remote = try invocation.remoteAdmin()
+        let address = remote == nil ? try invocation.database() : nil
+        guard remote == nil, address == nil else {
+            guard !invocation.isSet(SettingReader.file) else {
+                throw CommandError(
+                    .usage, "--config is for a data directory",
+                    hint: "a gateway elsewhere has its own settings")
+            }
+            if let remote { return await AdminDoctor(admin: remote).gateway() }
+            do {
+                return await AdminDoctor(admin: try invocation.admin()).database()
+            } catch let error as CommandError {
+                return [.failed("database", error.reason, error.hint, code: error.code)]
+            }
+        }
         let data = try invocation.dataDirectory()
-        let isGiven = try invocation.value(of: .url) != nil
-        let url =
-            isGiven
-            ? try invocation.gatewayURL()
-            : RunningGateway(dataDirectory: data).flatMap { URL(string: $0.url) }
         var configuration = GatewayConfiguration(dataDirectory: data)
         var settingsProblem: CommandError?
         do throws(CommandError) {
@@ -30,15 +46,15 @@ enum DoctorCommand {
         } catch {
             settingsProblem = error
         }
-        var doctor = Doctor(configuration: configuration, url: url)
+        var doctor = Doctor(
+            configuration: configuration,
+            url: RunningGateway(dataDirectory: data).flatMap { URL(string: $0.url) })
         doctor.settingsProblem = settingsProblem
-        doctor.profileNote = try invocation.onlyHere()
-        let findings = await doctor.findings()
-        try report(findings, invocation)
+        return await doctor.findings()
     }
 
     /// Prints findings. Throws how the command ends when one of them failed.
-    static func report(_ findings: [Doctor.Finding], _ invocation: Invocation) throws {
+    static func report(_ findings: [Finding], _ invocation: Invocation) throws {
         if invocation.printsJSON {
             try invocation.printList(
                 findings.map { finding in

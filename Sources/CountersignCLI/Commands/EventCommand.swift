@@ -41,17 +41,22 @@ enum EventCommand {
             "One user's purchases": "countersign event list shop --user user-1 --name 'Order Completed'",
         ]
     ) { invocation in
+        let query = try query(invocation)
+        let isFiltered = query.contains { $0.name != "unmask" && $0.value != nil }
         let events = try await invocation.admin().items(
-            "apps", invocation.app, "events", query: try query(invocation),
+            "apps", invocation.app, "events", query: query,
             limit: try invocation.integer(of: limit) ?? 20)
         try invocation.printList(
             events,
             [
                 "RECEIVED": "received_ms", "VERDICT": "verdict", "TYPE": "type",
-                "NAME": Column { TerminalText.safe($0["name"].text ?? "") },
+                "NAME": Column { TerminalText.safe(String(($0["name"].text ?? "").prefix(80))) },
                 "USER": Column { TerminalText.safe($0["user_id"].text ?? $0["anonymous_id"].text ?? "") },
                 "MESSAGE ID": "message_id",
-            ], empty: "No such event of \(invocation.app).", isLong: true)
+            ],
+            empty: isFiltered
+                ? "No such event of \(invocation.app)." : "\(invocation.app) has no events yet.",
+            isLong: true)
     }
 
     private static let export = Command(
@@ -75,6 +80,10 @@ enum EventCommand {
         if after != nil || invocation.isSet(follow) {
             guard format != "csv" else {
                 throw CommandError(.usage, "CSV has no positions", hint: "leave --format out")
+            }
+            guard !invocation.isSet(follow) || invocation.flagValues[until.name] == nil else {
+                throw CommandError(
+                    .usage, "--follow has no end, and --until is one", hint: "give one of the two")
             }
             return try await printEntries(after: after == "start" ? nil : after, invocation)
         }
@@ -141,6 +150,7 @@ enum EventCommand {
         let result = await running.result
         waiting.cancel()
         let (count, position) = (follower.count, follower.position ?? "start")
+        if !running.isCancelled, count == 0 { try result.get() }
         invocation.io.say(
             "\(count) \(count == 1 ? "event" : "events"); --after \(position) goes on from here.")
         if running.isCancelled {
@@ -153,15 +163,22 @@ enum EventCommand {
     private static func query(
         _ invocation: Invocation
     ) throws(CommandError) -> [(name: String, value: String?)] {
-        [
+        let (from, to) = (try invocation.time(of: since), try invocation.time(of: until))
+        if let from, let to, from >= to {
+            throw CommandError(
+                .usage, "--since is not before --until", hint: "2h is two hours ago, 1h one hour ago")
+        }
+        guard !invocation.isSet(unverified) || invocation.flagValues[verdict.name] == nil else {
+            throw CommandError(.usage, "--unverified and --verdict were given", hint: "give one of the two")
+        }
+        return [
             ("user", try invocation.value(of: user)), ("message_id", try invocation.value(of: messageID)),
             ("type", try invocation.value(of: type)), ("name", try invocation.value(of: name)),
             (
                 "verdict",
                 invocation.isSet(unverified) ? "unverified" : try invocation.value(of: verdict)
             ),
-            ("from_ms", try invocation.time(of: since).map { String($0) }),
-            ("to_ms", try invocation.time(of: until).map { String($0) }), invocation.unmasking,
+            ("from_ms", from.map { String($0) }), ("to_ms", to.map { String($0) }), invocation.unmasking,
         ]
     }
 }

@@ -15,7 +15,8 @@ enum KeyCommand {
         "allow-private", help: "also when it is on a private network or on this machine; needs the role owner"
     )
     private static let keyID = Positional("KEY", help: "the key's id, as `countersign key list` shows it")
-    private static let note = Flag("description", .text("TEXT"), default: "", help: "a note for people")
+    private static let note = Flag(
+        "description", .text("TEXT"), default: "", mayBeEmpty: true, help: "a note for people")
 
     private static let add = Command(
         "key add", summary: "Add public keys to an app and print their ids",
@@ -65,13 +66,29 @@ enum KeyCommand {
         "key delete", summary: "Delete a key of an app",
         details: """
             The primary key cannot be deleted while there is another: make another primary first.
-            `countersign key list` shows when each key last verified a token.
+            `countersign key list` shows when each key last verified a token. The last key of an app whose tokens are judged
+            has to be confirmed: without it every token fails.
             """,
-        positionals: [.app, keyID], flags: Flag.place,
+        positionals: [.app, keyID], flags: [.confirm] + Flag.place,
         examples: ["Undo an addition": "countersign key delete shop $(countersign key add shop public.pem)"]
     ) { invocation in
         let id = invocation[keyID]
-        try await invocation.admin().delete("apps", invocation.app, "keys", id)
+        let admin = try invocation.admin()
+        let (app, keys) = (
+            try await admin.get("apps", invocation.app).body,
+            try await admin.items("apps", invocation.app, "keys").map(\.["id"].shown)
+        )
+        let state = app["enforcement"].shown
+        if keys == [id], state != "disabled",
+            try await admin.get("apps", invocation.app, "key-source").body["url"] == .null
+        {
+            let then = state == "required" ? "every user's events are refused" : "every token fails"
+            try invocation.confirm(
+                to:
+                    "delete the last key of \(invocation.app), whose tokens are \(state): \(then) from then on"
+            )
+        }
+        try await admin.delete("apps", invocation.app, "keys", id)
         invocation.io.say(
             "Deleted \(id) of \(invocation.app). Tokens that only it verifies are no longer accepted.")
     }
@@ -124,15 +141,28 @@ enum KeyCommand {
         flags: [.json] + Flag.place,
         examples: ["Which keys verify this app's tokens?": "countersign key list shop"]
     ) { invocation in
+        let admin = try invocation.admin()
+        let source = try await admin.get("apps", invocation.app, "key-source").body
+        let follows = source["url"].text
         try invocation.printList(
-            try await invocation.admin().items("apps", invocation.app, "keys"),
+            try await admin.items("apps", invocation.app, "keys"),
             [
                 "SLOT": "slot", "ID": "id", "ADDED": "added_ms", "VERIFIED": "verified_total",
                 "LAST VERIFIED": Column {
                     $0["last_verified_ms"] == .null ? "never" : $0["last_verified_ms"].time
                 },
                 "DESCRIPTION": "description",
-            ], empty: "\(invocation.app) has no key. Next: countersign key add \(invocation.app) public.pem")
+            ],
+            empty: follows == nil
+                ? "\(invocation.app) has no key. Next: countersign key add \(invocation.app) public.pem"
+                : "\(invocation.app) has no key of its own.")
+        guard let follows else { return }
+        let count = source["keys"].elements.count
+        let problem = source["problem"].text.map { ", which cannot be had: \($0)" } ?? ""
+        invocation.io.say(
+            TerminalText.safe(
+                "It follows \(follows)\(problem); \(count) of its \(count == 1 ? "keys verifies" : "keys verify") too."
+            ))
     }
 
     private static let jwks = Command(

@@ -21,7 +21,7 @@ enum MigrateCommand {
             return invocation.io.say(
                 "A data directory is brought up to date when it is opened; --database URL names a database.")
         }
-        let found = try DatabaseSchema.version(of: address)
+        let found = try Invocation.schemaVersion(of: address)
         if !invocation.isSet(check), found < DatabaseSchema.newest { try DatabaseSchema.migrate(address) }
         let now = try DatabaseSchema.version(of: address)
         let answer: JSONValue = [

@@ -13,10 +13,11 @@ enum PolicyCommand {
     private static let lifetime = Flag(
         "max-lifetime", .duration(.seconds, 0...31_536_000), help: "the longest a token may live; 0: any")
     private static let audience = Flag(
-        "audience", .text("TEXT"), help: "what aud must name; empty: not checked")
-    private static let issuer = Flag("issuer", .text("TEXT"), help: "what iss must be; empty: not checked")
+        "audience", .text("TEXT"), mayBeEmpty: true, help: "what aud must name; empty: not checked")
+    private static let issuer = Flag(
+        "issuer", .text("TEXT"), mayBeEmpty: true, help: "what iss must be; empty: not checked")
     private static let required = Flag(
-        "require", .text("CLAIMS"),
+        "require", .text("CLAIMS"), mayBeEmpty: true,
         help: "what must be there, separated by commas: aud, iss, typ; empty: nothing")
 
     private static let show = Command(
@@ -53,6 +54,9 @@ enum PolicyCommand {
     ) { invocation in
         var changes: [String: JSONValue] = [:]
         if let names = try list(invocation, algorithms) {
+            guard Set(names).count == names.count else {
+                throw CommandError(.usage, "--algorithms names one twice")
+            }
             if let unknown = names.first(where: { !JWSAlgorithm.all.map(\.rawValue).contains($0) }) {
                 throw CommandError(
                     .usage, "there is no algorithm \(unknown); known are RS256, PS256, ES256 and EdDSA")
@@ -75,6 +79,9 @@ enum PolicyCommand {
                 throw CommandError(.usage, "\(unknown) cannot be required; aud, iss and typ can")
             }
             changes["required"] = .array(names.map { .string($0) })
+        }
+        guard !changes.isEmpty else {
+            throw CommandError(.usage, "nothing to change was given", hint: "such as --leeway 5")
         }
         _ = try await invocation.admin().change("apps", invocation.app, "policy") { $0.merge(changes) { $1 } }
         invocation.io.say("Set. `countersign policy show \(invocation.app)` prints it.")

@@ -20,7 +20,8 @@ enum ProjectCommand {
         "customer-tokens", .choice(CustomerTokens.allCases.map(\.rawValue)),
         help: "whether customer tokens open the App Inbox")
     private static let webhook = Flag(
-        "webhook", .text("URL"), help: "where requests for a push notification go; empty: nowhere")
+        "webhook", .text("URL"), mayBeEmpty: true,
+        help: "where requests for a push notification go; empty: nowhere")
     private static let webhookSecret = Flag(
         "webhook-secret-file", .path("FILE"),
         help: "whsec_ and base64, in a file; one is made and printed otherwise")
@@ -79,7 +80,16 @@ enum ProjectCommand {
         let admin = try invocation.admin()
         let url = try invocation.value(of: webhook)
         let given = try invocation.value(of: webhookSecret).map { try invocation.secret(ofFile: $0) }
+        guard url != nil || given == nil && !invocation.isSet(allowPrivate) else {
+            throw CommandError(
+                .usage, "--webhook-secret-file and --allow-private go with --webhook",
+                hint: "give its URL too")
+        }
         let (newToken, mode) = (try invocation.value(of: token), try invocation.value(of: customerTokens))
+        guard newToken != nil || mode != nil || url != nil || invocation.isSet(endSyncTokens) else {
+            throw CommandError(
+                .usage, "nothing to change was given", hint: "such as --customer-tokens allowed")
+        }
         let project = try await admin.change("apps", invocation.app, "project") { project in
             if let newToken { project["token"] = .string(newToken) }
             if let mode { project["customer_tokens"] = .string(mode) }

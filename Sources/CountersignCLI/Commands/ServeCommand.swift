@@ -30,6 +30,8 @@ enum ServeCommand {
             configuration.logFormat = .text(isColored: invocation.io.usesColor)
         }
         ProcessLimits.prepare(for: configuration.limits)
+        // Said before anything else is begun: most often it is the address that is wrong.
+        if let address = configuration.database { _ = try Invocation.schemaVersion(of: address) }
         let gateway = try Gateway(configuration: configuration)
         running.withLock { $0 = gateway }
         try gateway.start()

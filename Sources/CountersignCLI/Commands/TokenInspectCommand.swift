@@ -20,7 +20,8 @@ enum TokenInspectCommand {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else {
             throw CommandError(
-                .failed, "this is no compact JWS: it has \(parts.count) parts and not three",
+                .failed,
+                "this is no compact JWS: it has \(parts.count) \(parts.count == 1 ? "part" : "parts") and not three",
                 hint: "a token is header.claims.signature")
         }
         let header = try object(parts[0], "header")

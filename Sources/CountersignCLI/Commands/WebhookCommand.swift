@@ -17,10 +17,14 @@ enum WebhookCommand {
     private static let verdict = Flag(
         "verdict", .choice(VerdictFilter.words), help: "only events that were judged so when they came")
     private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
-    private static let name = Flag("name", .text("TEXT"), help: "only events of this name")
-    private static let user = Flag("user", .text("ID"), help: "only this user's: the id, or the pseudonym")
+    private static let name = Flag(
+        "name", .text("TEXT"), mayBeEmpty: true,
+        help: "only events of this name; empty, in an update: of any name")
+    private static let user = Flag(
+        "user", .text("ID"), mayBeEmpty: true,
+        help: "only this user's: the id, or the pseudonym; empty, in an update: everybody's")
     private static let batch = Flag(
-        "batch-size", .integer("N", 1...500), help: "the most events of one delivery; 100 if not given")
+        "batch-size", .integer("N", 1...500), help: "the most events of one delivery; 100 at first")
     private static let allowPrivate = Flag(
         "allow-private", help: "it may be on a private network or on this machine; needs an owner")
     private static let all = Flag(
@@ -72,6 +76,10 @@ enum WebhookCommand {
         ]
     ) { invocation in
         var body = try members(invocation)
+        // Everybody's events, to somebody who was to get one user's?
+        if let empty = body.first(where: { $0.value == .null }) {
+            throw CommandError(.usage, "--\(empty.key) is empty")
+        }
         body["url"] = .string(invocation[url])
         body["from"] = try invocation.value(of: from).map { .string($0) }
         let admin = try invocation.admin()
@@ -100,7 +108,8 @@ enum WebhookCommand {
 
     private static let update = Command(
         "webhook update", summary: "Change a webhook",
-        details: "What is not given stays as it is. --all-events takes every filter away that is not given.",
+        details:
+            "What is not given stays as it is. --all-events takes away every filter that is not given, --name '' that one.",
         positionals: [.app, id], flags: [newURL] + filters + [all] + Flag.place,
         examples: ["Larger deliveries": "countersign webhook update shop \(example) --batch-size 500"]
     ) { invocation in
@@ -182,7 +191,8 @@ enum WebhookCommand {
             attempts,
             [
                 "AT": "at_ms", "KIND": "kind", "EVENTS": "events", "FIRST": "first_seq", "LAST": "last_seq",
-                "ATTEMPT": "attempt", "MS": "duration_ms", "STATUS": "status", "ERROR": "error",
+                "ATTEMPT": "attempt", "MS": Column { $0["duration_ms"].shown }, "STATUS": "status",
+                "ERROR": "error",
                 "DELIVERY": "message_id",
             ], empty: "Nothing was delivered yet.", isLong: true)
     }
@@ -223,7 +233,7 @@ enum WebhookCommand {
     private static func members(_ invocation: Invocation) throws -> [String: JSONValue] {
         var members: [String: JSONValue] = [:]
         for flag in [verdict, type, name, user] {
-            members[flag.name] = try invocation.value(of: flag).map { .string($0) }
+            members[flag.name] = try invocation.value(of: flag).map { $0.isEmpty ? .null : .string($0) }
         }
         members["batch_size"] = try invocation.integer(of: batch).map { .integer(Int64($0)) }
         if invocation.isSet(allowPrivate) { members["allow_private"] = true }

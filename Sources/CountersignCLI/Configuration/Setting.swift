@@ -120,6 +120,7 @@ struct Setting: Sendable {
     var flag: Flag {
         isSecret
             ? Flag(fileName, .path("PATH"), environment: fileEnvironment, help: help + ", in this file")
-            : Flag(name, value, default: defaultValue, environment: environment, help: help)
+            : Flag(
+                name, value, default: defaultValue, environment: environment, mayBeEmpty: true, help: help)
     }
 }

@@ -212,7 +212,7 @@ struct SettingReader {
 extension Setting {
     /// Says what is wrong with `text` as this setting's value; nil when it is right. Never repeats a secret.
     fileprivate func problem(with text: String) -> String? {
-        isSecret ? nil : Flag(name, value, help: help).problem(with: text)
+        isSecret ? nil : Flag(name, value, mayBeEmpty: true, help: help).problem(with: text)
     }
 
     /// The value as ``apply`` takes it; see ``Flag/plain(_:)``.

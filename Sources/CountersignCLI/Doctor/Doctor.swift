@@ -6,38 +6,6 @@ internal import GatewayStorage
 
 /// Looks for what keeps a gateway from working, and says what to do.
 struct Doctor: Sendable {
-    /// What one look found.
-    struct Finding: Sendable {
-        enum Outcome: String, Sendable {
-            case ok
-            /// Works, but not for long, or not safely.
-            case warning
-            case failed
-        }
-
-        let name: String
-        let outcome: Outcome
-        let detail: String
-        /// What to do; nil when there is nothing to do.
-        var remedy: String?
-        /// How the command ends when this failed.
-        var code = ExitCode.failed
-
-        static func ok(_ name: String, _ detail: String) -> Finding {
-            Finding(name: name, outcome: .ok, detail: detail)
-        }
-
-        static func warning(_ name: String, _ detail: String, _ remedy: String? = nil) -> Finding {
-            Finding(name: name, outcome: .warning, detail: detail, remedy: remedy)
-        }
-
-        static func failed(
-            _ name: String, _ detail: String, _ remedy: String? = nil, code: ExitCode = .failed
-        ) -> Finding {
-            Finding(name: name, outcome: .failed, detail: detail, remedy: remedy, code: code)
-        }
-    }
-
     /// What the gateway is to run with.
     let configuration: GatewayConfiguration
     /// The gateway to ask; nil when none runs.
@@ -54,8 +22,6 @@ struct Doctor: Sendable {
     var now: @Sendable () -> Date = { Date() }
     /// Why the settings cannot be used; then ``configuration`` has none of them.
     var settingsProblem: CommandError?
-    /// What to say of a profile that is not asked; nil when none is in use.
-    var profileNote: String?
 
     var dataDirectory: String { configuration.dataDirectory }
     private var diskFloorBytes: Int { configuration.diskFloorBytes }
@@ -66,7 +32,7 @@ struct Doctor: Sendable {
         var findings = [folder, disk]
         if findings[0].outcome != .failed {
             let closed = closedDatabases
-            findings += databases(closed: closed) + files + keys(closed: closed)
+            findings += await databases(closed: closed) + files + apps(closed: closed)
         }
         findings += settings + certificate
         // Whoever may not look into the folder cannot say that no gateway runs.
@@ -115,37 +81,15 @@ struct Doctor: Sendable {
             }
     }
 
-    private func keys(closed: [Finding]) -> [Finding] {
+    private func apps(closed: [Finding]) async -> [Finding] {
         let control = "control.sqlite"
         guard !closed.contains(where: { $0.name == control }) else { return [] }
-        let apps: [App]
-        do throws(GatewayError) {
-            let isThere = FileManager.default.fileExists(atPath: dataDirectory + "/" + control)
-            apps = isThere ? try AppDirectory(dataDirectory: dataDirectory).apps() : []
+        let isThere = FileManager.default.fileExists(atPath: dataDirectory + "/" + control)
+        guard isThere else { return [.warning("apps", "there is no app", "countersign app create shop")] }
+        do {
+            return try await AdminDoctor(admin: LocalAdmin(dataDirectory: dataDirectory)).apps()
         } catch {
-            return [.failed("apps", error.reason)]
-        }
-        guard !apps.isEmpty else {
-            return [
-                .warning("apps", "there is no app", "countersign app create shop")
-            ]
-        }
-        return apps.map { app in
-            let name = "app \(app.id)"
-            let ring = KeyRing(entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) })
-            if let bad = ring.entries.first(where: { $0.problem != nil }) {
-                return .failed(
-                    name, "the key \(bad.id) cannot be used: \(bad.problem?.reason ?? "unknown")",
-                    "countersign key delete \(app.id) \(bad.id)")
-            }
-            if app.enforcement != .disabled, app.keys.isEmpty {
-                return .warning(
-                    name, "enforcement is \(app.enforcement.rawValue), and there is no key",
-                    "countersign key add \(app.id) public.pem")
-            }
-            return .ok(
-                name, "\(app.enforcement.rawValue), \(app.keys.count) \(app.keys.count == 1 ? "key" : "keys")"
-            )
+            return [.failed("apps", (error as? CommandError)?.reason ?? "\(error)")]
         }
     }
 
@@ -158,9 +102,7 @@ struct Doctor: Sendable {
                     closed(lock, name: "gateway", to: "read", error, "; so whether a gateway runs is unknown")
                 ]
             }
-            let none = "none runs on this data directory" + (profileNote.map { "; \($0)" } ?? "")
-            return [.warning("gateway", none, "countersign serve")]
-                + ports
+            return [.warning("gateway", "none runs on this data directory", "countersign serve")] + ports
         }
         let transport = makeDefaultTransport()
         func get(_ path: String) async throws(HTTPTransportError) -> TransportResponse {
@@ -171,7 +113,8 @@ struct Doctor: Sendable {
         do throws(HTTPTransportError) {
             let before = Date()
             let live = try await get("livez")
-            let milliseconds = Int(Date().timeIntervalSince(before) * 1000)
+            let answered = Date()
+            let milliseconds = Int(answered.timeIntervalSince(before) * 1000)
             var findings = [
                 Finding(
                     name: "gateway", outcome: live.status == 200 ? .ok : .failed,
@@ -186,7 +129,7 @@ struct Doctor: Sendable {
                         String(decoding: ready.body.prefix(300), as: UTF8.self).trimmingCharacters(
                             in: .whitespacesAndNewlines),
                         "curl '\(url.absoluteString)/readyz?verbose' lists the checks"))
-            if let clock = Self.clock(live, at: before) { findings.append(clock) }
+            if let clock = Finding.clock(live, asked: before, answered: answered) { findings.append(clock) }
             return findings
         } catch {
             return [
@@ -197,19 +140,5 @@ struct Doctor: Sendable {
                         : "look at its log; is something else on its port?")
             ]
         }
-    }
-
-    /// The gateway's clock against this machine's: tokens are judged by it.
-    static func clock(_ answer: TransportResponse, at now: Date) -> Finding? {
-        guard let theirs = answer.header("Date").flatMap(HTTPDate.seconds) else { return nil }
-        let seconds = Int((Double(theirs) - now.timeIntervalSince1970).rounded())
-        guard abs(seconds) > 5 else {
-            return .ok("clock", "the gateway's and this machine's agree")
-        }
-        return Finding(
-            name: "clock", outcome: abs(seconds) > 30 ? .failed : .warning,
-            detail:
-                "the gateway's clock is \(abs(seconds)) s \(seconds > 0 ? "ahead of" : "behind") this one",
-            remedy: "synchronize both by NTP: tokens are judged by the gateway's")
     }
 }

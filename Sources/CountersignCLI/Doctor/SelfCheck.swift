@@ -4,8 +4,6 @@ internal import Foundation
 
 /// Looks at a gateway from where its clients are: through its proxy, its certificate and its network.
 struct SelfCheck: Sendable {
-    typealias Finding = Doctor.Finding
-
     /// Where clients reach the gateway, without a path.
     let url: URL
     let transport: any HTTPTransport
@@ -29,11 +27,12 @@ struct SelfCheck: Sendable {
                     "is this a gateway, and does the proxy pass /livez on?")
             ]
         }
-        let milliseconds = Int(now().timeIntervalSince(began) * 1000)
+        let ended = now()
+        let milliseconds = Int(ended.timeIntervalSince(began) * 1000)
         var found = [
             Finding.ok("gateway", "\(url.absoluteString) answered in \(milliseconds) ms"), network,
         ]
-        if let clock = Doctor.clock(live, at: began) { found.append(clock) }
+        if let clock = Finding.clock(live, asked: began, answered: ended) { found.append(clock) }
         do throws(HTTPTransportError) {
             found.append(readiness(try await get("readyz")))
             found.append(version(try await get("openapi.json")))
@@ -103,11 +102,7 @@ struct SelfCheck: Sendable {
         guard let version = JSONValue(parsing: answer.body)?["info"]["version"].text else {
             return .warning("version", "/openapi.json answers \(answer.status) here")
         }
-        return version == countersignVersion
-            ? .ok("version", version)
-            : .warning(
-                "version", "the gateway is \(version), this program \(countersignVersion)",
-                "use the program of the gateway's version")
+        return Finding.version(version)
     }
 
     /// A request with a write key that nobody has must come to the gateway, and its refusal must come back as it was.

@@ -75,6 +75,11 @@ struct SendRun: Sendable {
                 throw CommandError(
                     .notAuthorized,
                     "the gateway refused line \(batch.first?.line ?? 0): \(Self.reason(answer))")
+            case 400 where Self.refusesEach(answer, of: batch):
+                try note(answer, batch, &outcome)
+                index += batch.count
+                tries = 0
+                progress(index)
             case let status:
                 throw CommandError(
                     .failed,
@@ -134,6 +139,11 @@ struct SendRun: Sendable {
         return try? signingKey.sign(claims: [
             "sub": .string(userID), "iat": .integer(now), "exp": .integer(now + 600),
         ])
+    }
+
+    /// Whether an answer names a reason for each event, so that those after them can be sent.
+    private static func refusesEach(_ answer: TransportResponse, of batch: ArraySlice<SendEvent>) -> Bool {
+        JSONValue(parsing: answer.body)?["rejected"].elements.count == batch.count
     }
 
     private func note(

@@ -107,7 +107,7 @@ final class Tail: Sendable {
                 return !state.isConnected || state.failures > 0
             }
             if isNew {
-                io.say("Connected to \(admin.place), from \(event.id ?? "now").")
+                io.say("Connected to \(admin.place).")
                 if !options.printsJSON { io.say(line(Self.header)) }
             }
             if let oneIn = data["one_in"].integer, oneIn > 1 {

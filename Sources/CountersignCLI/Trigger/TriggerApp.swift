@@ -7,6 +7,9 @@ struct TriggerApp: Sendable {
     /// What it is called in lists.
     static let title = "Requests of countersign trigger"
 
+    /// Whether an id is one that `trigger` has given.
+    static func isOne(_ id: String) -> Bool { id.hasPrefix("trigger-") }
+
     let id: String
     let writeKey: String
     /// The private key that its tokens are signed with.

@@ -10,7 +10,8 @@ package enum DatabaseSchema {
         /// What this program works with.
         package static var newest: Int { PostgreSQLSchema.newest }
 
-        /// What a database has; 0 for an empty one. Throws `storage`, also for one of a newer version than this.
+        /// What a database has; 0 for an empty one. Throws `storage`, and `conflict` for one of a newer version
+        /// than this.
         package static func version(of address: DatabaseAddress) throws(GatewayError) -> Int {
             try PostgreSQLSchema.version(try PostgreSQLSettings(address))
         }

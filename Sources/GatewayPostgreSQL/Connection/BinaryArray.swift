@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// An array in PostgreSQL's binary format, one-dimensional.
 struct BinaryArray {
     /// The type of the elements, by its object id.
@@ -40,7 +42,11 @@ struct BinaryArray {
         text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
     }
 
+    /// A U+0000, which PostgreSQL does not hold, becomes U+FFFD, as wherever a text is bound.
     mutating func add(_ text: UnsafeRawBufferPointer) {
+        if let start = text.baseAddress, memchr(start, 0, text.count) != nil {
+            return add(String(decoding: text, as: UTF8.self).holdable)
+        }
         append(UInt32(text.count))
         bytes.append(contentsOf: text)
     }

@@ -44,7 +44,7 @@ struct Parameters {
         case .integer(let number): add(ServerType.int8, bigEndian: UInt64(bitPattern: number))
         case .real(let number): add(ServerType.float8, bigEndian: number.bitPattern)
         case .text(let text):
-            var text = Self.holdable(text)
+            var text = text.holdable
             text.withUTF8 { add(ServerType.text, UnsafeRawBufferPointer($0)) }
         case .blob(let blob): blob.withUnsafeBytes { add(ServerType.bytea, $0) }
         }
@@ -63,7 +63,7 @@ struct Parameters {
 
     mutating func add(texts: [String?]) {
         var array = BinaryArray(.text, count: texts.count)
-        for text in texts { array.add(text.map(Self.holdable)) }
+        for text in texts { array.add(text) }
         array.bytes.withUnsafeBytes { add(ServerType.textArray, $0) }
     }
 
@@ -71,11 +71,6 @@ struct Parameters {
         var array = BinaryArray(.int8, count: integers.count)
         for integer in integers { array.add(integer) }
         array.bytes.withUnsafeBytes { add(ServerType.int8Array, $0) }
-    }
-
-    /// The text as PostgreSQL can hold it.
-    static func holdable(_ text: String) -> String {
-        text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
     }
 
     /// Calls `body` with what libpq's functions take: values, lengths and formats.

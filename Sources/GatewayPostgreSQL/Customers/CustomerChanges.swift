@@ -44,7 +44,7 @@ enum CustomerChanges {
         var output = Array("{".utf8)
         for (index, element) in texts.enumerated() {
             output.append(contentsOf: (index == 0 ? "\"" : ",\"").utf8)
-            for byte in Parameters.holdable(element).utf8 {
+            for byte in element.holdable.utf8 {
                 if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
                     output.append(UInt8(ascii: "\\"))
                 }

@@ -32,7 +32,7 @@ package enum PostgreSQLSchema {
     }
 
     /// Brings the database to this version's schema. Any number of programs may do so at once: one does, the others wait
-    /// for it. Throws `storage` when a newer version has written it, or `PostgreSQLError`.
+    /// for it. Throws `conflict` when a newer version has written it, or `PostgreSQLError`.
     package static func migrate(_ settings: PostgreSQLSettings) throws {
         let connection = try PostgreSQLConnection(settings.patient)
         // A look without the lock: mostly there is nothing to do, and a lock needs the server's attention.
@@ -67,7 +67,7 @@ package enum PostgreSQLSchema {
         let version = try connection.first("SELECT max(version) FROM schema_version") { $0.int(0) } ?? 0
         guard version <= migrations.count else {
             throw GatewayError(
-                .storage,
+                .conflict,
                 "the database was written by a newer version (schema \(version), this one knows "
                     + "\(migrations.count)); use that version")
         }

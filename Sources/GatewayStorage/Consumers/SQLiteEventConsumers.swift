@@ -179,7 +179,7 @@ package final class SQLiteEventConsumers: EventConsumers {
         } catch let failure as ConsumerFailure {
             throw failure
         } catch let error as GatewayError where error.code != .storage {
-            throw ConsumerFailure(.invalid, error.reason)
+            throw ConsumerFailure(error.code == .notFound ? .notFound : .invalid, error.reason)
         } catch {
             throw ConsumerFailure(.storage, "the events cannot be read: \(error)")
         }

@@ -25,7 +25,7 @@ struct AppRulesCommandTests {
         #expect(rules.retentionDays == nil)
         #expect(rules.retentionBytes == 1_000)
         let wrong = RecordedIO()
-        #expect(await wrong.run("app", "origins", "shop", "shop.example", "--data", data) == .failed)
+        #expect(await wrong.run("app", "origins", "shop", "shop.example", "--data", data) == .usage)
         #expect(await wrong.run("app", "origins", "none-such", "--data", data) == .notFound)
     }
 }

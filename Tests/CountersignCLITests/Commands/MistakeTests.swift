@@ -76,6 +76,58 @@ struct MistakeTests {
         #expect(await run("send").io.talk.contains("standard input is empty"))
     }
 
+    @Test(arguments: [
+        ["event", "export", "shop", "--user", ""], ["event", "list", "shop", "--user="],
+        ["session", "list", "shop", "--user", ""], ["audit", "list", "--app", ""],
+        ["customer", "show", "shop", ""], ["key", "delete", "shop", ""], ["app", "delete", ""],
+        ["webhook", "create", "shop", "https://shop.example/in", "--user", ""],
+        ["app", "create", "blog", "--name", ""],
+    ])
+    func aVariableThatTheShellDidNotHaveIsUsage(line: [String]) async {
+        let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data, "HOME": folder.path])
+        #expect(await io.run(arguments: line) == .usage)
+        #expect(io.talk.contains("is empty"), "\(io.talk)")
+        #expect(io.output.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("event list shop --since 1h --until 2h", "--since is not before --until"),
+        ("event list shop --verdict verified --unverified", "--unverified and --verdict"),
+        ("event export shop --follow --until 1h", "--follow has no end"),
+        ("app origins shop --none https://a.example", "--none allows no page"),
+        ("policy set shop", "nothing to change was given"),
+        ("project set shop", "nothing to change was given"),
+        ("policy set shop --algorithms RS256,RS256", "names one twice"),
+        ("project set shop --customer-tokens off --allow-private", "go with --webhook"),
+        ("app create -- -x", "does not begin with -"),
+    ])
+    func whatContradictsItselfOrDoesNothingIsUsage(line: String, said: String) async {
+        let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data, "HOME": folder.path])
+        #expect(await io.run(arguments: line.split(separator: " ").map(String.init)) == .usage)
+        #expect(io.talk.contains(said), "\(io.talk)")
+    }
+
+    @Test func aLinkToTheDashboardIsMadeWhereTheDataIs() async throws {
+        let (code, io) = await run("admin", "reset", "--data", folder.path + "/nowhere")
+        #expect(code == .notFound)
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/nowhere"))
+        #expect(io.output.isEmpty)
+        let link = await run("admin", "reset", "--gateway", "https://gateway.example").io.output
+        #expect(link.hasPrefix("https://gateway.example/admin/#/setup/"))
+        let elsewhere = RecordedIO(environment: [
+            "COUNTERSIGN_SERVER": "https://gateway.example", "COUNTERSIGN_TOKEN": "csa_x",
+            "HOME": folder.path,
+        ])
+        #expect(await elsewhere.run("admin", "reset") == .usage)
+    }
+
+    @Test func aSetThatIsFollowedIsListedWithItsKeys() async {
+        #expect(await run("key", "follow", "shop", "https://id.example.com/j").code == .done)
+        let (_, io) = await run("key", "list", "shop")
+        #expect(io.talk.contains("shop has no key of its own."))
+        #expect(io.talk.contains("It follows https://id.example.com/j; 0 of its keys verify too."))
+    }
+
     @Test func morePlacesThanOneAreUsage() async {
         #expect(await run("app", "list", "--profile", "live", "--data", data).code == .usage)
         #expect(await run("app", "list", "--profile", "live").code == .notFound)

@@ -80,7 +80,7 @@ struct SessionCommandTests {
             let io = RecordedIO()
             #expect(await io.run(arguments: words + ["--data", data]) == .usage)
         }
-        #expect(await run("session", "create", "shop", "--user", "device:1").code == .failed)
+        #expect(await run("session", "create", "shop", "--user", "device:1").code == .usage)
         #expect(await run("session", "create", "shop", "--user", "u", "--client", "c").code == .notFound)
     }
 

@@ -34,7 +34,7 @@ struct DoctorTests {
     private func findings(
         foreign: @escaping @Sendable (_ path: String) -> Bool = { _ in true },
         _ obstacle: @escaping @Sendable (_ path: String, _ mode: Int32) -> Int32
-    ) async -> [Doctor.Finding] {
+    ) async -> [Finding] {
         var configuration = GatewayConfiguration(dataDirectory: data)
         configuration.port = 0
         var doctor = Doctor(configuration: configuration, url: nil)
@@ -129,8 +129,8 @@ struct DoctorTests {
         #expect(text.contains("FAIL  settings: HTTPS needs both"))
     }
 
-    @Test(arguments: [(0, Doctor.Finding.Outcome.ok), (380, .warning), (401, .failed), (-2, .failed)])
-    func theCertificatesEndIsTold(days: Double, outcome: Doctor.Finding.Outcome) async throws {
+    @Test(arguments: [(0, Finding.Outcome.ok), (380, .warning), (401, .failed), (-2, .failed)])
+    func theCertificatesEndIsTold(days: Double, outcome: Finding.Outcome) async throws {
         try makeData()
         let (certificate, key) = try await makeCertificate("own")
         var configuration = GatewayConfiguration(dataDirectory: data)
@@ -173,15 +173,6 @@ struct DoctorTests {
             #expect(found.0 == .failed)
             #expect(found.1.contains("FAIL  certificate: \(text)"), "\(found.1)")
         }
-    }
-
-    @Test func aProfileIsNotAsked() async throws {
-        try makeData()
-        let environment = ["HOME": folder.path]
-        let added = RecordedIO(environment: environment, input: "csa_token")
-        #expect(await added.run("profile", "add", "live", "--server", "https://gateway.example") == .done)
-        #expect(await RecordedIO(environment: environment).run("profile", "use", "live") == .done)
-        #expect(await run().1.contains("`doctor` works on the data directory only, not on the profile live"))
     }
 
     /// A self-signed certificate for 400 days and its key.

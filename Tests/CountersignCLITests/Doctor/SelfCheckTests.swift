@@ -19,7 +19,7 @@ struct SelfCheckTests {
     private func findings(
         _ url: String = "https://collect.example", echoes: Bool = true,
         with changes: [String: (status: Int, body: String)] = [:]
-    ) async throws -> [String: Doctor.Finding] {
+    ) async throws -> [String: Finding] {
         let answers = Self.good.merging(changes) { $1 }
         let transport = ScriptedTransport { request in
             let path = request.url.path

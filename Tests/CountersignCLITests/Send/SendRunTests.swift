@@ -126,6 +126,18 @@ struct SendRunTests {
         #expect(error?.reason.contains("mint a new token\u{FFFD}[2J") == true)
     }
 
+    @Test func whereEveryEventIsRefusedTheNextOnesAreSent() async throws {
+        let reasons = (0..<100).map { #"{"index":\#($0),"reason":"no user"}"# }.joined(separator: ",")
+        let refused = TransportResponse(
+            status: 400,
+            body: Array(#"{"success":false,"reason":"see rejected","rejected":[\#(reasons)]}"#.utf8))
+        let (outcome, _, _) = try await run(101, [refused, Self.stored(1)])
+        #expect(outcome.accepted == 1)
+        #expect(outcome.rejected.count == 100)
+        #expect(outcome.rejected.last?.line == 100)
+        #expect(outcome.rejected.last?.reason == "no user")
+    }
+
     @Test func aRefusedEventIsToldByItsLine() async throws {
         let (outcome, _, _) = try await run(
             3, [Self.stored(2, rejected: #"{"index":1,"code":"missing_user","reason":"no user"}"#)])

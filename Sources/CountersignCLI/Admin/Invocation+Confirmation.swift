@@ -1,0 +1,20 @@
+extension Flag {
+    /// The app's id, by which somebody confirms what cannot be undone.
+    static let confirm = Flag("confirm", .text("APP"), help: "the app's id again, instead of being asked")
+}
+
+extension Invocation {
+    /// Has somebody type the app's id, or takes it from ``Flag/confirm``. `consequence` says what happens then, such as
+    /// "delete the app in ./data". Throws `usage` when nobody is there or something else was typed.
+    func confirm(to consequence: String) throws {
+        let typed = try value(of: .confirm) ?? io.askOpenly("Type \(app) to \(consequence)")
+        guard let typed else {
+            throw CommandError(
+                .usage, "nobody is there to confirm it: this is to \(consequence)",
+                hint: "--confirm \(app) does, and cannot be undone")
+        }
+        guard typed == app else {
+            throw CommandError(.usage, "that is not the app's id; nothing was changed")
+        }
+    }
+}

@@ -1,0 +1,154 @@
+internal import CountersignCore
+internal import Foundation
+
+/// Looks at a gateway through its admin API: over the network, or on what it keeps.
+struct AdminDoctor: Sendable {
+    let admin: any AdminClient
+    var now: @Sendable () -> Date = { Date() }
+
+    /// Every look at a running gateway, in order. When it does not answer or refuses, that alone.
+    func gateway() async -> [Finding] {
+        await looks(named: "gateway") {
+            let began = now()
+            let overview = try await admin.get("overview").body
+            let ended = now()
+            let milliseconds = Int(ended.timeIntervalSince(began) * 1000)
+            var found = [Finding.ok("gateway", "\(admin.place) answers after \(milliseconds) ms")]
+            found.append(Finding.version(overview["version"].shown))
+            if let theirs = overview["now_ms"].integer {
+                found.append(Finding.clock(Double(theirs) / 1000, asked: began, answered: ended))
+            }
+            for check in overview["ready"]["checks"].elements {
+                let (name, detail) = (check["name"].shown, check["detail"].shown)
+                found.append(
+                    check["ok"] == .bool(true)
+                        ? .ok(name, detail)
+                        : .failed(name, detail, "countersign doctor, on the gateway's machine"))
+            }
+            // Those of apps are found below, with what to do.
+            found += overview["warnings"].elements.filter { $0["app"].text == nil }
+                .map { .warning($0["code"].shown, $0["text"].shown) }
+            return found + (try await apps())
+        }
+    }
+
+    /// Every look at a database that gateways share.
+    func database() async -> [Finding] {
+        await looks(named: "database") {
+            let status = try await admin.get("cluster").body
+            let live = status["gateways"].elements.filter { $0["live"] == .bool(true) }.count
+            let text =
+                "PostgreSQL \(status["server_version"].shown), schema \(status["schema_version"].shown), "
+                + "\(live) live \(live == 1 ? "gateway" : "gateways")"
+            let warnings = status["warnings"].elements.map {
+                Finding.warning($0["code"].shown, $0["text"].shown, "countersign cluster status")
+            }
+            let none = Finding.warning("gateway", "none runs on this database", "countersign serve")
+            return [.ok("database", text)] + warnings + (live == 0 ? [none] : []) + (try await apps())
+        }
+    }
+
+    /// What ends the looks is a finding too, so that it comes in every form of output.
+    private func looks(named name: String, _ body: () async throws -> [Finding]) async -> [Finding] {
+        do {
+            return try await body()
+        } catch let error as CommandError {
+            return [.failed(name, error.reason, error.hint, code: error.code)]
+        } catch {
+            return [.failed(name, "\(error)")]
+        }
+    }
+
+    /// Each app: its keys, and whether its events reach what they are delivered to.
+    func apps() async throws -> [Finding] {
+        let apps = try await admin.items("apps")
+        guard !apps.isEmpty else {
+            return [.warning("apps", "there is no app", "countersign app create shop")]
+        }
+        var found: [Finding] = []
+        for app in apps { found += try await look(at: app) }
+        return found
+    }
+
+    private func look(at app: JSONValue) async throws -> [Finding] {
+        let id = app["id"].shown
+        let name = "app \(id)"
+        let found =
+            try await keys(of: id, app).map { Finding.failed(name, $0.detail, $0.remedy) }
+            + receivers(of: id).map { Finding.warning(name, $0.detail, $0.remedy) }
+        guard found.isEmpty else { return found }
+        let enforcement = app["enforcement"].shown
+        let count = app["keys"].integer ?? 0
+        if enforcement != "disabled", count == 0 {
+            return [
+                .warning(
+                    name, "enforcement is \(enforcement), and there is no key",
+                    "countersign key add \(id) public.pem")
+            ]
+        }
+        return [.ok(name, "\(enforcement), \(count) \(count == 1 ? "key" : "keys")")]
+    }
+
+    private typealias Problem = (detail: String, remedy: String)
+
+    private func keys(of app: String, _ shown: JSONValue) async throws -> [Problem] {
+        guard shown["keys"].integer ?? 0 > 0 else { return [] }
+        return try await admin.items("apps", app, "keys").filter { $0["kty"] == .null }.map { key in
+            (
+                "the key \(key["id"].shown) cannot be used: it cannot be read as a key",
+                "countersign key delete \(app) \(key["id"].shown)"
+            )
+        }
+    }
+
+    private func receivers(of app: String) async throws -> [Problem] {
+        var found: [Problem] = []
+        if let problem = try await admin.get("apps", app, "key-source").body["problem"].text {
+            found.append(
+                ("its published keys cannot be had: \(problem)", "countersign key follow \(app) URL"))
+        }
+        for hook in try await admin.items("apps", app, "webhooks") {
+            let id = hook["id"].shown
+            if hook["state"].text == "paused" {
+                found.append(("the webhook \(id) is paused", "countersign webhook resume \(app) \(id)"))
+            } else if let failures = hook["failures"].integer, failures > 0 {
+                found.append(
+                    (
+                        "the webhook \(id) has not taken its last \(failures) attempts",
+                        "countersign webhook deliveries \(app) \(id)"
+                    ))
+            }
+        }
+        for sink in try await admin.items("apps", app, "sinks") {
+            let sinkName = sink["name"].shown
+            let remedy = "countersign sink show \(app) \(sinkName)"
+            switch sink["state"].text {
+            case "paused":
+                found.append(("the sink \(sinkName) is paused", "countersign sink resume \(app) \(sinkName)"))
+            case "failing": found.append(("the sink \(sinkName) fails: \(sink["reason"].shown)", remedy))
+            default: break
+            }
+            if sink["events_missed"] == .bool(true) {
+                found.append(("the sink \(sinkName) has missed events that were deleted", remedy))
+            }
+        }
+        for consumer in try await consumers(of: app) where consumer["events_missed"] == .bool(true) {
+            let name = consumer["name"].shown
+            found.append(
+                (
+                    "the consumer \(name) has missed events that were deleted",
+                    "countersign consumer seek \(app) \(name), or a longer retention"
+                ))
+        }
+        return found
+    }
+
+    private func consumers(of app: String) async throws -> [JSONValue] {
+        do {
+            return try await admin.items("apps", app, "consumers")
+        } catch let error as CommandError where error.code == .notFound {
+            // No gateway has run on this folder yet.
+            return []
+        }
+    }
+}

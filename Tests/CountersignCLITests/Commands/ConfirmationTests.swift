@@ -1,0 +1,63 @@
+import CountersignGatewayTesting
+import CountersignJOSE
+import Foundation
+import GatewayModel
+import GatewayStorage
+import Testing
+
+@testable import CountersignCLI
+
+/// Commands whose effect cannot be undone, and what they do without somebody who confirms it.
+@Suite(.timeLimit(.minutes(5)))
+struct ConfirmationTests {
+    private let fixture: GatewayFixture
+
+    init() throws { fixture = try GatewayFixture() }
+
+    private func run(_ line: String) async -> (code: ExitCode, io: RecordedIO) {
+        let io = RecordedIO(environment: fixture.place.environment)
+        return (await io.run(arguments: line.split(separator: " ").map(String.init)), io)
+    }
+
+    private func store() throws {
+        let answer = try fixture.client().send(
+            "POST", "/v1/batch", ["X-Write-Key": fixture.writeKey, "Content-Type": "application/json"],
+            Array(#"{"batch":[{"type":"track","event":"Order","messageId":"1","anonymousId":"d"}]}"#.utf8))
+        #expect(answer?.status == 200)
+    }
+
+    @Test func aRetentionThatDeletesEventsNowIsConfirmed() async throws {
+        // Nothing is stored that they would delete.
+        #expect(await run("app retention shop --bytes 10GB").code == .done)
+        try store()
+        #expect(await run("app retention shop --days 1").code == .done)
+        let (code, io) = await run("app retention shop --bytes 1")
+        #expect(code == .usage)
+        #expect(io.talk.contains("delete the oldest events of shop, at once, until no more than 1 bytes"))
+        #expect(await run("app retention shop").io.output.contains("10000000000"))
+        // No stricter than it is.
+        #expect(await run("app retention shop --bytes 20GB").code == .done)
+        #expect(await run("app retention shop --bytes 1 --confirm kiosk").code == .usage)
+        #expect(await run("app retention shop --bytes 1 --confirm shop").code == .done)
+    }
+
+    @Test func theLastKeyOfAnAppThatJudgesTokensIsConfirmed() async throws {
+        let other = try GatewayFixture.strangersKey().publicKey.pem
+        let second = try fixture.apps.addKey(other, description: "", to: "shop").id
+        #expect(await run("key delete shop \(second)").code == .done)
+        let last = try #require(fixture.apps.apps().first?.keys.first?.id)
+        let (code, io) = await run("key delete shop \(last)")
+        #expect(code == .usage)
+        #expect(
+            io.talk.contains(
+                "delete the last key of shop, whose tokens are required: every user's events are refused"))
+        try fixture.apps.setEnforcement(.disabled, for: "shop")
+        #expect(await run("key delete shop \(last)").code == .done)
+    }
+
+    @Test func anAppThatIsNotThereIsNoReasonToAsk() async {
+        let (code, io) = await run("app delete shoop")
+        #expect(code == .notFound)
+        #expect(io.talk.contains("countersign app list"))
+    }
+}

@@ -1,0 +1,178 @@
+import CountersignCore
+import CountersignGateway
+import CountersignGatewayTesting
+import CountersignJOSE
+import Foundation
+import GatewayModel
+import GatewayStorage
+import Testing
+
+@testable import CountersignCLI
+
+/// `countersign doctor` of a gateway elsewhere, and what it says of apps everywhere.
+@Suite(.timeLimit(.minutes(5)))
+struct AdminDoctorTests {
+    private let folder = TemporaryFolder()
+
+    /// Answers each path with this JSON; without one as a list that is empty.
+    private struct Answers: AdminClient {
+        var place = "https://collect.example"
+        var answers: [String: JSONValue]
+
+        func send(_ request: AdminRequest) async throws -> AdminAnswer {
+            let body = answers[request.encodedPath] ?? ["items": [], "next": .null]
+            return try AdminAnswer(status: 200, tag: nil, bytes: body.bytes)
+        }
+
+        func stream(
+            _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
+        ) async throws {}
+    }
+
+    private static let shop: JSONValue = [
+        "items": [["id": "shop", "enforcement": "required", "keys": 1]], "next": .null,
+    ]
+
+    private func page(_ item: JSONValue) -> JSONValue { ["items": [item], "next": .null] }
+
+    private func run(_ flags: String..., environment: [String: String] = [:]) async -> (ExitCode, String) {
+        let io = RecordedIO(environment: ["HOME": folder.path].merging(environment) { $1 })
+        let code = await io.run(arguments: ["doctor"] + flags)
+        return (code, io.output + io.talk)
+    }
+
+    @Test func aGatewayElsewhereIsLookedAtByItsAPI() async throws {
+        let fixture = try GatewayFixture()
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        let reader = try fixture.apps.apiTokens.create(name: "reader", scopes: ["read"]).text
+        let (code, text) = await run("--server", url, environment: ["COUNTERSIGN_TOKEN": reader])
+        #expect(code == .done, "\(text)")
+        for line in [
+            "ok    gateway: \(url) answers", "ok    version: ", "ok    clock: ", "ok    storage: ",
+            "app shop: ",
+        ] {
+            #expect(text.contains(line), "\(text)")
+        }
+        #expect(!text.contains("data directory"))
+        #expect(!text.contains(reader))
+    }
+
+    @Test func theProfileInUseIsLookedAt() async throws {
+        let fixture = try GatewayFixture()
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        let environment = ["HOME": folder.path]
+        let token = try fixture.apps.apiTokens.create(name: "reader", scopes: ["read"]).text
+        let added = RecordedIO(environment: environment, input: token)
+        #expect(await added.run("profile", "add", "live", "--server", url) == .done)
+        #expect(await RecordedIO(environment: environment).run("profile", "use", "live") == .done)
+        let (code, text) = await run()
+        #expect(code == .done, "\(text)")
+        #expect(text.contains("gateway: \(url) answers"))
+    }
+
+    @Test func whatDoesNotAnswerIsAFindingInEveryForm() async throws {
+        let other = try GatewayFixture()
+        let url = "http://127.0.0.1:\(other.gateway.port)"
+        let refused = await run("--server", url, "--json", environment: ["COUNTERSIGN_TOKEN": "csa_x"])
+        #expect(refused.0 == .notAuthorized)
+        #expect(refused.1.contains(#""outcome":"failed""#), "\(refused.1)")
+        other.gateway.stop()
+        let gone = await run("--server", url, environment: ["COUNTERSIGN_TOKEN": "csa_x"])
+        #expect(gone.0 == .unavailable)
+        #expect(gone.1.contains("FAIL  gateway: the gateway at \(url) does not answer"), "\(gone.1)")
+    }
+
+    @Test func settingsAreThoseOfADataDirectory() async throws {
+        let file = try folder.write("{}", to: "gateway.json")
+        let (code, text) = await run(
+            "--server", "http://127.0.0.1:1", "--config", file, environment: ["COUNTERSIGN_TOKEN": "csa_x"])
+        #expect(code == .usage)
+        #expect(text.contains("--config is for a data directory"))
+    }
+
+    @Test(arguments: [
+        (checks: true, seconds: 0.0, outcome: [Finding.Outcome.ok, .ok, .ok]),
+        (false, 0, [.ok, .ok, .failed]), (true, 20, [.ok, .warning, .ok]), (true, -40, [.ok, .failed, .ok]),
+    ])
+    func whatTheGatewaySaysOfItselfIsSaid(
+        checks: Bool, seconds: Double, outcome: [Finding.Outcome]
+    ) async throws {
+        let now = Date(timeIntervalSince1970: 1_800_000_000)
+        let overview: JSONValue = [
+            "version": .string(countersignVersion),
+            "now_ms": .integer(Int64((1_800_000_000 + seconds) * 1000)),
+            "ready": [
+                "ok": .bool(checks), "checks": [["name": "disk", "ok": .bool(checks), "detail": "d"]],
+            ],
+            "warnings": [
+                ["code": "clock", "text": "One clock is wrong."],
+                ["code": "no_key", "app": "shop", "text": "x"],
+            ],
+        ]
+        let doctor = AdminDoctor(
+            admin: Answers(answers: ["/overview": overview, "/apps": Self.shop]), now: { now })
+        let found = await doctor.gateway()
+        #expect(
+            ["version", "clock", "disk"].map { name in found.first { $0.name == name }?.outcome } == outcome)
+        // The clock that is wrong is another gateway's.
+        #expect(found.contains { $0.outcome == .warning && $0.detail == "One clock is wrong." })
+        #expect(!found.contains { $0.detail == "x" })
+        #expect(found.last?.detail == "required, 1 key")
+    }
+
+    @Test func whatAnAppsEventsDoNotReachIsSaid() async throws {
+        for (path, item, detail, remedy) in [
+            ("keys", ["id": "k", "kty": .null], "the key k cannot be used", "countersign key delete shop k"),
+            (
+                "webhooks", ["id": "w", "state": "paused", "failures": 0], "the webhook w is paused",
+                "countersign webhook resume shop w"
+            ),
+            (
+                "webhooks", ["id": "w", "state": "active", "failures": 3],
+                "the webhook w has not taken its last 3 attempts", "countersign webhook deliveries shop w"
+            ),
+            (
+                "sinks", ["name": "s", "state": "failing", "reason": "no server"],
+                "the sink s fails: no server", "countersign sink show shop s"
+            ),
+            (
+                "sinks", ["name": "s", "state": "paused"], "the sink s is paused",
+                "countersign sink resume shop s"
+            ),
+            (
+                "sinks", ["name": "s", "state": "active", "events_missed": true], "the sink s has missed",
+                "countersign sink show shop s"
+            ),
+            (
+                "consumers", ["name": "c", "events_missed": true], "the consumer c has missed",
+                "countersign consumer seek shop c"
+            ),
+        ] as [(String, JSONValue, String, String)] {
+            let found = try await AdminDoctor(
+                admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/\(path)": page(item)])
+            ).apps()
+            let only = try #require(found.first)
+            #expect(found.count == 1)
+            #expect(only.name == "app shop")
+            #expect(only.outcome == (path == "keys" ? .failed : .warning))
+            #expect(only.detail.hasPrefix(detail), "\(only.detail)")
+            #expect(try #require(only.remedy).hasPrefix(remedy), "\(only.remedy ?? "")")
+        }
+        let source: JSONValue = ["problem": "404"]
+        let found = try await AdminDoctor(
+            admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/key-source": source])
+        ).apps()
+        #expect(found.map(\.detail) == ["its published keys cannot be had: 404"])
+    }
+
+    @Test func anAppWithoutAKeyIsSaidWhereTokensAreJudged() async throws {
+        func look(_ enforcement: String) async throws -> Finding? {
+            let app: JSONValue = ["id": "shop", "enforcement": .string(enforcement), "keys": 0]
+            return try await AdminDoctor(admin: Answers(answers: ["/apps": page(app)])).apps().first
+        }
+        #expect(try await look("optional")?.outcome == .warning)
+        #expect(try await look("disabled")?.outcome == .ok)
+        let none = try await AdminDoctor(admin: Answers(answers: [:])).apps()
+        #expect(none.map(\.remedy) == ["countersign app create shop"])
+    }
+}
