@@ -43,13 +43,13 @@ extension PostgreSQLTests {
             }
         }
 
-        /// The same of the server's processes, to 10 ms.
-        private static func server(_ postmaster: Int) -> Double {
+        /// The same of the server's processes but one, to 10 ms.
+        private static func server(_ postmaster: Int, except watcher: Int = 0) -> Double {
             let folders = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
             return folders.compactMap { Int($0) }.reduce(0) { sum, pid in
                 guard let stat = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
                     let rest = stat.split(separator: ")").last?.split(separator: " "),
-                    pid == postmaster || rest[1] == "\(postmaster)"
+                    pid == postmaster || rest[1] == "\(postmaster)", pid != watcher
                 else { return sum }
                 return sum + (Double(rest[11]) ?? 0) * 1e4 + (Double(rest[12]) ?? 0) * 1e4
             }
@@ -68,11 +68,15 @@ extension PostgreSQLTests {
                 (server(postmaster) - began.2) / count, "µs, \(Int(count / seconds)) events/s")
         }
 
-        @Test func costsOfAnEvent() throws {
+        private static func postmaster() throws -> Int {
             let server = try #require(
                 ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_POSTGRESQL_FOLDER"])
             let pidFile = try String(contentsOfFile: server + "/data/postmaster.pid", encoding: .utf8)
-            let postmaster = try #require(pidFile.split(separator: "\n").first.flatMap { Int($0) })
+            return try #require(pidFile.split(separator: "\n").first.flatMap { Int($0) })
+        }
+
+        @Test func costsOfAnEvent() throws {
+            let postmaster = try Self.postmaster()
             let folder = FileManager.default.currentDirectoryPath + "/.build/bench-" + UUID().uuidString
             defer { try? FileManager.default.removeItem(atPath: folder) }
             for size in [16, 64, 256] {
@@ -85,6 +89,77 @@ extension PostgreSQLTests {
                     Self.measure("PostgreSQL", store, size, postmaster)
                     store.close()
                 }
+            }
+        }
+
+        /// What the server's processes that work for a store do: every 50 ms, how many wait for what.
+        private static func watch(
+            _ connection: PostgreSQLConnection, while isWorking: () -> Bool
+        ) throws -> [String: Int] {
+            var seen: [String: Int] = [:]
+            while isWorking() {
+                try connection.each(
+                    """
+                    SELECT coalesce(wait_event_type || '/' || wait_event, 'running'), count(*) FROM pg_stat_activity
+                    WHERE state = 'active' AND pid <> pg_backend_pid() AND datname = current_database() GROUP BY 1
+                    """, Parameters()
+                ) { row in
+                    seen[row.text(0), default: 0] += row.int(1)
+                    return true
+                }
+                usleep(50_000)
+            }
+            return seen
+        }
+
+        /// Each gateway stores one group after another.
+        private static func measure(_ gateways: Int, _ postmaster: Int, to cost: inout [Int: [Double]]) throws
+        {
+            try TestDatabase.use { database in
+                let stores = try (0..<gateways).map { _ in try database.openEvents() }
+                let groups = (0..<gateways).map { _ in (0..<2 * events / 64 / gateways).map { _ in group(64) }
+                }
+                for (store, groups) in zip(stores, groups) {
+                    for group in groups.prefix(10) { _ = store.store(group) }
+                }
+                let (left, stored) = (Lock(gateways), Lock(0))
+                let connection = try database.connect()
+                let watcher = try connection.first("SELECT pg_backend_pid()") { $0.int(0) } ?? 0
+                let began = (DispatchTime.now(), own(), server(postmaster, except: watcher))
+                for (store, groups) in zip(stores, groups) {
+                    Thread.detachNewThread {
+                        for group in groups.dropFirst(10) {
+                            let count = store.store(group).count { (try? $0.get().accepted) == 1 }
+                            stored.withLock { $0 += count }
+                        }
+                        left.withLock { $0 -= 1 }
+                    }
+                }
+                let seen = try watch(connection) { left.withLock { $0 } > 0 }
+                let count = Double(stored.withLock { $0 })
+                let costs = (
+                    (own() - began.1) / count, (server(postmaster, except: watcher) - began.2) / count
+                )
+                let seconds = Double(DispatchTime.now().uptimeNanoseconds - began.0.uptimeNanoseconds) / 1e9
+                cost[gateways, default: []].append(costs.1)
+                print(
+                    "\(gateways) gateways: gateway", costs.0, "µs, server", costs.1, "µs,",
+                    "\(Int(count / seconds)) events/s,",
+                    seen.sorted { $0.value > $1.value }.map { "\($0.key) \($0.value)" }.joined(
+                        separator: ", "))
+                for store in stores { store.close() }
+            }
+        }
+
+        /// The same events by 1, 2 and 4 gateways, in turns, since a machine has better and worse minutes.
+        @Test func costsOfSeveralGateways() throws {
+            let postmaster = try Self.postmaster()
+            var cost: [Int: [Double]] = [:]
+            for _ in 0..<5 {
+                for gateways in [1, 2, 4] { try Self.measure(gateways, postmaster, to: &cost) }
+            }
+            for (gateways, costs) in cost.sorted(by: { $0.key < $1.key }) {
+                print("\(gateways) gateways, median: server", costs.sorted()[costs.count / 2], "µs")
             }
         }
     }

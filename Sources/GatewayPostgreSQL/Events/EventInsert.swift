@@ -20,7 +20,7 @@ enum EventInsert {
                 ON CONFLICT DO NOTHING RETURNING position)
         , stored AS (
             INSERT INTO event (position, day, \(kept))
-                SELECT position, floor(received_ms / 86400000.0)::int, \(kept) FROM u
+                SELECT position, (received_ms / 86400000)::int, \(kept) FROM u
                 WHERE position IN (SELECT position FROM fresh)
                 RETURNING app_id, octet_length(body) AS bytes)
         , counted AS (
