@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import Foundation
 package import GatewayModel
 package import GatewayStorage
@@ -8,7 +9,8 @@ package struct PostgreSQLStorage: Storage {
     private static let connections = 16
 
     private let settings: PostgreSQLSettings
-    private let tokenKeyFile: String
+    /// Reads the key that seals what nobody may read in the database.
+    private let tokenKey: @Sendable () throws -> TokenKeySeal
     private let pool: PostgreSQLPool
     private let gateways: PostgreSQLCluster
     private let takesGivenTime: Bool
@@ -23,10 +25,11 @@ package struct PostgreSQLStorage: Storage {
             try CopyMark.check(PostgreSQLConnection(settings))
         }
         self.settings = settings
-        self.tokenKeyFile = tokenKeyFile
         let takesGivenTime = address.takesGivenTime
         self.takesGivenTime = takesGivenTime
-        pool = PostgreSQLPool(settings, connections: Self.connections)
+        let tokenKey = Self.tokenKey(tokenKeyFile, settings)
+        self.tokenKey = tokenKey
+        pool = PostgreSQLPool(settings, connections: Self.connections, tokenKey: tokenKey)
         gateways = PostgreSQLCluster(
             settings, takesGivenTime: takesGivenTime, tokenKey: { try TokenKeySeal(file: tokenKeyFile) })
     }
@@ -44,14 +47,26 @@ package struct PostgreSQLStorage: Storage {
     }
 
     package func openSecrets() throws(GatewayError) -> TokenSecrets {
-        let secrets = TokenSecrets(database(.secrets), seal: try tokenKeySeal().seal)
-        // Another gateway may have sealed with another file at the same moment: better said now than to whoever signs in.
-        _ = try secrets.refreshKey()
-        return secrets
+        TokenSecrets(database(.secrets), seal: try GatewayError.storing { try tokenKey() }.seal)
     }
 
-    private func tokenKeySeal() throws(GatewayError) -> TokenKeySeal {
-        try Self.tokenKeySeal(tokenKeyFile, for: database(.secrets))
+    /// Reads the key of a file once, when it is first asked for.
+    private static func tokenKey(
+        _ file: String, _ settings: PostgreSQLSettings
+    ) -> @Sendable () throws -> TokenKeySeal {
+        let kept = Lock<TokenKeySeal?>(nil)
+        return {
+            try kept.withLock { kept in
+                if let kept { return kept }
+                // On a connection of its own, since whoever asks has taken one.
+                let secrets = PostgreSQLDatabase(PostgreSQLPool(settings, connections: 1), .secrets)
+                let seal = try tokenKeySeal(file, for: secrets)
+                // Another gateway may have sealed with another file: better said now than to whoever signs in.
+                _ = try TokenSecrets(secrets, seal: seal.seal).refreshKey()
+                kept = seal
+                return seal
+            }
+        }
     }
 
     /// The seal of a file, which is made where the database has no keys yet. Throws `conflict` where it has.

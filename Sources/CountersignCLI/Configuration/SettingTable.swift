@@ -27,7 +27,7 @@ enum SettingTable {
     static let tokenKeyFile = Setting(
         "token-key-file", .path("PATH"),
         help:
-            "file whose key seals the token service's keys in the database, the same for every gateway; token-key in the data directory when not given"
+            "file whose key seals the secrets in the database, the same for every gateway; token-key in the data directory when not given"
     ) { configuration, path throws(Setting.Problem) in
         guard configuration.database != nil else {
             throw Setting.Problem(text: "is for the setting database, which is not given")

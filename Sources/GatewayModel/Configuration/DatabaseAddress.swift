@@ -6,7 +6,7 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
     package let text: String
     /// The path of a file that holds the password; nil leaves it to `text` and to libpq's own files.
     package var passwordFile: String?
-    /// The path of the file whose key seals the token service's keys in the database: the same key for every gateway.
+    /// The path of the file whose key seals the secrets in the database: the same key for every gateway.
     package var tokenKeyFile = ""
     /// Leases and sessions end by the times that callers give, not by the database's clock: for tests.
     package var takesGivenTime = false

@@ -136,15 +136,16 @@ final class PostgreSQLCluster: Cluster {
         }
         let about = try connection.first(
             """
-            SELECT \(ClusterTables.generation), \(ClusterTables.now), (SELECT max(version) FROM schema_version), current_setting('server_version')
+            SELECT \(ClusterTables.generation), \(ClusterTables.now), (SELECT max(version) FROM schema_version),
+                current_setting('server_version'), \(SecretColumn.countOfOpen)
             """
-        ) { ($0.int64(0), $0.int64(1), $0.int(2), $0.text(3)) }
-        guard let (generation, time, schema, server) = about else {
+        ) { ($0.int64(0), $0.int64(1), $0.int(2), $0.text(3), $0.int(4)) }
+        guard let (generation, time, schema, server, openSecrets) = about else {
             throw GatewayError(.storage, "the database has answered nothing")
         }
         return ClusterStatus(
             gateways: gateways, generation: generation, nowMilliseconds: time,
-            schemaVersion: schema, serverVersion: server, partitions: partitions)
+            schemaVersion: schema, serverVersion: server, openSecrets: openSecrets, partitions: partitions)
     }
 
     private func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {

@@ -184,8 +184,8 @@ final class PostgreSQLMember: ClusterMember {
             """
             INSERT INTO gateway (
                 id, name, version, url, admin_url, started_ms, seen_ms, clock_offset_ms, reader_lag_ms, duties,
-                accepted, rejected, events)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, \(ClusterTables.now), ?7, ?8, ?9, ?10, ?11, ?12)
+                accepted, rejected, events, opens_seals)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, \(ClusterTables.now), ?7, ?8, ?9, ?10, ?11, ?12, 1)
             ON CONFLICT (id) DO UPDATE SET url = excluded.url, admin_url = excluded.admin_url,
                 seen_ms = excluded.seen_ms, clock_offset_ms = excluded.clock_offset_ms,
                 reader_lag_ms = excluded.reader_lag_ms, duties = excluded.duties,

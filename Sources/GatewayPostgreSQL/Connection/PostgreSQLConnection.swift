@@ -24,6 +24,8 @@ package final class PostgreSQLConnection: SQLConnection {
     var hasChanged = false
     /// What the numbers of events begin at here (see ``PositionBase``), once it was asked for.
     var base: Int64?
+    /// Reads the key that secrets are sealed with.
+    var tokenKey: (@Sendable () throws -> TokenKeySeal)?
     /// What it is used for; for ``appTables()``.
     var kind: DataKind?
 

@@ -2,6 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
+package import GatewayStorage
 
 /// Connections that threads share: each has one to itself for as long as it needs it.
 package final class PostgreSQLPool: Sendable {
@@ -16,13 +17,19 @@ package final class PostgreSQLPool: Sendable {
     }
 
     package let settings: PostgreSQLSettings
+    /// Reads the key that secrets are sealed with.
+    let tokenKey: (@Sendable () throws -> TokenKeySeal)?
     private let state = Lock(State())
     private let places: DispatchSemaphore
     private let limit: Int
 
     /// At most so many connections are open at a time; who wants one more waits.
-    package init(_ settings: PostgreSQLSettings, connections: Int) {
+    package init(
+        _ settings: PostgreSQLSettings, connections: Int,
+        tokenKey: (@Sendable () throws -> TokenKeySeal)? = nil
+    ) {
         self.settings = settings
+        self.tokenKey = tokenKey
         places = DispatchSemaphore(value: connections)
         limit = connections
     }
@@ -85,6 +92,7 @@ package final class PostgreSQLPool: Sendable {
             var settings = settings
             if let statementMilliseconds { settings.statementMilliseconds = statementMilliseconds }
             let connection = try PostgreSQLConnection(settings)
+            connection.tokenKey = tokenKey
             state.withLock { $0.failures = 0 }
             return connection
         } catch {

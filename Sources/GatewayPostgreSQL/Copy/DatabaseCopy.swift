@@ -12,7 +12,7 @@ package final class DatabaseCopy: CopyPlace {
 
     private let settings: PostgreSQLSettings
     private let connection: PostgreSQLConnection
-    private let seal: TokenSecrets.Seal
+    private let tokenKey: TokenKeySeal
     private var days: Set<Int64> = []
 
     /// Connects and brings the schema to this version's. Throws `storage`, `conflict` when the token keys in the database
@@ -21,14 +21,14 @@ package final class DatabaseCopy: CopyPlace {
         _ settings: PostgreSQLSettings, tokenKeyFile: String, isSource: Bool
     ) throws(GatewayError) {
         self.settings = settings
-        (connection, seal) = try GatewayError.storing {
+        (connection, tokenKey) = try GatewayError.storing {
             try PostgreSQLSchema.migrate(settings)
             let connection = try PostgreSQLConnection(settings.patient)
             if isSource { try CopyMark.check(connection) }
             let pool = PostgreSQLPool(settings, connections: 1)
             return (
                 connection,
-                try PostgreSQLStorage.tokenKeySeal(tokenKeyFile, for: PostgreSQLDatabase(pool, .secrets)).seal
+                try PostgreSQLStorage.tokenKeySeal(tokenKeyFile, for: PostgreSQLDatabase(pool, .secrets))
             )
         }
     }
@@ -114,26 +114,7 @@ package final class DatabaseCopy: CopyPlace {
     package func rows(of table: CopyTable, after reached: [SQLValue], most: Int) throws -> [[SQLValue]] {
         let rows = try connection.rows(
             of: table, from: source(of: table), by: key(of: table), after: reached, most: most)
-        return try mapSecret(of: table, in: rows) { value in
-            switch value {
-            case .text(let text): .text(String(decoding: try seal.open(Array(text.utf8)), as: UTF8.self))
-            case .blob(let bytes): .blob(try seal.open(bytes))
-            case .null, .integer, .real: value
-            }
-        }
-    }
-
-    private func mapSecret(
-        of table: CopyTable, in rows: [[SQLValue]], _ map: (SQLValue) throws -> SQLValue
-    ) throws -> [[SQLValue]] {
-        let secrets = ["refresh_key": "key", "signing_key": "pem"]
-        guard let column = secrets[table.name] else { return rows }
-        let place = table.place(of: column)
-        return try rows.map { row in
-            var row = row
-            row[place] = try map(row[place])
-            return row
-        }
+        return try CopySecrets(table).opened(rows, tokenKey)
     }
 
     // MARK: Being filled
@@ -179,7 +160,7 @@ package final class DatabaseCopy: CopyPlace {
     }
 
     package func write(_ rows: [[SQLValue]], to table: CopyTable) throws {
-        let rows = try mapSecret(of: table, in: rows) { try seal.seal($0) }
+        let rows = try CopySecrets(table).sealed(rows, tokenKey)
         guard table.name == CopyTable.events else {
             return try insert(rows, table)
         }

@@ -52,4 +52,7 @@ enum ClusterTables {
             ADD COLUMN rejected BIGINT NOT NULL DEFAULT 0, ADD COLUMN events BIGINT NOT NULL DEFAULT 0;
 
         """
+
+    /// Whether a gateway reads secrets that are sealed.
+    static let seals = "ALTER TABLE gateway ADD COLUMN opens_seals BIGINT NOT NULL DEFAULT 0"
 }

@@ -16,6 +16,7 @@ package enum PostgreSQLSchema {
             ControlTables.script + CountTables.script + EventTables.script + EventConsumerTables.script
                 + CustomerTables.script + GenerationTable.script + ClusterTables.script),
         texts(ClusterTables.talk),
+        ClusterTables.seals,
     ]
 
     /// What this program works with.

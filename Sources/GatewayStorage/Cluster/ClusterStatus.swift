@@ -113,18 +113,21 @@ package struct ClusterStatus: Sendable {
     package let schemaVersion: Int
     /// The server's version, such as `15.14`.
     package let serverVersion: String
+    /// Secrets that are not sealed in the database.
+    package let openSecrets: Int
     /// The oldest first.
     package let partitions: [Partition]
 
     package init(
         gateways: [Gateway], generation: Int64, nowMilliseconds: Int64, schemaVersion: Int,
-        serverVersion: String, partitions: [Partition]
+        serverVersion: String, openSecrets: Int, partitions: [Partition]
     ) {
         self.gateways = gateways
         self.generation = generation
         self.nowMilliseconds = nowMilliseconds
         self.schemaVersion = schemaVersion
         self.serverVersion = serverVersion
+        self.openSecrets = openSecrets
         self.partitions = partitions
     }
 
@@ -173,6 +176,12 @@ extension ClusterStatus {
         }
         if Set(gateways.filter(\.isLive).map(\.identity.version)).count > 1 {
             found.append(Warning(code: "versions", text: "Gateways of different versions run."))
+        }
+        if openSecrets > 0 {
+            let text =
+                "\(openSecrets) secrets lie open in the database; they are sealed within a minute after the last gateway of an "
+                + "older version has ended."
+            found.append(Warning(code: "open_secrets", text: text))
         }
         return found
     }

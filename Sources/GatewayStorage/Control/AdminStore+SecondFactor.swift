@@ -38,12 +38,12 @@ extension AdminStore {
             guard try !Self.user(name, connection).hasSecondFactor else {
                 throw GatewayError(.conflict, "there is a second factor already: turn it off first")
             }
+            let stored = try connection.sealed(password.secret, .secondFactor, name)
             try connection.run(
                 """
                 INSERT INTO admin_second_factor ("user", secret, is_on, last_step) VALUES (?, ?, 0, 0)
                 ON CONFLICT ("user") DO UPDATE SET secret = excluded.secret, is_on = 0, last_step = 0
-                """, .text(name),
-                .blob(password.secret))
+                """, .text(name), .blob(stored))
         }
     }
 
@@ -55,7 +55,7 @@ extension AdminStore {
         try write { connection in
             let found = try connection.first(
                 "SELECT secret FROM admin_second_factor WHERE \"user\" = ? AND is_on = 0", .text(name)
-            ) { OneTimePassword(secret: $0.blob(0)) }
+            ) { OneTimePassword(secret: try connection.opened($0.blob(0), .secondFactor, name)) }
             guard let found else {
                 throw GatewayError(.conflict, "no second factor waits for its first code: begin again")
             }
@@ -81,7 +81,10 @@ extension AdminStore {
             let found = try connection.first(
                 "SELECT secret, last_step FROM admin_second_factor WHERE \"user\" = ? AND is_on = 1",
                 .text(name)
-            ) { (OneTimePassword(secret: $0.blob(0)), $0.int64(1)) }
+            ) { row in
+                let secret = try connection.opened(row.blob(0), .secondFactor, name)
+                return (OneTimePassword(secret: secret), row.int64(1))
+            }
             guard let (password, last) = found else { return false }
             let digits = code.filter { $0 != " " }
             if digits.utf8.count == OneTimePassword.digits {

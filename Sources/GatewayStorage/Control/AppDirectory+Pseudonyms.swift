@@ -5,16 +5,19 @@ package import GatewayModel
 extension AppDirectory {
     /// The gateway's own 32 random bytes, made when they are first asked for and the same ever after. Throws `storage`.
     package func pseudonymKey() throws(GatewayError) -> [UInt8] {
-        let kept = try read { connection in
-            try connection.first("SELECT key FROM pseudonym_key") { $0.blob(0) }
-        }
-        if let kept { return kept }
+        if let kept = try read({ try Self.pseudonymKey($0) }) { return kept }
         return try write { connection in
             // Another process may have been faster: what is there stays.
+            let made = try connection.sealed(.random(count: 32), .pseudonymKey, "1")
             try connection.run(
-                "INSERT INTO pseudonym_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING",
-                .blob(.random(count: 32)))
-            return try connection.first("SELECT key FROM pseudonym_key") { $0.blob(0) } ?? []
+                "INSERT INTO pseudonym_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING", .blob(made))
+            return try Self.pseudonymKey(connection) ?? []
+        }
+    }
+
+    private static func pseudonymKey(_ connection: any SQLConnection) throws -> [UInt8]? {
+        try connection.first("SELECT key FROM pseudonym_key") { row in
+            try connection.opened(row.blob(0), .pseudonymKey, "1")
         }
     }
 }

@@ -10,9 +10,9 @@ struct ProjectReader {
     func projects(of appID: String? = nil) throws -> [String: Project] {
         let values: [SQLValue] = appID.map { [.text($0)] } ?? []
         func only(_ column: String = "app_id") -> String { appID == nil ? "" : "WHERE \(column) = ?1" }
-        func rows(_ sql: String, _ body: (any SQLRow) -> Void) throws {
+        func rows(_ sql: String, _ body: (any SQLRow) throws -> Void) throws {
             try connection.each(sql, values) {
-                body($0)
+                try body($0)
                 return true
             }
         }
@@ -27,8 +27,10 @@ struct ProjectReader {
         try rows(
             "SELECT app_id, id, secret FROM customer_token_key \(only()) ORDER BY created_ms, id"
         ) { row in
-            projects[row.text(0)]?.customerTokenKeys.append(
-                CustomerTokenKey(id: row.text(1), secret: row.blob(2)))
+            let (appID, id) = (row.text(0), row.text(1))
+            projects[appID]?.customerTokenKeys.append(
+                CustomerTokenKey(
+                    id: id, secret: try connection.opened(row.blob(2), .customerTokenKey, appID, id)))
         }
         let parser = StrictJSONParser(maximumBytes: 8 << 20)
         try rows("SELECT app_id, kind, id, body FROM project_item \(only()) ORDER BY seq") { row in

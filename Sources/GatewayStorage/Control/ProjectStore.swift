@@ -27,12 +27,12 @@ package struct ProjectStore: ControlStore {
         let now = Self.now()
         try writeProject(of: appID) { connection in
             try audit(connection, "project.private_key.add", id, app: appID, after: ["id": .string(id)])
+            let stored = try connection.sealed(Array(secret.utf8), .customerTokenKey, appID, id)
             try connection.run(
                 """
                 INSERT INTO customer_token_key (app_id, id, secret, created_ms) VALUES (?1, ?2, ?3, ?4)
                 ON CONFLICT DO NOTHING
-                """,
-                .text(appID), .text(id), .blob(Array(secret.utf8)), .integer(now))
+                """, .text(appID), .text(id), .blob(stored), .integer(now))
             guard connection.changes > 0 else {
                 throw GatewayError(.conflict, "the app \(appID) has a private key \(id) already")
             }

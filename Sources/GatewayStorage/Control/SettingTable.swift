@@ -16,7 +16,8 @@ struct SettingTable {
             [.text(Setting.settingName)] + (appID.map { [.text($0)] } ?? [])
         ) { ($0.text(0), Array($0.text(1).utf8)) }
         return Dictionary(
-            uniqueKeysWithValues: try rows.map { appID, body in
+            uniqueKeysWithValues: try rows.map { appID, stored in
+                let body = try connection.opened(stored, .setting, appID, Setting.settingName)
                 let parser = StrictJSONParser(maximumBytes: max(1, body.count))
                 guard let members = try parser.parse(bytes: body, { $0.value }).members else {
                     throw GatewayError(.storage, "the setting \(Setting.settingName) of \(appID) is damaged")
@@ -44,11 +45,15 @@ struct SettingTable {
                 .text(Setting.settingName))
             return
         }
+        var body = setting.kept.bytes
+        if SecretColumn.setting.isSecret([appID, Setting.settingName]) {
+            body = try connection.sealed(body, .setting, appID, Setting.settingName)
+        }
         try connection.run(
             """
             INSERT INTO app_setting (app_id, name, body) VALUES (?1, ?2, ?3)
             ON CONFLICT (app_id, name) DO UPDATE SET body = excluded.body
             """, .text(appID), .text(Setting.settingName),
-            .text(String(decoding: setting.kept.bytes, as: UTF8.self)))
+            .text(String(decoding: body, as: UTF8.self)))
     }
 }

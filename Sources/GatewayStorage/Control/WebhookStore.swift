@@ -58,7 +58,7 @@ package struct WebhookStore: ControlStore {
             }
             try connection.run(
                 "INSERT INTO webhook_endpoint (id, app_id, created_ms, body) VALUES (?1, ?2, ?3, ?4)",
-                .text(made.id), .text(appID), .integer(milliseconds), Self.body(made))
+                .text(made.id), .text(appID), .integer(milliseconds), Self.body(made, connection))
             try audit(
                 connection, "webhook.create", made.id, app: appID, after: made.json, at: milliseconds)
         }
@@ -196,7 +196,8 @@ package struct WebhookStore: ControlStore {
             guard after != before || isNoted else { return }
             after.revision += 1
             try connection.run(
-                "UPDATE webhook_endpoint SET body = ?2 WHERE id = ?1", .text(id), Self.body(after))
+                "UPDATE webhook_endpoint SET body = ?2 WHERE id = ?1", .text(id), Self.body(after, connection)
+            )
             try audit(
                 connection, action, id, app: appID, before: before.json, after: after.json,
                 at: milliseconds)
@@ -214,8 +215,11 @@ package struct WebhookStore: ControlStore {
         return key
     }
 
-    private static func body(_ endpoint: WebhookEndpoint) -> SQLValue {
-        .text(String(decoding: endpoint.kept.bytes, as: UTF8.self))
+    private static func body(
+        _ endpoint: WebhookEndpoint, _ connection: any SQLConnection
+    ) throws -> SQLValue {
+        let stored = try connection.sealed(endpoint.kept.bytes, .webhook, endpoint.id)
+        return .text(String(decoding: stored, as: UTF8.self))
     }
 
     private static func endpoint(
@@ -236,7 +240,8 @@ package struct WebhookStore: ControlStore {
             "SELECT id, app_id, created_ms, body FROM webhook_endpoint \(condition) ORDER BY created_ms, id",
             values
         ) { ($0.text(0), $0.text(1), $0.int64(2), Array($0.text(3).utf8)) }
-        return try rows.map { id, appID, created, body in
+        return try rows.map { id, appID, created, stored in
+            let body = try connection.opened(stored, .webhook, id)
             let parser = StrictJSONParser(maximumBytes: max(1, body.count))
             guard let members = try parser.parse(bytes: body, { $0.value }).members else {
                 throw GatewayError(.storage, "the webhook \(id) is damaged")

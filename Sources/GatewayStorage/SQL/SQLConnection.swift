@@ -38,6 +38,12 @@ package protocol SQLConnection: AnyObject {
     /// that writes has the database alone.
     var forUpdate: String { get }
 
+    /// What is to be stored in a column of secrets, in the row of this key.
+    func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8]
+
+    /// The secret that was stored in that row, sealed or not. Throws `conflict` when it was sealed elsewhere.
+    func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8]
+
     /// The tables of this database whose rows belong to apps, by name.
     func appTables() throws -> [AppTable]
 }

@@ -16,6 +16,11 @@ extension SQLiteConnection: SQLConnection {
 
     package var forUpdate: String { "" }
 
+    /// The file's mode is what keeps secrets.
+    package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: String...) -> [UInt8] { secret }
+
+    package func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: String...) -> [UInt8] { stored }
+
     package func appTables() throws -> [AppTable] {
         let columns = try all(
             """

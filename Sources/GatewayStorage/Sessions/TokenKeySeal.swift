@@ -99,6 +99,34 @@ package struct TokenKeySeal: Sendable {
             .map { String(decoding: $0, as: UTF8.self) }
     }
 
+    // MARK: Secrets in columns
+
+    /// What a sealed secret begins with, and no other.
+    package static let mark = "sealed:"
+
+    /// A secret as it lies in a column of a row: a text, which opens nowhere else.
+    package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8] {
+        let context = Self.context(column, key)
+        return Array(
+            (Self.mark + Base64URL.encode(AES256GCM.seal(secret, key: self.key, context: context))).utf8)
+    }
+
+    /// The secret of that row; nil for what was sealed with another key or for another row. What was never sealed is
+    /// the secret itself.
+    package func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8]? {
+        guard Self.isSealed(stored) else { return stored }
+        return Base64URL.decode(String(decoding: stored.dropFirst(Self.mark.utf8.count), as: UTF8.self))
+            .flatMap { AES256GCM.open($0, key: self.key, context: Self.context(column, key)) }
+    }
+
+    package static func isSealed(_ stored: [UInt8]) -> Bool { stored.starts(with: mark.utf8) }
+
+    /// With the lengths, so that no two keys look alike.
+    private static func context(_ column: SecretColumn, _ key: [String]) -> [UInt8] {
+        let row = key.map { "\($0.utf8.count):\($0)" }.joined()
+        return Array("countersign secret \(column.table).\(column.column) \(row)".utf8)
+    }
+
     private static let context = Array("countersign token key".utf8)
 
     private func sealed(_ bytes: [UInt8]) -> String {

@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
+import CountersignSQLite
 import Testing
 
 @testable import GatewayModel
@@ -60,9 +61,10 @@ struct AppSettingTests {
         project.customerTokens = .allowed
         try apps.setProject(project, for: "shop")
         let connection = try place.connection(to: "control")
+        let kept = String(decoding: project.kept.bytes, as: UTF8.self)
         try connection.run(
-            "UPDATE app_setting SET body = replace(body, '\"allowed\"', '\"tomorrow\"') WHERE name = 'project'"
-        )
+            "UPDATE app_setting SET body = ? WHERE name = 'project'",
+            .text(kept.replacing(#""allowed""#, with: #""tomorrow""#)))
         #expect(connection.changes == 1)
         #expect(try apps.setting(ProjectSettings.self, of: "shop").customerTokens == .required)
     }

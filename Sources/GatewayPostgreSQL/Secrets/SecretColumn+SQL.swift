@@ -1,0 +1,31 @@
+internal import CountersignSQLite
+internal import GatewayModel
+internal import GatewayStorage
+
+extension SecretColumn {
+    /// SQL for how many secrets lie open.
+    static let countOfOpen = all.map { "(SELECT count(*) FROM \($0.table) WHERE \($0.isOpen))" }
+        .joined(separator: " + ")
+
+    /// SQL for the rows whose secret lies open. Bytes have to be compared as they are shown.
+    var isOpen: String {
+        let mark = TokenKeySeal.mark
+        let shown = isText ? mark : "\\x" + Array(mark.utf8).hexadecimal
+        let isOpen = "NOT starts_with(\(column)::text, '\(shown)')"
+        let names = Self.settings.map { "'\($0)'" }.joined(separator: ", ")
+        return table == Self.setting.table ? isOpen + " AND name IN (\(names))" : isOpen
+    }
+
+    /// What is stored.
+    func value(_ bytes: [UInt8]) -> SQLValue {
+        isText ? .text(String(decoding: bytes, as: UTF8.self)) : .blob(bytes)
+    }
+
+    func notOpened(_ key: [String]) -> GatewayError {
+        GatewayError(
+            .conflict,
+            "a secret in the database (\(table) \(key.joined(separator: " "))) was sealed with another token key or in "
+                + "another row; copy the file of the token key from the gateway that made it, or set the secret again"
+        )
+    }
+}

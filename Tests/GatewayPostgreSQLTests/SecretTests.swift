@@ -1,0 +1,183 @@
+import CountersignCore
+import CountersignSQLite
+import Foundation
+import Testing
+
+@testable import CountersignGatewayTesting
+@testable import GatewayModel
+@testable import GatewayPostgreSQL
+@testable import GatewayStorage
+
+extension PostgreSQLTests {
+    /// Whoever has the database, or a dump of it, and not the token key has none of these secrets.
+    @Suite(.timeLimit(.minutes(2)))
+    struct SecretTests {
+        private static let key = "a secret of thirty-two bytes or more"
+        private static let webhookKey = Array("webhook's own key: 24 to 64".utf8)
+        private static let alertKey = Array("alerts have another of 24 B".utf8)
+        private static let pushKey = Array("pushes have the third key..".utf8)
+        private static let factor = OneTimePassword(secret: Array("second factor's key.".utf8))
+
+        private static func text(_ key: [UInt8]) -> String { "whsec_" + Data(key).base64EncodedString() }
+
+        /// Keeps one secret of each kind.
+        private func fill(_ apps: AppDirectory) throws {
+            _ = try apps.createApp(id: "shop")
+            _ = try apps.projects.addCustomerTokenKey(id: "key-1", secret: Self.key, to: "shop")
+            try apps.admins.createUser(name: "ada", role: .owner, password: PasswordHash(text: "none"))
+            try apps.admins.beginSecondFactor(Self.factor, of: "ada")
+            _ = try apps.webhooks.create(
+                of: "shop", ["url": .string("https://example.com/hook")], secret: Self.text(Self.webhookKey),
+                after: 0, at: 1)
+            _ = try apps.setAlertWebhook(
+                url: "https://example.com/alerts", secret: Self.text(Self.alertKey), for: "shop")
+            _ = try apps.setPushWebhook(
+                url: "https://example.com/push", secret: Self.text(Self.pushKey), for: "shop")
+        }
+
+        /// What was kept is what is read.
+        private func check(_ apps: AppDirectory, pseudonym: [UInt8]) throws {
+            #expect(
+                try apps.projects.project(of: "shop").customerTokenKeys.map(\.secret) == [
+                    Array(Self.key.utf8)
+                ])
+            #expect(try apps.webhooks.all().map(\.secret) == [Self.webhookKey])
+            #expect(try apps.settingIfSet(PushWebhook.self, of: "shop")?.secret == Self.alertKey)
+            #expect(try apps.setting(ProjectSettings.self, of: "shop").webhook?.secret == Self.pushKey)
+            #expect(try apps.pseudonymKey() == pseudonym)
+            let codes = try apps.admins.confirmSecondFactor(
+                Self.factor.code(2), of: "ada", at: 60_000, keeping: "session")
+            #expect(codes != nil)
+            #expect(try apps.admins.useSecondFactor(Self.factor.code(3), of: "ada", at: 90_000))
+        }
+
+        /// Every row of the schema as text, where bytes are hexadecimal.
+        private func dump(_ connection: PostgreSQLConnection) throws -> String {
+            let tables = try connection.all(
+                """
+                SELECT relname FROM pg_class
+                WHERE relnamespace = 'countersign'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+                """
+            ) { $0.text(0) }
+            #expect(tables.count > 40)
+            return try tables.map { table in
+                try connection.all("SELECT t::text FROM \"\(table)\" AS t") { $0.text(0) }
+                    .joined(separator: "\n")
+            }.joined(separator: "\n")
+        }
+
+        /// Which secrets a dump shows, in any form that one is written in.
+        private func shown(_ dump: String, pseudonym: [UInt8]) -> [String] {
+            let secrets = [
+                "customers' tokens": Array(Self.key.utf8), "webhook": Self.webhookKey,
+                "alerts": Self.alertKey,
+                "pushes": Self.pushKey, "second factor": Self.factor.secret, "pseudonyms": pseudonym,
+            ]
+            return secrets.filter { _, secret in
+                let forms = [
+                    String(decoding: secret, as: UTF8.self), secret.hexadecimal,
+                    Array(secret.hexadecimal.utf8).hexadecimal, Data(secret).base64EncodedString(),
+                ]
+                return forms.contains { dump.contains($0) }
+            }.map(\.key).sorted()
+        }
+
+        private static let kinds = [
+            "alerts", "customers' tokens", "pseudonyms", "pushes", "second factor", "webhook",
+        ]
+
+        @Test func aDumpShowsNoSecret() throws {
+            try TestDatabase.use { database in
+                let folder = try TestFolder()
+                let apps = try folder.storage(database).openControl(as: .account)
+                try fill(apps)
+                let pseudonym = try apps.pseudonymKey()
+                let connection = try database.connect()
+                #expect(shown(try dump(connection), pseudonym: pseudonym) == [])
+                #expect(try PostgreSQLCluster(database.settings).status().openSecrets == 0)
+                try check(try folder.storage(database).openControl(as: .account), pseudonym: pseudonym)
+            }
+        }
+
+        @Test func whatIsSealedOpensInItsRowAndWithItsKeyOnly() throws {
+            try TestDatabase.use { database in
+                let (folder, other) = (try TestFolder(), try TestFolder())
+                let apps = try folder.storage(database).openControl(as: .account)
+                try fill(apps)
+                let stranger = try other.storage(database).openControl(as: .account)
+                let error = #expect(throws: GatewayError.self) { try stranger.projects.all() }
+                #expect(error?.code == .conflict)
+                #expect(error?.reason.contains(other.tokenKeyFile) == true)
+
+                _ = try apps.projects.addCustomerTokenKey(id: "key-2", secret: Self.key + "!", to: "shop")
+                let connection = try database.connect()
+                try connection.execute(
+                    """
+                    UPDATE customer_token_key SET secret = (SELECT secret FROM customer_token_key WHERE id = 'key-2')
+                    WHERE id = 'key-1'
+                    """)
+                let moved = #expect(throws: GatewayError.self) { try apps.projects.all() }
+                #expect(moved?.code == .conflict)
+                #expect(moved?.reason.contains("customer_token_key shop key-1") == true)
+            }
+        }
+
+        /// A gateway of the version before reads no sealed secret: nothing is sealed while it runs, and all of it afterwards.
+        @Test func secretsAreSealedOnceNoOlderGatewayRuns() throws {
+            try TestDatabase.use { database in
+                let folder = try TestFolder()
+                let connection = try database.connect()
+                // As that gateway writes its row.
+                try connection.execute(
+                    """
+                    INSERT INTO gateway (id, name, version, started_ms, seen_ms)
+                    VALUES ('old', 'host', '1', 0, floor(extract(epoch FROM clock_timestamp()) * 1000) + 600000)
+                    """)
+                let storage = try folder.storage(database)
+                let apps = try storage.openControl(as: .account)
+                try fill(apps)
+                let pseudonym = try apps.pseudonymKey()
+                try storage.openEvents(EventStoreOptions(pendingBytes: 1)).close()
+                #expect(shown(try dump(connection), pseudonym: pseudonym) == Self.kinds)
+                let before = try PostgreSQLCluster(database.settings).status()
+                #expect(before.openSecrets == Self.kinds.count)
+                #expect(before.warnings.map(\.code).contains("open_secrets"))
+
+                try connection.execute("UPDATE gateway SET seen_ms = 0")
+                try storage.openEvents(EventStoreOptions(pendingBytes: 1)).close()
+                #expect(shown(try dump(connection), pseudonym: pseudonym) == [])
+                #expect(try PostgreSQLCluster(database.settings).status().openSecrets == 0)
+                try check(apps, pseudonym: pseudonym)
+            }
+        }
+
+        @Test func aCopySealsThemAndOpensThemOnTheWayBack() throws {
+            try TestDatabase.use { database in
+                let (folder, back, keys) = (try TestFolder(), try TestFolder(), try TestFolder())
+                try FileManager.default.removeItem(atPath: folder.path)
+                let apps = try SQLiteStorage(dataDirectory: folder.path).openControl(as: .account)
+                try fill(apps)
+                let pseudonym = try apps.pseudonymKey()
+                let source = try FolderCopy(from: folder.path)
+                let target = try DatabaseCopy(
+                    database.settings, tokenKeyFile: keys.tokenKeyFile, isSource: false)
+                let copy = StorageCopy(from: source, to: target, tables: source.tables)
+                try copy.copy()
+                #expect(try copy.compare().allSatisfy(\.isSame))
+                let connection = try database.connect()
+                #expect(shown(try dump(connection), pseudonym: pseudonym) == [])
+
+                try FileManager.default.removeItem(atPath: back.path)
+                let returned = try DatabaseCopy(
+                    database.settings, tokenKeyFile: keys.tokenKeyFile, isSource: true)
+                let made = try FolderCopy(to: back.path, copyOf: try returned.log())
+                let way = StorageCopy(from: returned, to: made, tables: made.tables)
+                try way.copy()
+                #expect(try way.compare().allSatisfy(\.isSame))
+                let restored = try SQLiteStorage(dataDirectory: back.path).openControl(as: .account)
+                try check(restored, pseudonym: pseudonym)
+                try check(try keys.storage(database).openControl(as: .account), pseudonym: pseudonym)
+            }
+        }
+    }
+}
