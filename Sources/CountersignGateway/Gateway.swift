@@ -96,7 +96,7 @@ public final class Gateway: Sendable {
             sharedTime: membership.sharedTime)
         let health = Health(
             store: stores.events,
-            diskFloorBytes: configuration.database == nil ? configuration.diskFloorBytes : nil,
+            diskFloorBytes: configuration.diskFloorBytes,
             isCurrent: { [membership] in membership.isCurrent },
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })

@@ -68,7 +68,7 @@ package final class Administration: Sendable {
                 judge: judge, flush: { analytics.flush() }, now: now))
             + SystemRoutes(
                 log: storage.log, store: store,
-                diskFloorBytes: configuration.database == nil ? configuration.diskFloorBytes : nil,
+                diskFloorBytes: configuration.diskFloorBytes,
                 cluster: storage.cluster,
                 startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
                 registry: registry, settings: configuration.settings,

@@ -10,8 +10,8 @@ internal import GatewayStorage
 struct SystemRoutes: Sendable {
     let log: any EventLog
     let store: any EventStore
-    /// Nil where the disk is another machine's.
-    let diskFloorBytes: Int?
+    let diskFloorBytes: Int
+    /// Nil where one gateway has its data directory alone.
     var cluster: (any Cluster)?
     let startedMilliseconds: Int64
     let recorder: AnalyticsRecorder
@@ -40,10 +40,11 @@ struct SystemRoutes: Sendable {
     private static let overview = JSONShape.named(
         "Overview",
         .all([
-            "version": .string, "documentation": .bool, "started_ms": .milliseconds, "now_ms": .milliseconds,
+            "version": .string, "documentation": .bool, "database": .bool, "started_ms": .milliseconds,
+            "now_ms": .milliseconds,
             "ready": .all([
                 "ok": .bool, "checks": .list(check.shape),
-            ]), "storage": .all(["events": .count, "file_bytes": .count, "free_bytes": .count]),
+            ]), "storage": .all(["events": .count, "file_bytes": .count, "free_bytes": .nullable(.count)]),
             "last_minute": .all(["accepted": .count, "rejected": .count, "events": .count]),
             "warnings": .list(
                 .object([.must("code", .string), .must("text", .string), .may("app", .string)])),
@@ -74,13 +75,13 @@ struct SystemRoutes: Sendable {
         }
         done.wait()
         let problem = failure.withLock { $0 }
-        let isRoomy = diskFloorBytes.map { load.freeBytes >= $0 } ?? true
+        let isRoomy = load.freeBytes.map { $0 >= diskFloorBytes } ?? true
         var checks = [
             Check(name: "storage", isOK: problem == nil, detail: problem?.summary ?? "written just now"),
             Check(name: "apps", isOK: registry.problem == nil, detail: registry.problem ?? "read"),
         ]
-        if let diskFloorBytes {
-            let detail = "\(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"
+        if let free = load.freeBytes {
+            let detail = "\(free) bytes free, the floor is \(diskFloorBytes)"
             checks.insert(Check(name: "disk", isOK: isRoomy, detail: detail), at: 1)
         }
         var warnings: [JSONValue] = []
@@ -116,6 +117,7 @@ struct SystemRoutes: Sendable {
         let minute = shared?.lastMinute ?? recorder.traffic(until: call.nowMilliseconds)
         return call.answer([
             "version": .string(countersignVersion), "documentation": .bool(servesDocumentation),
+            "database": .bool(cluster != nil),
             "started_ms": .integer(startedMilliseconds),
             "now_ms": .integer(call.nowMilliseconds),
             "ready": [
@@ -124,7 +126,7 @@ struct SystemRoutes: Sendable {
             ],
             "storage": [
                 "events": .integer(try log.count()),
-                "file_bytes": .integer(Int64(load.fileBytes)), "free_bytes": .integer(Int64(load.freeBytes)),
+                "file_bytes": .integer(Int64(load.fileBytes)), "free_bytes": load.freeBytes.jsonValue,
             ],
             "last_minute": [
                 "accepted": .integer(Int64(minute.accepted)), "rejected": .integer(Int64(minute.rejected)),

@@ -13,11 +13,13 @@ struct TopScreen: Sendable {
         let ready = overview["ready"]
         let minute = overview["last_minute"]
         let storage = overview["storage"]
+        // Nobody says what is free on a database server's disk.
+        let free = storage["free_bytes"].integer == nil ? "" : "; \(Self.size(storage["free_bytes"])) free"
         let failing = ready["checks"].elements.filter { $0["ok"] == .bool(false) }
         var lines = [
             "\(place)  \(ready["ok"] == .bool(true) ? "ready" : "NOT READY")  version \(overview["version"].shown), up \(Self.time(uptime))",
             "Last minute: \(minute["accepted"].shown) requests accepted, \(minute["rejected"].shown) rejected, \(minute["events"].shown) events",
-            "Stored: \(storage["events"].shown) events, \(Self.size(storage["file_bytes"])); \(Self.size(storage["free_bytes"])) free",
+            "Stored: \(storage["events"].shown) events, \(Self.size(storage["file_bytes"]))\(free)",
         ]
         lines += failing.map { "! \($0["name"].shown): \($0["detail"].shown)" }
         lines += overview["warnings"].elements.map { "! \($0["text"].text ?? $0.shown)" }
@@ -60,11 +62,11 @@ struct TopScreen: Sendable {
 
     /// Bytes in decimal units, as disks are sold.
     private static func size(_ bytes: JSONValue) -> String {
-        guard var tenths = bytes.integer.map({ $0 * 10 }) else { return "-" }
-        for unit in ["B", "kB", "MB", "GB"] {
-            if tenths < 10_000 {
-                return unit == "B" ? "\(tenths / 10) B" : "\(tenths / 10).\(tenths % 10) \(unit)"
-            }
+        guard let bytes = bytes.integer else { return "-" }
+        if bytes < 1_000 { return "\(bytes) B" }
+        var tenths = bytes / 100
+        for unit in ["kB", "MB", "GB"] {
+            if tenths < 10_000 { return "\(tenths / 10).\(tenths % 10) \(unit)" }
             tenths /= 1_000
         }
         return "\(tenths / 10).\(tenths % 10) TB"

@@ -8,8 +8,7 @@ internal import GatewayModel
 /// proves by a small write of its own, in the same commit as whatever else waits. `/readyz?verbose` lists the checks.
 struct Health: Sendable {
     let store: any EventStore
-    /// Nil where the disk is another machine's.
-    let diskFloorBytes: Int?
+    let diskFloorBytes: Int
     /// False while it may have missed what other gateways have changed.
     let isCurrent: @Sendable () -> Bool
     /// True once it is about to stop.
@@ -51,11 +50,11 @@ struct Health: Sendable {
         case .success: lines.append((true, "storage: written just now"))
         case .failure(let failure): lines.append((false, "storage: \(failure.summary)"))
         }
-        if let diskFloorBytes {
+        if let free = load.freeBytes {
             lines.append(
                 (
-                    load.freeBytes >= diskFloorBytes,
-                    "disk: \(load.freeBytes) bytes free, the floor is \(diskFloorBytes)"
+                    free >= diskFloorBytes,
+                    "disk: \(free) bytes free, the floor is \(diskFloorBytes)"
                 ))
         }
         lines.append((true, "queue: \(load.waitingBatches) batches wait for the disk"))

@@ -95,7 +95,8 @@ package struct Gauges: Sendable {
         }
     }
 
-    var all: [(name: String, help: String, value: Double)] {
+    /// Without a value there is no sample.
+    var all: [(name: String, help: String, value: Double?)] {
         [
             ("countersign_connections", "Open connections.", Double(connections)),
             (
@@ -106,7 +107,7 @@ package struct Gauges: Sendable {
             ("countersign_store_bytes", "Bytes of the event database and its log.", Double(store.fileBytes)),
             (
                 "countersign_disk_free_bytes", "Bytes that are free where the events are kept.",
-                Double(store.freeBytes)
+                store.freeBytes.map { Double($0) }
             ),
         ]
     }

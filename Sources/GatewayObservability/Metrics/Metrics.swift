@@ -98,7 +98,7 @@ package final class Metrics: GatewayObserver {
         Self.write(gauges.sinks, to: &text)
         for gauge in gauges.all {
             text.begin(gauge.name, .gauge, help: gauge.help)
-            text.sample(gauge.value)
+            if let value = gauge.value { text.sample(value) }
         }
         Self.write(gauges.consumers, to: &text)
         ClusterGauges.write(gauges.cluster, to: &text)

@@ -100,7 +100,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         // What is free on the server's disk is the server's to know.
         return StoreLoad(
             waitingBatches: waiting.count, waitingBytes: waitingBytes, fileBytes: upkeep.databaseBytes,
-            freeBytes: .max, database: database)
+            database: database)
     }
 
     package func close() {

@@ -48,6 +48,18 @@ struct TopScreenTests {
             ])
     }
 
+    @Test(arguments: [
+        (JSONValue.null, "Stored: 7 events, 525.8 kB"),
+        (.integer(.max), "Stored: 7 events, 525.8 kB; 9223372.0 TB free"),
+        (.integer(999), "Stored: 7 events, 525.8 kB; 999 B free"),
+    ])
+    func whatIsFreeStandsThereWhereItIsKnown(_ free: JSONValue, _ line: String) {
+        let overview: JSONValue = [
+            "storage": ["events": 7, "file_bytes": 525_832, "free_bytes": free]
+        ]
+        #expect(TopScreen(place: "", overview: overview, apps: []).lines[2] == line)
+    }
+
     @Test func ofManyAppsTheRestIsCounted() {
         let apps = (1...25).map { app("app-\($0)", Int64($0), 0, 0) }
         let lines = TopScreen(place: "", overview: overview, apps: apps).lines

@@ -188,7 +188,7 @@ struct TelemetryTests {
         #expect(counts.reduce(0, +) == 2)
         #expect(counts.count == (point?["explicitBounds"] as? [Double] ?? []).count + 1)
         #expect(point?["count"] as? String == "2")
-        #expect((metrics["countersign_disk_free_bytes"]?["gauge"] as? Object) != nil)
+        #expect((metrics["countersign_store_bytes"]?["gauge"] as? Object) != nil)
     }
 
     /// A collector that takes the connection and says nothing, and one that is not there.
