@@ -87,6 +87,9 @@ struct SegmentClientsTests {
 
     @Test(arguments: [
         ("/batch/", "PostHog", "detail"), ("/i/v0/e/", "PostHog", "detail"),
+        ("/capture", "PostHog", "detail"),
+        ("/capture/", "PostHog", "detail"), ("/decide", "PostHog", "detail"),
+        ("/batch", "Amplitude or PostHog", "missing_field"), ("/batch", "Amplitude or PostHog", "detail"),
         ("/2/httpapi", "Amplitude", "error"), ("/track", "Mixpanel", "error"),
         ("/com.snowplowanalytics.snowplow/tp2", "Snowplow", "message"),
         ("/api/42/envelope/", "Sentry", "detail"), ("/v1/traces", "OTLP", "message"),

@@ -15,12 +15,13 @@ package struct UnsupportedProtocol: Sendable {
         UnsupportedProtocol(
             name: "PostHog",
             paths: [
-                "/batch/", "/capture/", "/i/v0/e/", "/i/v0/ai/batch/", "/e/", "/s/", "/decide/", "/flags/",
+                "/batch/", "/capture", "/i/v0/e", "/i/v0/ai/batch", "/e", "/s", "/decide", "/flags",
             ]
         ) { ["detail": .string($0)] },
-        UnsupportedProtocol(name: "Amplitude", paths: ["/2/httpapi", "/batch"]) {
-            // A 400 is sent again unless a field is missing, and then only the field is printed.
-            ["code": 400, "error": .string($0), "missing_field": .string($0)]
+        UnsupportedProtocol(name: "Amplitude", paths: ["/2/httpapi"], members: amplitude),
+        // Amplitude's batches go there, and those of some of PostHog's libraries.
+        UnsupportedProtocol(name: "Amplitude or PostHog", paths: ["/batch"]) { sentence in
+            amplitude(sentence).merging(["detail": .string(sentence)]) { own, _ in own }
         },
         UnsupportedProtocol(
             name: "Mixpanel",
@@ -37,6 +38,11 @@ package struct UnsupportedProtocol: Sendable {
         UnsupportedProtocol(name: "OTLP", paths: ["/v1/traces", "/v1/metrics", "/v1/logs"]) { _ in ["code": 3]
         },
     ]
+
+    /// A 400 is sent again unless a field is missing, and then only the field is printed.
+    private static let amplitude: @Sendable (_ sentence: String) -> [String: JSONValue] = {
+        ["code": 400, "error": .string($0), "missing_field": .string($0)]
+    }
 
     /// Endpoints that refuse. They are in no document: nobody should use them.
     package static var endpoints: [Endpoint] {
