@@ -28,9 +28,13 @@ struct AdminProblem: Error {
     /// 422 for one member of the body.
     static func invalid(_ member: String, _ detail: String) -> AdminProblem {
         var problem = AdminProblem(422, "invalid", "\(member) \(detail)")
-        let tokens = member.replacing("~", with: "~0").replacing("/", with: "~1").split(separator: ".")
-        problem.errors = [(.pointer("/" + tokens.joined(separator: "/")), detail)]
+        problem.errors = [(.pointer(pointer(to: member)), detail)]
         return problem
+    }
+
+    private static func pointer(to member: String) -> String {
+        let tokens = member.replacing("~", with: "~0").replacing("/", with: "~1").split(separator: ".")
+        return "/" + tokens.joined(separator: "/")
     }
 
     /// 422 for one parameter of the query.
@@ -51,6 +55,7 @@ struct AdminProblem: Error {
             self.init(503, "storage", error.reason)
             retryAfterSeconds = 1
         }
+        if let member = error.member { errors = [(.pointer(Self.pointer(to: member)), error.reason)] }
     }
 
     private static let titles = [

@@ -162,17 +162,8 @@ package struct OutboundRequest {
 
         /// Why there is no connection to an address; nil when there may be one.
         func refusal(of target: NetworkAddress?, port: UInt16) -> String? {
-            guard let target, target.reach != .never else {
-                return "its address is link-local or a cloud's metadata service, which is never asked"
-            }
-            if allowsPrivate { return nil }
-            guard target.reach == .everywhere else {
-                return "its address is private; an owner can allow private addresses for it"
-            }
-            guard [80, 443].contains(port) || port >= 1_024 else {
-                return "its port is 80, 443 or at least 1024, unless an owner allows private addresses for it"
-            }
-            return nil
+            guard let target else { return "its address is neither IPv4 nor IPv6" }
+            return target.refusal(port: port, allowsPrivateAddresses: allowsPrivate)
         }
     }
 }

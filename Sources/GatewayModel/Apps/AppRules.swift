@@ -39,7 +39,7 @@ extension AppRules: AppSetting {
         if text == "*" { return true }
         guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
             let host = url.host, !host.isEmpty, url.path.isEmpty, url.query == nil, url.fragment == nil,
-            url.user == nil, text == text.lowercased(), !text.contains(" ")
+            url.user == nil, url.hasUsablePort, text == text.lowercased(), !text.contains(" ")
         else { return false }
         return true
     }

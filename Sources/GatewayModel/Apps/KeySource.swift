@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// Where an app's keys are published as a JWK Set (RFC 7517, section 5).
 package struct KeySource: Sendable, Equatable {
     /// An `https` URL.
@@ -29,10 +27,6 @@ extension KeySource: AppSetting {
     ]
 
     package func check() throws(GatewayError) {
-        guard let parts = URLComponents(string: url), parts.scheme == "https", parts.host?.isEmpty == false,
-            parts.user == nil, parts.password == nil, parts.fragment == nil
-        else {
-            throw GatewayError(.invalid, "the address of a JWK Set is an https URL without user and fragment")
-        }
+        try OutgoingURL.check(url, allowsPrivateAddresses: allowsPrivateAddresses, takesPlainHTTP: false)
     }
 }

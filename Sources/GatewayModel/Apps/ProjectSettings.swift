@@ -33,6 +33,14 @@ extension ProjectSettings: AppSetting {
         .part("webhook", \.webhook, standard: PushWebhook.standard(for: "")),
         .own("inbox_epoch", \.inboxEpoch),
     ]
+
+    package func check() throws(GatewayError) {
+        do throws(GatewayError) {
+            try webhook?.check()
+        } catch {
+            throw GatewayError(error.code, error.reason, member: "webhook." + (error.member ?? ""))
+        }
+    }
 }
 
 extension PushWebhook {
@@ -40,11 +48,6 @@ extension PushWebhook {
     package init(
         url: String, secret: String?, keeping key: [UInt8] = [], allowsPrivateAddresses: Bool
     ) throws(GatewayError) {
-        guard let parts = URLComponents(string: url), ["https", "http"].contains(parts.scheme?.lowercased()),
-            parts.host?.isEmpty == false, parts.user == nil, parts.password == nil
-        else {
-            throw GatewayError(.invalid, "a webhook's URL begins with https:// and has no user name in it")
-        }
         guard let key = secret.map(StandardWebhook.key) ?? key else {
             throw GatewayError(.invalid, "a webhook's secret is whsec_ and the base64 of 24 to 64 bytes")
         }

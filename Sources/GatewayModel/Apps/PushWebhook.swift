@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// Where requests for a push notification go, or alerts of an app's enforcement.
 package struct PushWebhook: Sendable, Equatable {
     package var url: String
@@ -33,16 +31,6 @@ extension PushWebhook: AppSetting {
     ]
 
     package func check() throws(GatewayError) {
-        let own = ["localhost", "127.0.0.1", "::1", "[::1]"]
-        guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
-            parts.scheme == "https"
-                || (parts.scheme == "http" && own.contains(host) && allowsPrivateAddresses),
-            parts.user == nil, parts.password == nil
-        else {
-            throw GatewayError(
-                .invalid,
-                "url begins with https:// and has no user name in it; http:// only to this machine, with allow_private"
-            )
-        }
+        try OutgoingURL.check(url, allowsPrivateAddresses: allowsPrivateAddresses, takesPlainHTTP: true)
     }
 }

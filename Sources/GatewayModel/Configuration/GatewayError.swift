@@ -30,6 +30,8 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
     public let code: Code
     /// What happened and what to do about it. Holds no key, token or body.
     public let reason: String
+    /// What of a setting it is about, with dots between a member and its own; nil when that is not known.
+    package var member: String?
 
     /// - Parameters:
     ///   - code: What kind of problem it is.
@@ -37,6 +39,11 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
     public init(_ code: Code, _ reason: String) {
         self.code = code
         self.reason = reason
+    }
+
+    package init(_ code: Code, _ reason: String, member: String) {
+        self.init(code, reason)
+        self.member = member
     }
 
     /// The reason.

@@ -87,7 +87,7 @@ extension AppSetting {
                 Dictionary(uniqueKeysWithValues: taken.map { ($0.name, $0.get(self)) }),
                 taken.compactMap(\.taken))
         } catch {
-            throw GatewayError(.invalid, "\(error.path) \(error.detail)")
+            throw GatewayError(.invalid, "\(error.path) \(error.detail)", member: error.path)
         }
         try check()
     }

@@ -142,7 +142,8 @@ extension EventSink: SettingPart {
         guard let parts = URLComponents(string: text), ["nats", "tls"].contains(parts.scheme) else {
             return false
         }
-        return parts.host?.isEmpty == false && parts.user == nil && parts.password == nil
+        return parts.host?.isEmpty == false && parts.hasUsablePort && parts.user == nil
+            && parts.password == nil
             && parts.path.isEmpty
             && parts.query == nil && parts.fragment == nil
     }

@@ -1,0 +1,48 @@
+internal import Foundation
+
+/// Addresses that operators give and the gateway itself then asks: webhooks and published keys.
+enum OutgoingURL {
+    /// Refuses what is never asked. A name is judged when it is connected to, since it may stand for another address by
+    /// then. `takesPlainHTTP` takes `http` too, to this machine and where private addresses are allowed.
+    ///
+    /// Throws `invalid`, about the member `url`.
+    static func check(
+        _ url: String, allowsPrivateAddresses: Bool, takesPlainHTTP: Bool
+    ) throws(GatewayError) {
+        func refuse(_ reason: String) throws(GatewayError) {
+            throw GatewayError(.invalid, reason, member: "url")
+        }
+        guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
+            let host = parts.host?.lowercased().trimmingCharacters(in: ["[", "]"]), !host.isEmpty
+        else { return try refuse("the address must be a URL such as https://example.com/in") }
+        if parts.user != nil || parts.password != nil || parts.fragment != nil {
+            try refuse("the address must have no user name, no password and no fragment")
+        }
+        if !parts.hasUsablePort { try refuse("the address must have a port from 1 to 65535, or none") }
+        let name = host.hasSuffix(".") ? String(host.dropLast()) : host
+        let isOwnName = name == "localhost" || name.hasSuffix(".localhost")
+        let address = isOwnName ? NetworkAddress("127.0.0.1") : NetworkAddress(host)
+        let port = parts.port ?? (scheme == "http" ? 80 : 443)
+        if let refusal = address?.refusal(
+            port: UInt16(clamping: port), allowsPrivateAddresses: allowsPrivateAddresses)
+        {
+            try refuse(refusal)
+        }
+        let isOwn =
+            address.map { address in AddressRange.loopback.contains { $0.contains(address) } } ?? false
+        guard scheme == "https" || (scheme == "http" && takesPlainHTTP && isOwn) else {
+            return try refuse(
+                takesPlainHTTP
+                    ? "the address must begin with https://; only one of this machine may begin with http://"
+                    : "the address must begin with https://")
+        }
+    }
+}
+
+extension URLComponents {
+    /// False for a port that no server can have.
+    var hasUsablePort: Bool {
+        guard let string, let range = rangeOfPort else { return true }
+        return range.isEmpty || UInt16(string[range]) ?? 0 > 0
+    }
+}
