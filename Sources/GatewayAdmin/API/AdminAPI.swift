@@ -45,9 +45,8 @@ package final class AdminAPI: Sendable {
 
     /// How a path or method that is not there is refused.
     package static let refusal = Router.Refusal(prefixes: [AdminOperation.prefix]) {
-        status, reason, request in
-        AdminProblem(status, status == 405 ? "method_not_allowed" : "not_found", reason)
-            .response(requestID: request.id)
+        status, code, reason, request in
+        AdminProblem(status, code, reason).response(requestID: request.id)
     }
 
     /// Waits for what has begun.

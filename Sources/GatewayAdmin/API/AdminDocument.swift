@@ -146,8 +146,13 @@ extension JSONShape {
     /// JSON Schema 2020-12. Members that may be missing may be null in bodies only.
     func schema(isBody: Bool) -> JSONValue {
         switch self {
+        case .text(.max): ["type": "string"]
         case .text(let longest):
-            longest == .max ? ["type": "string"] : ["type": "string", "maxLength": .integer(Int64(longest))]
+            [
+                "type": "string", "maxLength": .integer(Int64(longest)),
+                "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+            ]
+        case .raw(let longest): ["type": "string", "maxLength": .integer(Int64(longest))]
         case .choice(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         case .integer(let range):
             [
@@ -184,7 +189,7 @@ extension JSONShape {
         case .named(let name, let type):
             schemas[name] = type.schema(isBody: false)
             type.collect(into: &schemas)
-        case .text, .choice, .integer, .number, .bool, .any: break
+        case .text, .raw, .choice, .integer, .number, .bool, .any: break
         }
     }
 }

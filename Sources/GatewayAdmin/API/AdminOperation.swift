@@ -108,6 +108,7 @@ extension AdminOperation.Parameter {
             guard text.utf8.count <= longest else {
                 throw .invalidParameter(name, "may have \(longest) bytes")
             }
+            if text.hasControlCharacter { throw .invalidParameter(name, "must have no control characters") }
         default: preconditionFailure("a parameter is a text, a word or a number")
         }
     }

@@ -65,7 +65,7 @@ struct KeyRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let text = JSONShape.text(longest: 65_536)
+    private static let text = JSONShape.raw(longest: 65_536)
 
     /// What can be said of a key; without one that can be read, of its text.
     private struct Facts {

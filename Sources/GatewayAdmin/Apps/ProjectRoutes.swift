@@ -59,9 +59,10 @@ struct ProjectRoutes: Sendable {
                 "List messages, consent categories or engines as clients get them", query: [.unmask],
                 .list(.map(.any))
             ) { call in
+                let items = try Self.items(call)
                 let mask = try call.userMask("item", call[1], app: call[0])
                 // The position is told to the reader too.
-                let shown = try Self.items(call).map { mask.message($0.json, of: call[0]) }
+                let shown = items.map { mask.message($0.json, of: call[0]) }
                 return try call.page(
                     shown, at: { PagePosition(0, Self.text("id", of: $0) ?? "") }, json: { $0 })
             },

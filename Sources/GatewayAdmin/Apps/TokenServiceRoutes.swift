@@ -39,7 +39,7 @@ struct TokenServiceRoutes: Sendable {
             AdminRoute(
                 "POST", "/apps/{app}/clients", .operator, "Make a client of the token service",
                 body: .object([
-                    .may("name", .text(longest: 200)), .may("public_key", .text(longest: 65_536)),
+                    .may("name", .text(longest: 200)), .may("public_key", .raw(longest: 65_536)),
                     .may("grants", .list(Self.grant)),
                 ]), .json(Self.client.shape.with([.may("client_secret", .string)]), status: 201),
                 answer: createClient),

@@ -67,7 +67,7 @@ struct ConsumerRoutes: Sendable {
     private static let shape = EventConsumer.shape.shape
 
     private static let filter = JSONShape.object([
-        .may("verdict", .choice(VerdictFilter.words)), .may("type", .text(longest: 64)),
+        .may("verdict", .choice(VerdictFilter.words)), .may("type", .choice(EventKind.storedWords)),
         .may("name", .text(longest: 512)), .may("user", .text(longest: 512)),
     ])
 

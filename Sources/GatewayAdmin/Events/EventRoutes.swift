@@ -22,7 +22,7 @@ struct EventRoutes: Sendable {
 
     private static let filters: [AdminOperation.Parameter] = [
         .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
-        .init("type", .text(longest: 64)), .init("name", .text(longest: 512)),
+        .init("type", .choice(EventKind.storedWords)), .init("name", .text(longest: 512)),
         .init("verdict", .choice(VerdictFilter.words)),
         .init("from_ms", .milliseconds), .init("to_ms", .milliseconds), .unmask,
     ]

@@ -50,7 +50,7 @@ struct SignInRoutes: Sendable {
         ]
     }
 
-    static let password = JSONShape.text(longest: PasswordHash.range.upperBound)
+    static let password = JSONShape.raw(longest: PasswordHash.range.upperBound)
 
     private static let session = JSONShape.named(
         "Session",

@@ -19,7 +19,7 @@ package struct BloomreachDialect: Dialect {
     /// Below the dialect's paths, unknown ones are answered in its shape too.
     package var refusal: Router.Refusal? {
         Router.Refusal(prefixes: ["/track/v2/", "/data/v2/", "/webxp/", "/wxstatic/", "/campaigns/"]) {
-            status, reason, request in BloomreachAnswer.failure(status, reason, request)
+            status, _, reason, request in BloomreachAnswer.failure(status, reason, request)
         }
     }
 

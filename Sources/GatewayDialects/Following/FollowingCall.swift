@@ -49,6 +49,18 @@ struct FollowingCall: Sendable {
 
     // MARK: What stands in the query
 
+    /// Refuses parameters that nobody reads: a misspelt one would silently mean something else.
+    func takes(_ names: [String]) throws(FollowingRefusal) {
+        for pair in (query ?? "").split(separator: "&") {
+            let name = pair.prefix { $0 != "=" }
+            guard !names.contains(String(name)) else { continue }
+            throw .invalid(
+                "the query",
+                names.isEmpty
+                    ? "has no parameters here" : "has only the parameters " + names.joined(separator: ", "))
+        }
+    }
+
     func text(_ name: String, longest: Int) throws(FollowingRefusal) -> String? {
         let isThere = query?.split(separator: "&").contains { $0 == name || $0.hasPrefix(name + "=") }
         guard isThere == true else { return nil }
@@ -69,7 +81,8 @@ struct FollowingCall: Sendable {
 
     func filterOfQuery() throws(FollowingRefusal) -> EventFilter {
         EventFilter(
-            verdict: try Self.verdict(try text("verdict", longest: 20)), type: try text("type", longest: 64),
+            verdict: try Self.verdict(try text("verdict", longest: 20)),
+            type: try Self.kind(try text("type", longest: 64)),
             name: try text("name", longest: 512), userID: try text("user", longest: 512))
     }
 
@@ -79,6 +92,11 @@ struct FollowingCall: Sendable {
             throw .invalid("verdict", "is one of " + VerdictFilter.words.joined(separator: ", "))
         }
         return filter
+    }
+
+    private static func kind(_ word: String?) throws(FollowingRefusal) -> String? {
+        guard let word, !EventKind.storedWords.contains(word) else { return word }
+        throw .invalid("type", "is one of " + EventKind.storedWords.joined(separator: ", "))
     }
 
     // MARK: What stands in the body
@@ -129,7 +147,7 @@ struct FollowingCall: Sendable {
         else { throw .invalid("filter", "is an object with verdict, type, name, user") }
         return EventFilter(
             verdict: try Self.verdict(try Self.text("verdict", in: members, longest: 20)),
-            type: try Self.text("type", in: members, longest: 64),
+            type: try Self.kind(try Self.text("type", in: members, longest: 64)),
             name: try Self.text("name", in: members, longest: 512),
             userID: try Self.text("user", in: members, longest: 512))
     }

@@ -78,6 +78,7 @@ package struct FollowingDialect: Dialect {
         Endpoint(method: method, path: path) { request, parameters in
             do {
                 let call = try FollowingCall(request, parameters, parsers)
+                try call.takes(operation.parameters)
                 return try begin(call, request, task(call))
             } catch let refusal as FollowingRefusal {
                 return .answer(refusal.response(requestID: request.id))

@@ -8,6 +8,7 @@ enum FollowingSchemas {
         "readerToken", ["type": "http", "scheme": "bearer"])
     private static let text: JSONValue = ["type": "string"]
     private static let number: JSONValue = ["type": "integer"]
+    private static let kind: JSONValue = ["enum": .array(EventKind.storedWords.map { .string($0) })]
     private static let flag: JSONValue = ["type": "boolean"]
 
     private static func optional(_ type: String) -> JSONValue { ["type": [.string(type), "null"]] }
@@ -44,7 +45,7 @@ enum FollowingSchemas {
         query: [
             ("after", false, text), ("limit", false, range(1, 1_000, 100)), ("wait", false, range(0, 60, 0)),
             ("verdict", false, ["enum": .array(VerdictFilter.words.map { .string($0) })]),
-            ("type", false, text), ("name", false, text), ("user", false, text),
+            ("type", false, kind), ("name", false, text), ("user", false, text),
         ], answer: APIOperation.schema("EventStretch"), refusals: [422])
     static let list = operation(
         "List the consumers of an app",
@@ -78,7 +79,8 @@ enum FollowingSchemas {
     private static let filter: JSONValue = [
         "type": "object",
         "properties": [
-            "verdict": optional("string"), "type": optional("string"), "name": optional("string"),
+            "verdict": optional("string"), "type": ["anyOf": [kind, ["type": "null"]]],
+            "name": optional("string"),
             "user": optional("string"),
         ],
     ]

@@ -45,7 +45,12 @@ struct RequestTarget {
         guard bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }) else {
             return "the target of the request holds characters that must be percent-encoded"
         }
-        // Whoever reads the query judges its parameters. In the path NUL would end it for whoever works with C strings.
+        return nil
+    }
+
+    /// Why a path is none, or nil. Whoever reads the query judges its parameters; in the path NUL would end it for whoever
+    /// works with C strings.
+    static func fault(ofPath path: String) -> String? {
         let path = Array(path.utf8)
         var index = 0
         while index < path.count {

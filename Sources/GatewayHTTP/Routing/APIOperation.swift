@@ -60,6 +60,9 @@ package struct APIOperation: Sendable {
         self.failure = failure
     }
 
+    /// The names of its query parameters.
+    package var parameters: [String] { query.map(\.name) }
+
     /// A reference to a schema of the document.
     package static func schema(_ name: String) -> JSONValue {
         ["$ref": .string("#/components/schemas/\(name)")]

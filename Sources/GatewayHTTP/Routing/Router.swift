@@ -6,15 +6,17 @@ package struct Router: Sendable {
     private let templates: [Template]
     private let refusals: [Refusal]
 
-    /// How a dialect says that it has no such path or method.
+    /// How a dialect says that it has no such path or method, or that a path is none.
     package struct Refusal: Sendable {
         /// Below which paths it holds.
         let prefixes: [String]
-        let make: @Sendable (_ status: Int, _ reason: String, HTTPRequest) -> HTTPResponse
+        let make: @Sendable (_ status: Int, _ code: String, _ reason: String, HTTPRequest) -> HTTPResponse
 
         package init(
             prefixes: [String],
-            make: @escaping @Sendable (_ status: Int, _ reason: String, HTTPRequest) -> HTTPResponse
+            make:
+                @escaping @Sendable (_ status: Int, _ code: String, _ reason: String, HTTPRequest) ->
+                HTTPResponse
         ) {
             self.prefixes = prefixes
             self.make = make
@@ -80,6 +82,11 @@ package struct Router: Sendable {
     }
 
     package func route(_ request: HTTPRequest) -> HTTPOutcome {
+        if let fault = RequestTarget.fault(ofPath: request.path) {
+            var response = refusal(400, "invalid_target", fault, request)
+            response.closes = true
+            return .answer(response)
+        }
         // HEAD is GET without a body, which the server leaves out (RFC 9110, section 9.3.2).
         let method = request.method == "HEAD" ? "GET" : request.method
         for endpoint in exactly(request.path) where endpoint.method == method {
@@ -114,7 +121,7 @@ package struct Router: Sendable {
         _ status: Int, _ code: String, _ reason: String, _ request: HTTPRequest
     ) -> HTTPResponse {
         let own = refusals.first { $0.prefixes.contains { request.path.hasPrefix($0) } }
-        return own?.make(status, reason, request)
+        return own?.make(status, code, reason, request)
             ?? .failure(status, code: code, reason: reason, requestID: request.id)
     }
 

@@ -2,8 +2,10 @@ package import CountersignCore
 
 /// The shape of a JSON value: what is sent is checked by it, and the admin API's document says it of bodies and answers.
 package indirect enum JSONShape: Sendable {
-    /// A string of at most so many bytes.
+    /// A string of at most so many bytes, without control characters.
     case text(longest: Int)
+    /// A string of at most so many bytes as it is: with line ends, such as PEM, or a password.
+    case raw(longest: Int)
     case choice([String])
     case integer(ClosedRange<Int64>)
     case number
@@ -83,7 +85,10 @@ extension JSONShape {
         switch (self, value) {
         case (.text(let longest), .string(let text)):
             if text.utf8.count > longest { throw mismatch("a string of at most \(longest) bytes") }
-        case (.text(let longest), _): throw mismatch("a string of at most \(longest) bytes")
+            if text.hasControlCharacter { throw mismatch("a string without control characters") }
+        case (.raw(let longest), .string(let text)) where text.utf8.count <= longest: break
+        case (.text(let longest), _), (.raw(let longest), _):
+            throw mismatch("a string of at most \(longest) bytes")
         case (.choice(let words), .string(let word)) where word.utf8.count <= 64 && words.contains(word):
             break
         case (.choice(let words), _): throw mismatch("one of \(words.joined(separator: ", "))")
@@ -114,9 +119,9 @@ extension JSONShape {
     ) throws(ShapeMismatch) {
         let prefix = path.isEmpty ? "" : path + "."
         for name in given.keys.sorted() where !members.contains(where: { $0.name == name }) {
+            let known = members.map(\.name).joined(separator: ", ")
             throw ShapeMismatch(
-                path: prefix + name,
-                detail: "is not known; there are \(members.map(\.name).joined(separator: ", "))")
+                path: prefix + name, detail: "is not known; there are \(known.isEmpty ? "none" : known)")
         }
         for member in members {
             switch given[member.name] {

@@ -83,9 +83,6 @@ package struct WebhookEndpoint: Sendable, Equatable {
 
     /// Which events it wants. What is nil is not looked at.
     package var verdictFilter: VerdictFilter? { verdict.flatMap { VerdictFilter($0) } }
-
-    /// The event types that there are.
-    private static let kinds = EventKind.all.map(\.rawValue)
 }
 
 extension WebhookEndpoint.Pause: SettingPart {
@@ -106,7 +103,8 @@ extension WebhookEndpoint: SettingPart {
         .init("id", \.id), .init("app", \.appID), .time("created_ms", \.createdMilliseconds),
         .text("url", \.url, longest: 2_048), .bool("allow_private", \.allowsPrivateAddresses),
         .optional("verdict", \.verdict, .choice(VerdictFilter.words)),
-        .optional("type", \.type, .choice(kinds)), .optional("name", \.name, .text(longest: 512)),
+        .optional("type", \.type, .choice(EventKind.storedWords)),
+        .optional("name", \.name, .text(longest: 512)),
         .optional("user", \.userID, .text(longest: 512)),
         .integer("batch_size", \.batchSize, 1...500),
         .part("paused", \.pause, standard: Pause(), isOperators: false),

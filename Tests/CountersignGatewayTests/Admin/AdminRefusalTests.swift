@@ -1,4 +1,5 @@
 import CountersignGatewayTesting
+import CountersignJOSE
 import Testing
 
 @testable import CountersignGateway
@@ -68,6 +69,128 @@ struct AdminRefusalTests {
             let answer = try bench.ask("PUT", "apps/shop/webhook", #"{"url":"http://\#(host):1/"}"#, headers)
             #expect(answer.status == 422)
         }
+    }
+
+    /// What is to go where, and the member that a refusal points at.
+    private static let addresses = [
+        ("POST", "webhooks", #"{"url":"URL","allow_private":PRIVATE}"#, "/url"),
+        ("PUT", "webhook", #"{"url":"URL","allow_private":PRIVATE}"#, "/url"),
+        ("PUT", "key-source", #"{"url":"URL","allow_private":PRIVATE}"#, "/url"),
+        (
+            "PUT", "project",
+            #"{"token":"shop","customer_tokens":"off","webhook":{"url":"URL","allow_private":PRIVATE}}"#,
+            "/webhook/url"
+        ),
+    ]
+
+    @Test(arguments: addresses)
+    func anAddressThatIsNeverAskedIsRefusedAtOnce(
+        _ method: String, _ resource: String, _ template: String, _ pointer: String
+    ) throws {
+        let owner = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
+        func send(_ url: String, isPrivate: Bool) throws -> AdminBench.Answer {
+            let body = template.replacing("URL", with: url).replacing("PRIVATE", with: "\(isPrivate)")
+            return try bench.ask(method, "apps/shop/" + resource, body, owner)
+        }
+        for host in [
+            "127.0.0.1", "[::1]", "localhost", "LocalHost.", "a.localhost", "10.1.2.3", "[fd00::1]",
+            "[::ffff:10.0.0.1]", "shop.example:99999", "shop.example:99999999999999999999", "8.8.8.8:22",
+            "169.254.169.254", "[fe80::1]", "u@shop.example", "shop.example/#a", "",
+        ] {
+            let answer = try send("https://\(host)", isPrivate: false)
+            #expect(answer.status == 422, "\(host)")
+            let errors = answer.json["errors"] as? [[String: String]]
+            #expect(errors?.map { $0["pointer"] } == [pointer], "\(answer.body)")
+        }
+        for url in [
+            "http://shop.example/", "http://10.1.2.3/", "ftp://127.0.0.1/", "https://169.254.169.254/",
+            "https://[fd00:ec2::254]/", "https://127.0.0.1:0/",
+        ] {
+            #expect(try send(url, isPrivate: true).status == 422, "\(url)")
+        }
+        #expect(try send("https://127.0.0.1:22/", isPrivate: true).status < 300)
+        #expect(try send("https://shop.example:8443/in?a=b", isPrivate: false).status < 300)
+        #expect(try send("http://localhost:1/", isPrivate: true).status < 300 || resource == "key-source")
+    }
+
+    @Test(arguments: [
+        ("POST", "apps/shop/webhooks", #"{"url":"https://shop.example/X"}"#),
+        ("PUT", "apps/shop/webhook", #"{"url":"https://shop.example/X"}"#),
+        ("PUT", "apps/shop/policy", #"{"audience":"shopX"}"#),
+        ("PUT", "apps/shop/policy", #"{"issuer":"Xshop"}"#),
+        ("POST", "apps/shop/write-keys", #"{"description":"aX"}"#),
+        ("POST", "apps/shop/clients", #"{"name":"aX"}"#), ("POST", "apps/shop/sessions", #"{"user":"aX"}"#),
+        ("POST", "tokens", #"{"name":"aX","scopes":["read"]}"#),
+        (
+            "POST", "apps/shop/sinks",
+            #"{"name":"a","servers":"tls://nats.example","stream":"A","ca_file":"/a/X"}"#
+        ), ("PATCH", "apps/shop", #"{"origins":["https://shop.exampleX"]}"#),
+        ("GET", "apps/shop/events?name=X", nil), ("GET", "audit?actor=aX", nil),
+    ])
+    func aTextHasNoControlCharacter(method: String, path: String, template: String?) throws {
+        let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
+        func status(_ text: String, _ code: String) throws -> Int {
+            try bench.ask(
+                method, path.replacing("X", with: "%" + code), template?.replacing("X", with: text), headers
+            ).status
+        }
+        for code in ["00", "0a", "1b", "1f", "7f"] {
+            #expect(try status("\\u00" + code, code) == 422, "\(code)")
+        }
+        #expect(try status("", "41") < 300)
+    }
+
+    @Test func aTextOfSeveralLinesHasThem() throws {
+        let headers = try bench.token("admin")
+        let pem = try SigningKey.generate(.es256).publicKey.pem
+        #expect(pem.contains("\n"))
+        let text = pem.replacing("\n", with: #"\r\n"#)
+        #expect(try bench.ask("POST", "apps/shop/keys", #"{"text":"\#(text)"}"#, headers).status == 201)
+    }
+
+    @Test(arguments: [
+        ("GET", "apps/shop/events?type=foo", nil), ("GET", "apps/shop/events/export?type=foo", nil),
+        ("POST", "apps/shop/consumers", #"{"name":"a","filter":{"type":"foo"}}"#),
+        ("POST", "apps/shop/webhooks", #"{"url":"https://shop.example","type":"foo"}"#),
+    ])
+    func aTypeThatNoEventHasIsRefused(method: String, path: String, body: String?) throws {
+        let headers = try bench.token("admin")
+        #expect(try bench.ask(method, path, body, headers).status == 422)
+        let known = try bench.ask(
+            method, path.replacing("foo", with: "location"), body?.replacing("foo", with: "location"), headers
+        )
+        #expect(known.status < 300, "\(known.body)")
+    }
+
+    /// Whoever follows what is not there waits for ever, and what is asked of it is nobody's to be written down.
+    @Test(arguments: [
+        "live?app=nope", "live?app=nope&unmask=1", "apps/nope/project/items/inbox-message?unmask=1",
+        "apps/shop/project/items/nope?unmask=1",
+    ])
+    func whatIsNotThereIsSaidAtOnceAndNotWrittenDown(path: String) throws {
+        let before = try bench.apps.auditLog.entries(limit: 500).count
+        #expect(try bench.ask("GET", path, nil, bench.token("admin")).status == 404)
+        // Making the token is the one entry.
+        #expect(try bench.apps.auditLog.entries(limit: 500).count == before + 1)
+    }
+
+    @Test(arguments: ["apps/%00", "apps/shop/customers/a%zz", "apps/shop%2"])
+    func aPathThatIsNoneIsAProblemToo(path: String) throws {
+        let answer = try bench.ask("GET", path, nil, bench.token("read"))
+        #expect(answer.status == 400)
+        #expect(answer.headers["content-type"] == "application/problem+json")
+        #expect(answer.json["code"] as? String == "invalid_target")
+        #expect((answer.json["request_id"] as? String)?.isEmpty == false)
+    }
+
+    @Test(
+        .onSQLite("a database has backups of its own"),
+        arguments: [
+            ("{", 400), ("[1,", 400), (#"{"to":"/elsewhere"}"#, 422), ("{}", 201), ("", 201),
+        ])
+    func aBodyThatNobodyReadsIsNotSent(body: String, status: Int) throws {
+        let answer = try bench.ask("POST", "backups", body.isEmpty ? nil : body, bench.token("admin"))
+        #expect(answer.status == status, "\(answer.body)")
     }
 
     @Test func aClaimThatIsComparedMayBeRequired() throws {

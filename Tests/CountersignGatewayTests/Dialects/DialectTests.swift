@@ -21,7 +21,7 @@ final class DialectTests {
         ]
         let schemas: [String: JSONValue] = ["Declared": ["type": "object"]]
         let requestHeaders = ["X-Declared"]
-        let refusal: Router.Refusal? = Router.Refusal(prefixes: ["/declared"]) { status, _, _ in
+        let refusal: Router.Refusal? = Router.Refusal(prefixes: ["/declared"]) { status, _, _, _ in
             .json(status, Array(#"{"declared":\#(status)}"#.utf8))
         }
     }

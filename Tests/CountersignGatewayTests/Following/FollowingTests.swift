@@ -186,7 +186,9 @@ struct FollowingTests {
         for (path, code) in [
             ("events?after=x", "422 position_malformed"), ("events?limit=0", "400 invalid_parameter"),
             ("events?limit=1001", "400 invalid_parameter"), ("events?wait=61", "400 invalid_parameter"),
-            ("events?verdict=good", "400 invalid_parameter"),
+            ("events?verdict=good", "400 invalid_parameter"), ("events?type=foo", "400 invalid_parameter"),
+            ("events?wait_seconds=1", "400 invalid_parameter"), ("events?foo", "400 invalid_parameter"),
+            ("consumers?limit=1", "400 invalid_parameter"), ("consumers/b?x=", "400 invalid_parameter"),
         ] {
             #expect(try bench.code("GET", path) == code, "\(path)")
         }
@@ -200,6 +202,8 @@ struct FollowingTests {
             ("consumers", #"{"name":"c","hold_days":3}"#, "400 invalid_parameter"),
             ("consumers", #"{"name":"c","from":"start","time_ms":1}"#, "400 invalid_parameter"),
             ("consumers", #"{"name":"c","filter":{"x":1}}"#, "400 invalid_parameter"),
+            ("consumers", #"{"name":"c","filter":{"type":"foo"}}"#, "400 invalid_parameter"),
+            ("consumers?wait=1", #"{"name":"c"}"#, "400 invalid_parameter"),
             ("consumers", #"{"name":"c","position":"x"}"#, "422 position_malformed"),
             ("consumers", "[]", "400 invalid_json"),
             ("consumers/b/poll", #"{"limit":0}"#, "400 invalid_parameter"),
