@@ -35,6 +35,8 @@ def test(browser, owner, gateway):
     services.customers(owner, gateway)
     services.bloomreach(owner)
     services.house(owner)
+    services.last_key(owner, gateway)
+    services.nowhere(owner)
     following.verdicts(owner)
     following.consumers(owner, gateway)
     following.sinks(owner, gateway)

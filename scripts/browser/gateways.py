@@ -48,6 +48,13 @@ def several(browser, program):
         for width in (360, 1280):
             visitor.page.set_viewport_size({"width": width, "height": 800})
             assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width, f"gateways are wider than {width}"
+        visitor.open("system")
+        expect(visitor.page.get_by_text("which PostgreSQL's own tools back up")).to_be_visible()
+        expect(visitor.page.get_by_role("alert")).to_have_count(0)
+        visitor.open("")
+        expect(visitor.page.get_by_text("Events in the database")).to_be_visible()
+        expect(visitor.page.get_by_text("free", exact=False).filter(has_text="used,")).to_have_count(0)
+        visitor.open("gateways")
         second.process.kill()
         second.process.wait()
         expect(rows.filter(has_text=second.url).get_by_text("Gone, or cut off")).to_be_visible(timeout=20_000)

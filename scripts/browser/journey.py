@@ -21,7 +21,7 @@ def first_sign_in(visitor, link):
 
 def add_key(visitor, gateway):
     visitor.open("apps/shop/keys")
-    visitor.button("Add Public Key").first.click()
+    visitor.button("Add public key").first.click()
     field = visitor.dialog.get_by_label("Public key", exact=True)
     field.fill(gateway.read("good", "private.pem"))
     expect(visitor.dialog.get_by_text("This is a private key. It was not saved")).to_be_visible()
@@ -32,7 +32,7 @@ def add_key(visitor, gateway):
     visitor.dialog.get_by_text("Test with a token").click()
     visitor.dialog.get_by_label("A token that your backend signed").fill(gateway.token("user-1"))
     expect(visitor.dialog.get_by_text("verifies your token")).to_be_visible()
-    visitor.dialog.get_by_role("button", name="Add Public Key").click()
+    visitor.dialog.get_by_role("button", name="Add public key").click()
     expect(visitor.page.locator(".key-description").first).to_have_text(MARKUP)
     say("a private key was refused, a public one added after its preview and a test with a token")
 

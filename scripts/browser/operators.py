@@ -291,7 +291,9 @@ def units(visitor):
     size = page.get_by_label("Keep events, at most", exact=True)
     size.fill("1.5")
     page.get_by_label("Keep events, at most: unit").select_option("GB")
-    assert visitor.press(visitor.button("Save", exact=True).first) == 200
+    visitor.button("Save", exact=True).first.click()
+    visitor.dialog.get_by_label("Type delete to confirm").fill("delete")
+    assert visitor.press(visitor.dialog.get_by_role("button", name="Save and delete")) == 200
     page.reload()
     expect(size).to_have_value("1500")
     expect(page.get_by_label("Keep events, at most: unit")).to_have_value("MB")
@@ -352,7 +354,9 @@ def go_to(visitor):
     find("the new key", "the new key", r"#/apps/shop/keys")
     find("body-bytes", "body-bytes", r"#/system\?setting=body-bytes")
     visitor.open("apps/shop/failures")
-    find("user-1", "Events of user user-1", r"events\?user=user-1")
+    find("user-1", "Events of user user-1", r"events$")
+    # Whose events they are stays out of the address.
+    expect(page.get_by_label("User", exact=True)).to_have_value("user-1")
     message = page.evaluate("fetch('/admin/api/apps/shop/events?limit=1').then(answer => answer.json()).then(page => page.items[0].message_id)")
     page.keyboard.press("Control+k")
     page.keyboard.type(message)
@@ -393,7 +397,7 @@ def several(visitor):
     for name in ("one", "two", "three"):
         visitor.button("Open a session").click()
         visitor.dialog.get_by_label("User").fill(name)
-        visitor.dialog.get_by_role("button", name="Open it").click()
+        visitor.dialog.get_by_role("button", name="Open session").click()
         visitor.button("I have stored it").click()
     table = page.get_by_role("table", name="Sessions")
     boxes = table.get_by_role("checkbox")

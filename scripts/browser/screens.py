@@ -21,7 +21,7 @@ def accessible(visitor, place):
 
 def dialogs(visitor):
     """The largest dialogs, open."""
-    for route, opener in (("apps/shop/keys", "Add Public Key"), ("apps/shop/enforcement", "Switch to Required"), ("", "Keyboard shortcuts")):
+    for route, opener in (("apps/shop/keys", "Add public key"), ("apps/shop/enforcement", "Switch to Required"), ("", "Keyboard shortcuts")):
         visitor.open(route)
         visitor.button(opener).first.click()
         expect(visitor.dialog).to_be_visible()

@@ -30,7 +30,7 @@ def token_service(visitor):
     for _ in range(2):
         visitor.button("Open a session").click()
         visitor.dialog.get_by_label("User").fill("user-1")
-        visitor.dialog.get_by_role("button", name="Open it").click()
+        visitor.dialog.get_by_role("button", name="Open session").click()
         secret(visitor, r"\S{20,}")
     sessions = page.get_by_role("table", name="Sessions")
     expect(sessions.get_by_text("active")).to_have_count(2)
@@ -99,7 +99,7 @@ def bloomreach(visitor):
     expect(webhook).to_have_value("")
     visitor.button("Add a private key").click()
     visitor.dialog.get_by_label("Id").fill("backend-1")
-    visitor.dialog.get_by_role("button", name="Add it").click()
+    visitor.dialog.get_by_role("button", name="Add private key").click()
     secret(visitor, r"\S{20,}")
     expect(page.get_by_role("rowheader", name="backend-1")).to_be_visible()
     visitor.button("Consent categories").click()
@@ -112,7 +112,7 @@ def bloomreach(visitor):
     expect(editor).to_have_attribute("aria-invalid", "true")
     editor.fill(json.dumps({"id": "another", "name": MARKUP}, indent=2))
     visitor.dialog.get_by_role("button", name="Save").click()
-    expect(visitor.dialog.get_by_text("/id: must be the one in the path")).to_be_visible()
+    expect(visitor.dialog.get_by_text("Id: must be the one in the path")).to_be_visible()
     editor.fill(json.dumps({"name": MARKUP, "legitimate_interest": False, "sources": {}, "translations": {}}, indent=2))
     visitor.dialog.get_by_role("button", name="Save").click()
     expect(visitor.dialog).to_have_count(0)
@@ -126,6 +126,11 @@ def house(visitor):
     visitor.open("apps/shop/keys")
     visitor.button("Follow a JWK Set").click()
     visitor.dialog.get_by_label("Address").fill("https://127.0.0.1:9/jwks.json")
+    visitor.dialog.get_by_role("button", name="Follow").click()
+    expect(visitor.dialog.get_by_role("alert")).to_contain_text("Address: its address is private")
+    expect(visitor.dialog.get_by_role("alert")).to_contain_text("Correct what is marked")
+    expect(visitor.dialog.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
+    visitor.dialog.get_by_text("It may be on a private network").click()
     visitor.dialog.get_by_role("button", name="Follow").click()
     expect(page.get_by_text("https://127.0.0.1:9/jwks.json")).to_be_visible()
     visitor.button("Unfollow").click()
@@ -143,9 +148,25 @@ def house(visitor):
     days = page.get_by_label("Keep events, days")
     for value in ("30", ""):
         days.fill(value)
-        assert visitor.press(visitor.button("Save", exact=True).first) == 200
+        if value:
+            visitor.button("Save", exact=True).first.click()
+            expect(visitor.dialog).to_contain_text("None is older than that now.")
+            assert visitor.press(visitor.dialog.get_by_role("button", name="Save", exact=True)) == 200
+        else:
+            assert visitor.press(visitor.button("Save", exact=True).first) == 200
         page.reload()
         expect(days).to_have_value(value)
+    size = page.get_by_label("Keep events, at most", exact=True)
+    size.fill("1")
+    page.get_by_label("Keep events, at most: unit").select_option("kB")
+    visitor.button("Save", exact=True).first.click()
+    expect(visitor.dialog).to_contain_text("are deleted until the others have at most 1.0 kB")
+    expect(visitor.dialog).to_contain_text("All apps together have")
+    go = visitor.dialog.get_by_role("button", name="Save and delete")
+    expect(go).to_be_disabled()
+    visitor.dialog.get_by_role("button", name="Cancel").click()
+    page.reload()
+    expect(size).to_have_value("")
     visitor.open("audit")
     page.get_by_role("main").get_by_label("App").select_option("shop")
     for kind in ("CSV", "NDJSON"):
@@ -170,3 +191,53 @@ def house(visitor):
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="port", exact=True))
     expect(row).to_contain_text("flag --port")
     say("published keys, alerts, retention, backups, signing keys and settings")
+
+
+def last_key(visitor, gateway):
+    """Whoever deletes the last key of an app is told what that means for its users."""
+    gateway.run("app", "create", "lone")
+    gateway.run("key", "add", "lone", gateway.path("good", "public.pem"))
+    for state, said in (("disabled", None), ("optional", "is warned of"), ("required", "is refused")):
+        gateway.run("enforcement", "set", "lone", state)
+        visitor.open("apps/lone/keys")
+        visitor.button("Manage").click()
+        visitor.page.get_by_role("menuitem", name="Delete public key").click()
+        expect(visitor.dialog.get_by_role("button", name="Delete public key")).to_be_visible()
+        alert = visitor.dialog.get_by_role("alert")
+        if said:
+            expect(alert).to_contain_text("This is the last key of the app.")
+            expect(alert).to_contain_text(said)
+            expect(visitor.dialog.get_by_role("button", name="Delete public key")).to_be_disabled()
+        else:
+            expect(alert).to_have_count(0)
+        visitor.dialog.get_by_role("button", name="Cancel").click()
+    gateway.run("key", "add", "lone", gateway.path("other", "public.pem"))
+    visitor.open("apps/lone/keys")
+    visitor.button("Manage").last.click()
+    visitor.page.get_by_role("menuitem", name="Delete public key").click()
+    expect(visitor.dialog.get_by_role("button", name="Delete public key")).to_be_enabled()
+    expect(visitor.dialog.get_by_role("alert")).to_have_count(0)
+    visitor.dialog.get_by_role("button", name="Cancel").click()
+    gateway.run("app", "delete", "lone", "--confirm", "lone")
+    say("the deletion of an app's last key says what it means for its users")
+
+
+def nowhere(visitor):
+    """An address that leads to nothing says so."""
+    for route in ("apps/shop/webhooks/zzz", "apps/shop/events/zzz", "audit/zzz"):
+        visitor.open(route)
+        expect(visitor.page.get_by_text("There is nothing at this address.")).to_be_visible()
+    visitor.open("apps/shop/webhooks?deliveries=zzz")
+    expect(visitor.page.get_by_text("There is no such webhook.")).to_be_visible()
+    visitor.open("apps/shop/events?type=foo")
+    expect(visitor.page.get_by_label("Type", exact=True)).to_have_value("")
+    expect(visitor.page.get_by_role("alert")).to_have_count(0)
+    visitor.open("apps/shop/customers?id=user-1")
+    expect(visitor.page).to_have_url(re.compile("customers$"))
+    asked = []
+    note = lambda request: asked.append(request.url)
+    visitor.page.on("request", note)
+    visitor.open("gateways")
+    visitor.page.remove_listener("request", note)
+    assert asked and not any("/cluster" in url for url in asked), asked
+    say("what is not there is said to be, and no user id stays in an address")

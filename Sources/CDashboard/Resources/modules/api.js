@@ -24,7 +24,6 @@ export class Problem extends Error {
       case 404: return "It may have been deleted; go back and look at the list.";
       case 409: return "Look at the current state and decide again.";
       case 412: return "Someone else changed this in the meantime. The page shows the new state; look and try again.";
-      case 422: return "Correct what is marked and send it again.";
       case 429: return `Wait ${this.retryAfter ?? "a few"} seconds, then try again.`;
       default: return this.status >= 500 ? "Try again; if it stays, look at the gateway's log." : "";
     }

@@ -4,10 +4,11 @@ import { h, replace, announce } from "./dom.js";
 import { icon, mark } from "./icons.js";
 import { api, useSession, whenUnauthenticated, path } from "./api.js";
 import { preferences, prefer, applyTheme } from "./preferences.js";
+import { carriedTo } from "./address.js";
 import { loadCodes, paints } from "./codes.js";
 import { clock, ago } from "./format.js";
 import { dialog } from "./dialogs.js";
-import { iconButton, problemNotice, select, toast } from "./ui.js";
+import { appNames, iconButton, problemNotice, problemText, select, toast } from "./ui.js";
 import { accountMenu, enrol, signIn, setUp } from "./signin.js";
 import { palette } from "./palette.js";
 import { savedViews } from "./saved.js";
@@ -148,7 +149,7 @@ async function signOut() {
   try {
     await api.remove("/session");
   } catch (error) {
-    if (error.status !== 401) return toast(`${error.message} ${error.advice ?? ""}`, { tone: "bad" });
+    if (error.status !== 401) return toast(problemText(error), { tone: "bad" });
   }
   session = null;
   useSession(null);
@@ -179,6 +180,7 @@ async function route() {
     return replace(root, h("main", { class: "gate" }, problemNotice(error, route)));
   }
   if (controller.signal.aborted) return;
+  for (const [name, value] of Object.entries(carriedTo(location.hash.split("?")[0].slice(1)))) query.set(name, value);
 
   let app = null;
   let entry;
@@ -192,7 +194,9 @@ async function route() {
     entry = houseScreens.find(([name]) => name === (parts[0] ?? "home"));
   }
   const current = app ?? apps.find((item) => item.id === preferences.app) ?? apps[0] ?? null;
-  const missing = !entry || (parts[0] === "apps" && !app);
+  // Only the screen of one failed request has a part behind its name.
+  const known = app ? (entry?.[3] === sample ? 4 : 3) : 1;
+  const missing = !entry || (parts[0] === "apps" && !app) || parts.length > known;
   const title = missing ? "Not found" : entry[1];
   const focusBefore = document.activeElement?.closest?.(".sidebar, .topbar") !== null;
   const body = h("div", { class: "screen" });
@@ -237,7 +241,7 @@ function shell(title, name, app, current, body) {
     link("#/", overview[1], overview[2], name === "home"),
     current && h("div", { class: "nav-group" },
       h("label", { class: "nav-title", for: "app-switch" }, "App"),
-      select(apps.map((item) => [item.id, apps.some((other) => other !== item && other.name === item.name) ? `${item.name} (${item.id})` : item.name || item.id]), current.id,
+      select(appNames(apps), current.id,
         (event) => go(`#/apps/${encodeURIComponent(event.target.value)}/${app ? name : "failures"}`), { id: "app-switch", class: "app-switch" }),
       appScreens.map(([key, label, symbol]) => link(`${base}/${key}`, label, symbol, app && name === key))),
     h("div", { class: "nav-group" }, h("p", { class: "nav-title" }, "Gateway"),

@@ -2,7 +2,7 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { ago, dateTime } from "./format.js";
+import { ago, bytes, DAY, dateTime, number, plural } from "./format.js";
 import { confirm, formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
 import { button, card, copyable, emptyState, field, privateAddress, stacked, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
@@ -25,11 +25,33 @@ export function appSettings(context) {
     const size = sizeInput(about.retention_bytes, { label: "Keep events, at most", name: "retention_bytes", placeholder: "no limit", disabled: readonly });
     const origins = h("textarea", { rows: 3, name: "origins", spellcheck: "false", class: "mono", value: (about.origins ?? []).join("\n"), placeholder: "https://shop.example", disabled: readonly });
     const limit = (input) => (input.value === "" ? null : Number(input.value));
+    const kept = () => ({ days: limit(days), bytes: size.read() });
     return card("General", settingsForm([
       h("div", { class: "grid-form" }, field("Name", name), field("Keep events, days", days), field("Keep events, at most", size.input, null, size.unit)),
       field("Origins", origins, "Web pages that may send, one a line (CORS)."),
-    ], !readonly && "Save", () => api.patch(base, { name: name.value.trim(), retention_days: limit(days), retention_bytes: size.read(), origins: origins.value.split(/\s+/).filter(Boolean) }, etag),
-    async () => { await part.reload(); toast("Saved.", { tone: "good" }); }));
+    ], !readonly && "Save", () => api.patch(base, { name: name.value.trim(), retention_days: kept().days, retention_bytes: kept().bytes, origins: origins.value.split(/\s+/).filter(Boolean) }, etag),
+    async () => { await part.reload(); toast("Saved.", { tone: "good" }); }, { ask: () => mayKeepLess(about, kept()) }));
+  }
+
+  /** Asks before less is kept than until now, in the words of what is lost. */
+  async function mayKeepLess(before, { days, bytes: most }) {
+    const fewer = (now, old) => now !== null && (old === null || now < old);
+    const byAge = fewer(days, before.retention_days);
+    const bySize = fewer(most, before.retention_bytes);
+    if (!byAge && !bySize) return true;
+    const cutoff = Date.now() - days * DAY;
+    // What cannot be read is no reason to leave the question out.
+    const [old, overview] = await Promise.all([
+      byAge ? api.get(`${base}/events`, { to_ms: Math.max(1, cutoff), limit: 500 }).catch(() => null) : null, api.get("/overview").catch(() => null)]);
+    const count = old && (old.next ? "500 events or more are" : old.items.length === 0 ? "None is" : old.items.length === 1 ? "One event is" : `${number(old.items.length)} events are`);
+    const losesNone = !bySize && old?.items.length === 0;
+    return await confirm("Delete older events?", {
+      text: [
+        byAge && `Events of ${app.name || app.id} that were received before ${dateTime(cutoff)} are deleted within minutes, and later ones as soon as they are ${plural(days, "day")} old.${count ? ` ${count} older than that now.` : ""}`,
+        bySize && `The oldest events of ${app.name || app.id} are deleted until the others have at most ${bytes(most)}.${overview ? ` All apps together have ${plural(overview.storage.events, "event")} now, in ${bytes(overview.storage.file_bytes)}.` : ""}`,
+        "They cannot be brought back. Backups keep what they have.",
+      ].filter(Boolean), action: losesNone ? "Save" : "Save and delete", phrase: losesNone ? undefined : "delete",
+    });
   }
 
   function writeKeyCard(items) {

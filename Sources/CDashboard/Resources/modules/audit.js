@@ -4,7 +4,7 @@ import { h, replace } from "./dom.js";
 import { address, api } from "./api.js";
 import { dateTime, plural } from "./format.js";
 import { dialog } from "./dialogs.js";
-import { button, emptyState, exportLink, field, notice, problemNotice, select, table } from "./ui.js";
+import { appNames, button, emptyState, exportLink, field, notice, problemNotice, select, table } from "./ui.js";
 import { pagedView } from "./views.js";
 import { userIDs } from "./userids.js";
 import { remember } from "./address.js";
@@ -12,7 +12,7 @@ import { facts } from "./sample.js";
 
 export function audit(context) {
   const { body, apps, query } = context;
-  const app = select([["", "every app"], ...apps.map((item) => [item.id, item.name || item.id])], query.get("app") ?? "");
+  const app = select([["", "every app"], ...appNames(apps)], query.get("app") ?? "");
   const actor = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("actor") ?? "" });
   const place = h("div", {});
   const ids = userIDs(context, () => search());

@@ -8,7 +8,7 @@ import { button, card, emptyState, field, problemNotice, select, table, toast } 
 import { attempt } from "./views.js";
 import { facts } from "./sample.js";
 import { userIDs } from "./userids.js";
-import { remember } from "./address.js";
+import { remember, shareable } from "./address.js";
 
 const kinds = [["registered", "User id, or pseudonym"], ["cookie", "Anonymous or device id"]];
 
@@ -23,7 +23,7 @@ export function customers(context) {
 
   async function search() {
     const asked = { id_name: kind.value, ...ids.parameters };
-    remember(path("apps", app.id, "customers"), { id: id.value.trim(), id_name: kind.value === "registered" ? null : kind.value });
+    remember(path("apps", app.id, "customers"), { id: shareable(id.value.trim()), id_name: kind.value === "registered" ? null : kind.value });
     try {
       const found = await api.get(where(), asked, signal);
       replace(place, profile(found));

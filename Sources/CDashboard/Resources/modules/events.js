@@ -2,7 +2,7 @@
 
 import { h, replace } from "./dom.js";
 import { address, api, path } from "./api.js";
-import { remember } from "./address.js";
+import { remember, shareable } from "./address.js";
 import { reason } from "./codes.js";
 import { dateTime, fromInput, toInput, zoneName } from "./format.js";
 import { dialog } from "./dialogs.js";
@@ -22,8 +22,8 @@ const VERDICTS = {
   anonymous: ["Anonymous", "neutral", "It names no user, so that there was nothing to verify."],
   unknown: ["Unknown", "neutral", "It was stored before verdicts were kept."],
 };
-/** The types that clients send. */
-export const TYPES = ["track", "identify", "page", "screen", "group", "alias"];
+/** The types that a gateway stores. */
+export const TYPES = ["track", "identify", "page", "screen", "group", "alias", "location"];
 const NAMES = ["user", "message_id", "name", "type", "verdict"];
 
 export function events(context) {
@@ -31,11 +31,9 @@ export function events(context) {
   const base = path("apps", app.id, "events");
   const text = (name, rest = {}) => h("input", { type: "search", value: query.get(name) ?? "", spellcheck: "false", autocomplete: "off", ...rest });
   const time = (name) => h("input", { type: "datetime-local", value: Number(query.get(name)) ? toInput(Number(query.get(name))) : "" });
-  // A type that is not in the list stands in it all the same when the address asks for it.
-  const types = [...new Set([...TYPES, query.get("type")].filter(Boolean))];
   const inputs = {
     user: text("user", { "data-search": true, placeholder: "id or pseudonym" }), name: text("name"),
-    type: select([["", "Any"], ...types.map((word) => [word, word])], query.get("type") ?? ""),
+    type: select([["", "Any"], ...TYPES.map((word) => [word, word])], query.get("type") ?? ""),
     verdict: select([["", "Any"], ["unverified", "Unverified"], ...Object.entries(VERDICTS).map(([value, [label]]) => [value, label])], query.get("verdict") ?? ""),
     message_id: text("message_id"),
   };
@@ -58,7 +56,7 @@ export function events(context) {
     replace(trouble, backwards && "The end must come after the start.");
     trouble.hidden = !backwards;
     if (backwards) return;
-    remember(base, { ...chosen, event: opened });
+    remember(base, { ...chosen, user: shareable(chosen.user), event: opened });
     csv.href = address(`${base}/export`, { ...asked, format: "csv" });
     ndjson.href = address(`${base}/export`, { ...asked, format: "ndjson" });
     const filtered = Object.values(chosen).some(Boolean);
@@ -90,7 +88,7 @@ export function events(context) {
   /** Opens one event; its address names it, so that it can be sent to somebody. */
   async function show(item) {
     opened = item.message_id;
-    remember(base, { ...filter(), event: opened });
+    remember(base, { ...filter(), user: shareable(user.value.trim()), event: opened });
     const { body: event, ...rest } = item;
     const json = JSON.stringify(event, null, 2);
     const [, tone, meaning] = VERDICTS[item.verdict] ?? [];
@@ -102,7 +100,7 @@ export function events(context) {
         ["Type", item.type], ["User", mono(item.user_id)], ["Anonymous id", mono(item.anonymous_id)],
         ["Code", item.code && `${item.code} ${reason(item.code)}`], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)],
         ["Key", mono(item.key_id)], ["Token id", mono(item.token_id)], ["Request id", mono(item.request_id)], ["Message id", mono(item.message_id)],
-        ["Position", String(item.seq)], ["Dialect", item.dialect],
+        ["Number", String(item.seq)], ["Position", mono(item.position)], ["Dialect", item.dialect],
       ].filter(([, value]) => value)),
       h("div", { class: "actions" },
         item.user_id && button("All events of this user", { onclick: () => { close(); clearAll({ user: item.user_id }); } }),
@@ -111,7 +109,7 @@ export function events(context) {
         button("Copy the link", { symbol: "copy", onclick: () => copy(`${location.origin}${location.pathname}#${base}?${new URLSearchParams({ event: item.message_id })}`) })),
       h("pre", { class: "json", tabindex: 0 }, h("code", {}, json))), { wide: true });
     opened = null;
-    if (!signal.aborted) remember(base, filter());
+    if (!signal.aborted) remember(base, { ...filter(), user: shareable(user.value.trim()) });
   }
 
   function clearAll(values) {

@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api } from "./api.js";
 import { bytes, compact, dateTime, duration, number, plural } from "./format.js";
-import { badge, card, emptyState, notice, stacked, table } from "./ui.js";
+import { badge, card, docsLink, emptyState, notice, stacked, table } from "./ui.js";
 import { view } from "./views.js";
 import { facts } from "./sample.js";
 
@@ -16,18 +16,12 @@ const alone = { webhooks: "webhooks", event_files: "event files", deleted_apps: 
 const utcDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
 export function gateways(context) {
-  replace(context.body, view(context, read, (cluster) => (cluster ? shared(cluster)
-    : emptyState("gateways", "One gateway runs, with a data directory of its own", "Several gateways share a PostgreSQL database: start each with --database. docs/scaling.md says how.")), { every: 5_000 }).element);
-}
-
-/** Null where there is no database to share. */
-async function read(signal) {
-  try {
-    return await api.get("/cluster", {}, signal);
-  } catch (error) {
-    if (error.status === 404) return null;
-    throw error;
-  }
+  let overview = null;
+  replace(context.body, view(context, async (signal) => {
+    overview ??= await api.get("/overview", {}, signal);
+    return overview.database ? api.get("/cluster", {}, signal) : null;
+  }, (cluster) => (cluster ? shared(cluster)
+    : emptyState("gateways", "One gateway runs, with a data directory of its own", ["Several gateways share a PostgreSQL database: start each with --database. ", docsLink(overview, "scaling", "How several gateways are run"), "."])), { every: 5_000 }).element);
 }
 
 function shared(cluster) {

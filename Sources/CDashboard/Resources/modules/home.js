@@ -32,7 +32,7 @@ export function home(context) {
         stat("Gateway", ready.ok ? "Ready" : "Not ready", `Version ${overview.version}, up ${duration(Date.now() - overview.started_ms)}`, ready.ok ? "good" : "bad"),
         stat("Requests, last minute", number(total), `${number(minute.events)} events stored`),
         stat("Rejected, last minute", total ? percent(minute.rejected / total) : "–", `${number(minute.rejected)} of ${number(total)}`),
-        stat("Events on disk", number(storage.events), `${bytes(storage.file_bytes)} used, ${bytes(storage.free_bytes)} free`))),
+        stat(overview.database ? "Events in the database" : "Events on disk", number(storage.events), [`${bytes(storage.file_bytes)} used`, storage.free_bytes !== null && `${bytes(storage.free_bytes)} free`].filter(Boolean).join(", ")))),
       ready.checks.filter((check) => !check.ok).map((check) => notice("bad", `${check.name}: ${check.detail ?? "failed"}`, h("p", {}, "The gateway takes no traffic while this lasts."))),
       warnings.map((warning) => notice("amber", warning.text, warning.app && h("p", {}, h("a", { href: `#${path("apps", warning.app, "failures")}` }, `Look at ${warning.app}`)))),
       apps.length === 0 ? firstApp() : [

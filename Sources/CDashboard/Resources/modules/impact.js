@@ -23,6 +23,14 @@ export function autoReturn(rule, on, onchange = () => {}) {
   };
 }
 
+/** What it means for the users of an app that it has no key any more; null where no token is judged. */
+export function withoutKeys(app) {
+  const name = app.name || app.id;
+  if (app.enforcement === "required") return `From this moment on every signed-in user of ${name} is refused: it requires tokens, and nothing is left to verify those that your backend signs.`;
+  if (app.enforcement === "optional") return `From this moment on every token that your backend signs fails, and every signed-in user of ${name} is warned of: events are stored, and marked “Warned”.`;
+  return null;
+}
+
 /** Why the automatic return would end Required as soon as it is on; null when it would not. */
 export function returnsAtOnce(preview, rule) {
   if (!rule || preview.users === 0) return null;

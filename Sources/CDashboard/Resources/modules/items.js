@@ -42,12 +42,12 @@ export function items(context) {
       }
       return api.put(where(), value, etag);
     };
-    const saved = await formDialog(item ? "Edit" : "Add", operator && "Save", [field("Id", id), field("The object as clients get it", text)], send,
+    const saved = await formDialog(item ? `Edit ${item.id}` : "Add an item", operator && "Save", [field("Id", id), field("The object as clients get it", text)], send,
       { wide: true, more: (close, trouble) => item && operator && button("Delete", { kind: "danger", onclick: () => remove(close, trouble) }) });
     if (saved) { show(); toast(saved === "deleted" ? "It is deleted." : "It is saved; clients get it from now on.", { tone: "good" }); }
 
     async function remove(close, trouble) {
-      if (await confirm("Delete it", { text: "Clients no longer get it.", action: "Delete" }) && await attempt(() => api.remove(where(), etag), trouble)) close("deleted");
+      if (await confirm(`Delete ${item.id}`, { text: "Clients no longer get it.", action: "Delete" }) && await attempt(() => api.remove(where(), etag), trouble)) close("deleted");
     }
   }
 

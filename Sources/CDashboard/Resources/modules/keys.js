@@ -9,6 +9,7 @@ import { attempt, view } from "./views.js";
 import { remember } from "./address.js";
 import { icon } from "./icons.js";
 import { facts } from "./sample.js";
+import { withoutKeys } from "./impact.js";
 import { keySource } from "./keysource.js";
 
 const slots = ["primary", "secondary", "tertiary"];
@@ -33,7 +34,7 @@ export function keys(context) {
     return h("div", { class: "stack" },
       h("div", { class: "lead-row" }, h("p", { class: "lead" }, "Your backend signs with the private key; the gateway verifies with these public keys. Up to three for each app, and the same key may serve several apps."),
         can("operator") && (room
-          ? button("Add Public Key", { kind: "primary", symbol: "plus", onclick: () => addKey(bySlot), "data-focus": "add" })
+          ? button("Add public key", { kind: "primary", symbol: "plus", onclick: () => addKey(bySlot), "data-focus": "add" })
           : h("p", { class: "muted" }, "All three slots are used; delete one to add another."))),
       h("div", { class: "slots" }, slots.map((slot) => (bySlot[slot] ? keyCard(bySlot[slot], bySlot, today) : emptySlot(slot, bySlot)))),
       rotation(bySlot, policy));
@@ -42,7 +43,7 @@ export function keys(context) {
   function emptySlot(slot, bySlot) {
     return h("section", { class: "card slot vacant", "aria-label": `${slotName[slot]} key` }, h("p", { class: "slot-name" }, slotName[slot]),
       h("p", { class: "muted" }, slot === "primary" ? "Without a key every signed request fails with code 27." : "Free. Use it to change keys without an outage."),
-      slot === slots.find((name) => !bySlot[name]) && can("operator") && button("Add Public Key", { symbol: "plus", onclick: () => addKey(bySlot) }));
+      slot === slots.find((name) => !bySlot[name]) && can("operator") && button("Add public key", { symbol: "plus", onclick: () => addKey(bySlot) }));
   }
 
   function keyCard(key, bySlot, today) {
@@ -50,10 +51,10 @@ export function keys(context) {
     return h("section", { class: `card slot ${key.slot}`, "aria-label": `${slotName[key.slot]} key`, "data-key": key.id },
       h("div", { class: "card-head" }, h("p", { class: "slot-name" }, slotName[key.slot]),
         can("operator") && menu("Manage", [
-          { label: "Make Primary Key", symbol: "key", disabled: primary, why: "It is the primary key.", onclick: () => makePrimary(key, bySlot.primary) },
+          { label: "Make primary key", symbol: "key", disabled: primary, why: "It is the primary key.", onclick: () => makePrimary(key, bySlot.primary) },
           { label: "Edit description", symbol: "policy", onclick: () => describe(key) },
           { label: "Show the key", symbol: "eye", onclick: () => showKey(key) },
-          { label: "Delete Public Key", symbol: "trash", danger: true, disabled: key.can_delete === false,
+          { label: "Delete public key", symbol: "trash", danger: true, disabled: key.can_delete === false,
             why: key.delete_blocked_reason ?? "First assign a new primary key, then delete this one.", onclick: () => remove(key) },
         ])),
       h("p", { class: "key-description" }, key.description || "No description"),
@@ -84,12 +85,19 @@ export function keys(context) {
     dialog("Public key", () => [facts([["Key id (RFC 7638 thumbprint)", h("span", { class: "mono" }, key.id)], ["Kind", `${kindOf(key)}, ${key.alg}`]]), key.pem && copyable(key.pem, "Copy the key")]);
   }
 
+  /** What the deletion of the last key means, with what is true now; null when others are left, or no token is judged. */
+  async function lastKey() {
+    const [now, source] = await Promise.all([api.get(path("apps", app.id)), api.get(path("apps", app.id, "key-source"))]).catch(() => [app, null]);
+    return now.keys > 1 || source?.url ? null : withoutKeys(now);
+  }
+
   async function remove(key) {
     const recent = key.last_verified_ms && Date.now() - key.last_verified_ms < DAY;
-    const sure = await confirm("Delete Public Key", {
-      text: [`Tokens signed with ${key.description || short(key.id)} will no longer be verified: they fail with code 27.`,
-        recent ? notice("amber", `It verified a token ${ago(key.last_verified_ms)}.`, h("p", {}, "Devices still carry tokens of this key. Wait until they are gone, or they fail.")) : "It has verified nothing in the last 24 hours."],
-      action: "Delete Public Key", phrase: recent ? "delete" : undefined,
+    const last = await lastKey();
+    const sure = await confirm("Delete public key", {
+      text: [last && notice("bad", "This is the last key of the app.", h("p", {}, last)), `Tokens signed with ${key.description || short(key.id)} will no longer be verified: they fail with code 27.`,
+        recent ? notice("amber", `It verified a token ${ago(key.last_verified_ms)}.`, h("p", {}, "Devices still carry tokens of this key. Wait until they are gone, or they fail.")) : "It has verified nothing in the last 24 hours."].filter(Boolean),
+      action: "Delete public key", phrase: recent || last ? "delete" : undefined,
     });
     if (sure && await attempt(() => api.remove(`${base}${path(key.id)}`))) { await part.reload(); toast("The key is deleted."); }
   }
@@ -101,7 +109,7 @@ export function keys(context) {
     const token = h("input", { type: "text", class: "mono", spellcheck: "false", autocomplete: "off", placeholder: "eyJ…" });
     const file = h("input", { type: "file", class: "visually-hidden", accept: ".pem,.pub,.crt,.cer,.json,.jwk,.jwks", tabindex: -1, "aria-label": "Key file" });
     const preview = h("div", { class: "preview", "aria-live": "polite" });
-    const save = h("button", { type: "submit", class: "button primary", disabled: true }, "Add Public Key");
+    const save = h("button", { type: "submit", class: "button primary", disabled: true }, "Add public key");
     let found = [];
     let timer;
     let turn = 0;
@@ -162,7 +170,7 @@ export function keys(context) {
     drop.addEventListener("dragleave", () => drop.classList.remove("over"));
     drop.addEventListener("drop", (event) => { event.preventDefault(); drop.classList.remove("over"); read(event.dataTransfer.files[0]); });
     const trouble = h("div", {});
-    const added = await dialog("Add Public Key", (close) => h("form", { onsubmit: async (event) => {
+    const added = await dialog("Add public key", (close) => h("form", { onsubmit: async (event) => {
       event.preventDefault();
       const picked = found.find((key) => key.id === preview.querySelector("input[name=candidate]:checked")?.value);
       save.disabled = true;
@@ -193,22 +201,22 @@ export function keys(context) {
       h("div", {}, h("h3", {}, title, index < step && h("span", { class: "visually-hidden" }, " (done)")), index <= step && [h("p", {}, text), index === step && can("operator") && action]));
     const progress = Math.min(1, quiet / life);
     return card("Change the key without an outage", h("ol", { class: "steps" },
-      item(1, "Add the new public key", "It takes the next free slot; nothing changes for devices yet.", others.length < 2 && button("Add Public Key", { symbol: "plus", onclick: () => addKey(bySlot) })),
+      item(1, "Add the new public key", "It takes the next free slot; nothing changes for devices yet.", others.length < 2 && button("Add public key", { symbol: "plus", onclick: () => addKey(bySlot) })),
       item(2, "Let your backend sign with the new private key", step === 2
         ? h("span", { class: "waiting" }, h("span", { class: "pulse wait", "aria-hidden": "true" }), "Waiting for the first token that it verifies. This page looks every 5 seconds.")
         : "Live traffic has verified with it.",
       incoming && button("Make it primary without waiting", { kind: "quiet", onclick: async () => {
-        if (await confirm("Not seen yet", { text: "No live token was verified with this key. If the backend does not use it, nothing breaks now, but deleting the old key later would.", action: "Make Primary Key", kind: "primary" })) makePrimary(incoming, primary);
+        if (await confirm("Not seen yet", { text: "No live token was verified with this key. If the backend does not use it, nothing breaks now, but deleting the old key later would.", action: "Make primary key", kind: "primary" })) makePrimary(incoming, primary);
       } })),
       item(3, "Make it the primary key", incoming ? `It has verified ${plural(incoming.verified_total, "token")}, the last ${ago(incoming.last_verified_ms)}. Both keys keep working.` : "Both keys keep working.",
-        incoming && button("Make Primary Key", { kind: "primary", onclick: () => makePrimary(incoming, primary) })),
+        incoming && button("Make primary key", { kind: "primary", onclick: () => makePrimary(incoming, primary) })),
       item(4, "Wait until the old tokens are gone", outgoing && !safe
         ? [`The old key verified a token ${ago(outgoing.last_verified_ms)}. It can go after ${duration(Math.max(MINUTE, life - quiet))} without another one `,
           policy?.maximum_lifetime_seconds ? "(the longest life of a token, plus the leeway)." : "(this app sets no longest life of a token, so a day is assumed).",
           h("progress", { max: 1, value: progress, "aria-label": "Quiet time of the old key" })]
         : "The old key has been quiet for longer than a token lives."),
       item(5, "Delete the old key", outgoing ? `${outgoing.description || short(outgoing.id)} is no longer needed.` : "It is no longer needed.",
-        outgoing && button("Delete Public Key", { kind: "danger", onclick: () => remove(outgoing) }))));
+        outgoing && button("Delete public key", { kind: "danger", onclick: () => remove(outgoing) }))));
   }
 
   replace(body, part.element, keySource(context));

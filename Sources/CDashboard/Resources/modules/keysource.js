@@ -7,6 +7,7 @@ import { confirm, formDialog } from "./dialogs.js";
 import { button, card, field, notice, privateAddress, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { facts } from "./sample.js";
+import { withoutKeys } from "./impact.js";
 
 export function keySource(context) {
   const base = path("apps", context.app.id, "key-source");
@@ -31,7 +32,10 @@ export function keySource(context) {
   }
 
   async function unfollow(etag) {
-    if (!await confirm("Stop following it", { text: "Tokens signed with its keys fail with code 27 from now on, unless the key is in a slot as well.", action: "Unfollow" })) return;
+    const app = await api.get(path("apps", context.app.id)).catch(() => context.app);
+    const last = app.keys > 0 ? null : withoutKeys(app);
+    if (!await confirm("Stop following this JWK Set", { text: [last && notice("bad", "The app has no other key.", h("p", {}, last)),
+      "Tokens signed with its keys fail with code 27 from now on, unless the key is in a slot as well."].filter(Boolean), action: "Unfollow", phrase: last ? "delete" : undefined })) return;
     if (await attempt(() => api.remove(base, etag))) { await part.reload(); toast("Its keys no longer verify."); }
   }
 

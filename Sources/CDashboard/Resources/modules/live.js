@@ -6,7 +6,7 @@ import { everyCode, reason, swatch } from "./codes.js";
 import { clock, dateTime, number, plural } from "./format.js";
 import { dialog } from "./dialogs.js";
 import { icon } from "./icons.js";
-import { remember } from "./address.js";
+import { carry, remember, shareable } from "./address.js";
 import { facts } from "./sample.js";
 import { userIDs } from "./userids.js";
 import { badge, button, copy, emptyState, field, notice, problemNotice, select, stacked, stateBadge, verdictBadge } from "./ui.js";
@@ -147,7 +147,7 @@ export function live(context) {
         ["Request id", item.request_id && h("span", { class: "mono wrap" }, item.request_id)],
       ].filter(([, value]) => value)),
       h("div", { class: "actions" },
-        item.user && item.verdict !== "anonymous" && h("a", { class: "button plain", href: `#${path("apps", app.id, "events")}?${new URLSearchParams({ user: item.user })}` }, "Events of this user"),
+        item.user && item.verdict !== "anonymous" && h("a", { class: "button plain", href: `#${path("apps", app.id, "events")}${shareable(item.user) ? `?user=${item.user}` : ""}`, onclick: () => carry(path("apps", app.id, "events"), { user: item.user }) }, "Events of this user"),
         item.request_id && button("Copy the request id", { symbol: "copy", onclick: () => copy(item.request_id) }))));
   }
 
@@ -189,7 +189,7 @@ export function live(context) {
   const verdict = select([["", "every verdict"], ["accepted", "Accepted"], ["warned", "Accepted, warned"], ["rejected", "Rejected"], ["anonymous", "Anonymous"]], filter.verdict);
   function apply() {
     Object.assign(filter, { code: code.value, user: user.value.trim(), verdict: verdict.value });
-    remember(path("apps", app.id, "live"), filter);
+    remember(path("apps", app.id, "live"), { ...filter, user: shareable(filter.user) });
     rows.replaceChildren();
     list.hidden = true;
     empty.hidden = false;

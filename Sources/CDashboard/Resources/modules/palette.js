@@ -1,6 +1,7 @@
 // One field that goes anywhere: screens, apps, saved views, failure codes, keys, settings, users and events.
 
 import { h, replace, freshID } from "./dom.js";
+import { carry } from "./address.js";
 import { api, path } from "./api.js";
 import { everyCode, reason } from "./codes.js";
 import { dateTime } from "./format.js";
@@ -36,15 +37,17 @@ export function palette({ screens, apps, app, owner, go }) {
     placeholder: "Screen, app, user, event, key or setting", spellcheck: "false", autocomplete: "off", autofocus: true,
   });
 
+  const ofUser = (text, symbol, screen, values) => ({ kind: "Search", text, symbol, href: within(screen), carries: [path("apps", app.id, screen), values] });
+
   /** What can be looked for by a text that is no name of anything here. */
   function searches(text) {
     if (!app || text.length < 2) return [];
     return [
-      { kind: "Search", text: `Events of user ${text}`, symbol: "events", href: within("events", { user: text }) },
-      { kind: "Search", text: `Customer ${text}`, symbol: "members", href: within("customers", { id: text }) },
-      { kind: "Search", text: `Sessions of ${text}`, symbol: "sessions", href: within("sessions", { user: text }) },
+      ofUser(`Events of user ${text}`, "events", "events", { user: text }),
+      ofUser(`Customer ${text}`, "members", "customers", { id: text }),
+      ofUser(`Sessions of ${text}`, "sessions", "sessions", { user: text }),
       { kind: "Search", text: `Events named ${text}`, symbol: "events", href: within("events", { name: text }) },
-      { kind: "Search", text: `Live requests of ${text}`, symbol: "live", href: within("live", { user: text }) },
+      ofUser(`Live requests of ${text}`, "live", "live", { user: text }),
       { kind: "Search", text: `Changes by ${text}`, symbol: "audit", href: `#/audit?${new URLSearchParams({ actor: text })}` },
     ];
   }
@@ -81,6 +84,7 @@ export function palette({ screens, apps, app, owner, go }) {
   let leave = () => {};
   function open(entry) {
     leave();
+    if (entry.carries) carry(...entry.carries);
     go(entry.href);
   }
 

@@ -43,7 +43,7 @@ export function project(context) {
 
   async function addKey() {
     const id = h("input", { type: "text", name: "id", required: true, maxlength: 128, spellcheck: "false", autocomplete: "off", autofocus: true });
-    const made = await formDialog("Add a private key", "Add it", [field("Id", id, "The value of kid. The secret is created here and shown once.")],
+    const made = await formDialog("Add a private key", "Add private key", [field("Id", id, "The value of kid. The secret is created here and shown once.")],
       () => api.post(`${base}/private-keys`, { id: id.value.trim() }));
     if (!made) return;
     if (made.secret) await showOnce(`The private key ${made.id}`, "Your backend signs customer tokens with it. It is not shown again.", made.secret);

@@ -9,7 +9,7 @@ import { attempt, pagedView } from "./views.js";
 import { clients } from "./clients.js";
 import { tokenRules } from "./tokenrules.js";
 import { userIDs } from "./userids.js";
-import { remember } from "./address.js";
+import { remember, shareable } from "./address.js";
 import { bulk } from "./bulk.js";
 
 const tones = { active: "good", revoked: "bad", expired: "neutral" };
@@ -29,7 +29,7 @@ export function sessions(context) {
   });
   function search() {
     const asked = user.value.trim();
-    remember(base, { user: asked });
+    remember(base, { user: shareable(asked) });
     replace(all, asked && operator && button("End all of this user", { onclick: () => endAll(asked) }));
     const part = pagedView(context, (cursor, signal) => api.get(base, { user: asked, ...ids.parameters, cursor }, signal), (items) => table("Sessions", [
       operator && picked.column, { title: "User", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.user) }, { title: "Client", cell: (item) => item.client ?? "–" },
@@ -45,7 +45,7 @@ export function sessions(context) {
   async function open() {
     const name = h("input", { type: "text", required: true, maxlength: 512, autocomplete: "off", spellcheck: "false", name: "user", autofocus: true });
     const client = h("input", { type: "text", maxlength: 128, autocomplete: "off", spellcheck: "false", name: "client" });
-    const opened = await formDialog("Open a session", "Open it", [field("User", name, "The id that the app identifies the user by."),
+    const opened = await formDialog("Open a session", "Open session", [field("User", name, "The id that the app identifies the user by."),
       field("Client id (optional)", client, "Only this client may refresh it then.")],
     () => api.post(base, { user: name.value.trim(), client: client.value.trim() || null }));
     if (!opened) return;

@@ -39,14 +39,52 @@ export function notice(tone, title, ...body) {
     icon(symbol), h("div", {}, h("p", { class: "notice-title" }, typeof title === "string" ? prose(title) : title), body.flat().filter(Boolean)));
 }
 
-/** A problem as people can act on it. */
-export function problemNotice(error, retry) {
+/** The input of a form that a problem's field means: its name is the field's pointer. */
+export function inputOf(form, { pointer }) {
+  return pointer ? form?.querySelector(`[name="${CSS.escape(pointer.slice(1))}"]`) ?? null : null;
+}
+
+/** A field of a problem by the name that it has on the page, or in words. */
+function nameOf(form, field) {
+  const input = inputOf(form, field);
+  const label = input?.id && form.querySelector(`label[for="${CSS.escape(input.id)}"]`)?.textContent;
+  if (label) return label;
+  const words = (field.pointer?.slice(1) ?? field.parameter ?? "").replace(/_ms$/, "").replace(/[/_]/g, " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** What is wrong, sentence by sentence, in the words of the page. */
+function sentences(error, form = null) {
+  const said = error.fields.filter((field) => field.detail).map((field) => [nameOf(form, field), field.detail].filter(Boolean).join(": "));
+  return said.length > 0 ? said : [error.message.charAt(0).toUpperCase() + error.message.slice(1)];
+}
+
+/** A problem in one line. */
+export function problemText(error) {
+  return error instanceof Problem ? `${sentences(error).join("; ").replace(/\.?$/, ".")} ${error.advice}`.trim() : error.message;
+}
+
+/** A problem as people can act on it. `form` is what was sent, whose fields it may be about. */
+export function problemNotice(error, retry, form = null) {
   const known = error instanceof Problem;
-  const fields = known ? error.fields.filter((field) => field.detail).map((field) => h("li", {}, prose(field.pointer ? `${field.pointer}: ${field.detail}` : field.detail))) : [];
-  return notice("bad", known ? error.message : "The page made a mistake.",
-    fields.length > 0 && h("ul", {}, fields),
-    h("p", {}, known ? error.advice : "Reload the page; if it happens again, please report it."),
+  const [title, ...more] = known ? sentences(error, form) : ["The page made a mistake."];
+  const marked = known && error.fields.some((field) => inputOf(form, field));
+  const advice = marked ? "Correct what is marked and send it again." : known ? error.advice : "Reload the page; if it happens again, please report it.";
+  return notice("bad", title,
+    more.length > 0 && h("ul", {}, more.map((text) => h("li", {}, prose(text)))),
+    advice && h("p", {}, advice),
     retry && h("p", {}, button("Try again", { symbol: "refresh", onclick: retry })));
+}
+
+/** The choices of a list of apps; those of one name are told apart by their ids. */
+export function appNames(apps) {
+  return apps.map((item) => [item.id, apps.some((other) => other !== item && other.name === item.name) ? `${item.name} (${item.id})` : item.name || item.id]);
+}
+
+/** A page of the documentation: a link where this gateway serves it. */
+export function docsLink(overview, page, text) {
+  const [name, part] = page.split("#");
+  return overview.documentation ? h("a", { href: `/docs/${name}.html${part ? `#${part}` : ""}` }, text) : h("span", {}, `${text} (docs/${name}.md)`);
 }
 
 export function emptyState(symbol, title, text, ...actions) {

@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { Problem } from "./api.js";
 import { clock, ago } from "./format.js";
-import { button, notice, problemNotice, skeleton, toast } from "./ui.js";
+import { button, inputOf, notice, problemNotice, problemText, skeleton, toast } from "./ui.js";
 
 /**
  * Loads data into a box and keeps it fresh: loading, then the data with its age; when a later load fails the old data
@@ -41,7 +41,7 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
         if (context.signal.aborted || error.name === "AbortError") return;
         if (!(error instanceof Problem)) console.error(error);
         if (last === null) replace(body, problemNotice(error, () => { replace(body, skeleton(bones)); load(); }));
-        else replace(trouble, notice("amber", error.message, h("p", {}, `What you see is from ${clock(last)} (${ago(last)}). ${error.advice ?? ""}`)));
+        else replace(trouble, notice("amber", problemText(error), h("p", {}, `What you see is from ${clock(last)} (${ago(last)}).`)));
       } finally {
         running = null;
       }
@@ -90,7 +90,7 @@ export function pagedView(context, fetchPage, drawItems, empty) {
         replace(part.element.querySelector(".view-body"), render());
       } catch (error) {
         more.disabled = false;
-        toast(error.message, { tone: "bad" });
+        toast(problemText(error), { tone: "bad" });
       }
     } });
     return [drawItems(items), h("div", { class: "pager" }, h("span", { class: "muted" }, `${items.length} shown`), more)];
@@ -108,17 +108,17 @@ export async function attempt(work, place) {
     if (error.name === "AbortError") return false;
     if (!(error instanceof Problem)) console.error(error);
     if (place) {
-      replace(place, problemNotice(error));
-      mark(place.closest("form"), error.fields ?? []);
-    } else toast(`${error.message} ${error.advice ?? ""}`, { tone: "bad", stay: 10_000 });
+      const form = place.closest("form");
+      replace(place, problemNotice(error, null, form));
+      mark(form, error.fields ?? []);
+    } else toast(problemText(error), { tone: "bad", stay: 10_000 });
     return false;
   }
 }
 
-
-/** Marks the fields of a form that a problem points at, and goes to the first; a field's name is its pointer's. */
+/** Marks the fields of a form that a problem points at, and goes to the first. */
 function mark(form, problems) {
-  const found = problems.map(({ pointer }) => pointer && form?.querySelector(`[name="${CSS.escape(pointer.slice(1))}"]`)).filter(Boolean);
+  const found = problems.map((problem) => inputOf(form, problem)).filter(Boolean);
   for (const input of found) {
     input.setAttribute("aria-invalid", "true");
     input.addEventListener("input", () => input.removeAttribute("aria-invalid"), { once: true });

@@ -4,14 +4,14 @@ import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, dateTime, duration, number, plural } from "./format.js";
 import { dialog, formDialog, removable, showOnce } from "./dialogs.js";
-import { badge, button, card, emptyState, field, privateAddress, select, stacked, table, toast } from "./ui.js";
+import { badge, button, card, emptyState, field, notice, privateAddress, select, stacked, table, toast } from "./ui.js";
 import { attempt, pagedView, view } from "./views.js";
 import { remember } from "./address.js";
 import { facts } from "./sample.js";
+import { TYPES } from "./events.js";
 
 const verdicts = [["verified", "Verified"], ["server", "Server"], ["unverified", "Unverified"], ["warned", "Warned"], ["not_judged", "Not judged"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
 const verdictName = Object.fromEntries(verdicts);
-const kinds = ["track", "identify", "page", "screen", "group", "alias"];
 const filterName = { verdict: "Verdict", type: "Type", name: "Name", user: "User" };
 const any = ["", "Any"];
 const kindName = { events: "Events", test: "Test", alert: "Alert", replay: "Replay" };
@@ -75,7 +75,7 @@ export function webhooks(context) {
     const { data, etag } = item ? await api.read(`${base}${path(item.id)}`) : { data: {}, etag: null };
     const url = h("input", { type: "url", name: "url", required: true, maxlength: 2048, value: data.url ?? "", placeholder: "https://example.com/events", autofocus: true });
     const verdict = select([any, ...verdicts], data.verdict ?? "", null, { name: "verdict" });
-    const kind = select([any, ...kinds.map((word) => [word, word])], data.type ?? "", null, { name: "type" });
+    const kind = select([any, ...TYPES.map((word) => [word, word])], data.type ?? "", null, { name: "type" });
     const name = h("input", { type: "text", name: "name", maxlength: 512, value: data.name ?? "", placeholder: "any" });
     const user = h("input", { type: "text", name: "user", maxlength: 512, value: data.user ?? "", placeholder: "any", spellcheck: "false", autocomplete: "off" });
     const size = h("input", { type: "number", name: "batch_size", min: 1, max: 500, required: true, value: data.batch_size ?? 100 });
@@ -137,6 +137,7 @@ export function webhooks(context) {
     api.get(base, { limit: 500 }, context.signal).then(({ items }) => {
       const item = shown === "alerts" ? { id: "alerts", url: "The alert webhook" } : items.find((each) => each.id === shown);
       if (item) deliveries(item);
+      else replace(place, notice("amber", "There is no such webhook.", h("p", {}, "It may have been deleted.")));
     }, () => {});
   }
 }
