@@ -38,7 +38,7 @@ export function items(context) {
       } catch (error) {
         const at = Number(/position (\d+)/.exec(error.message)?.[1] ?? text.value.length);
         text.setSelectionRange(at, at + 1);
-        throw new Problem(422, { detail: `Line ${text.value.slice(0, at).split("\n").length} is not JSON.`, errors: [{ pointer: "/object", detail: error.message }] });
+        throw new Problem(422, { detail: `Line ${text.value.slice(0, at).split("\n").length} is not JSON. ${error.message}.`, errors: [{ pointer: "/object" }] });
       }
       return api.put(where(), value, etag);
     };
