@@ -50,7 +50,7 @@ struct MistakeTests {
     ])
     func aSetThatWouldNotBeFetchedIsNotFollowed(url: String) async {
         let (code, io) = await run("key", "follow", "shop", url)
-        #expect(code == .failed)
+        #expect(code == .usage)
         #expect(io.talk.contains("its address is private"))
         #expect(await run("key", "follow", "shop", url, "--allow-private").code == .done)
     }
