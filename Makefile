@@ -153,6 +153,7 @@ service: setup ## Install the systemd unit into a separate Debian, boot it and t
 
 lint: ## Check the style, and that no folders refer to each other in a circle
 	scripts/rooms.py
+	@! grep -rnE 'Lock<\(*(@|\([A-Za-z, ]*\) *(throws *)?->)' Sources || { echo "A closure in a Lock belongs in a struct: see Lock.swift."; exit 1; }
 	swift format lint --strict -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
 
 format: ## Format the sources

@@ -52,6 +52,12 @@ public final class LocationClient: Sendable {
             random: { Double.random(in: 0...1) })
     }
 
+    /// What is told of, once there is somebody to tell.
+    private struct Made {
+        var announce: (@Sendable (Int) -> Void)?
+        var observe: (@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?
+    }
+
     /// What becomes of settings that were stored by an earlier run.
     package enum StoredSettings: Sendable {
         /// They are none of this client's, and it stores none.
@@ -90,7 +96,7 @@ public final class LocationClient: Sendable {
         self.state = state
         destination = LocationDestination(settings: configuration.destinationSettings)
         // The pipeline is made after the tokens, which tell it of changes.
-        let announce = Lock<(@Sendable (Int) -> Void)?>(nil)
+        let made = Lock(Made())
         tokens = AccessTokens(
             configuration: configuration.authorization, isSparse: keepsTokens,
             surroundings: AccessTokens.Surroundings(
@@ -108,27 +114,24 @@ public final class LocationClient: Sendable {
                     guard let handler = state.withLock({ $0.configuration.onAuthorization }) else { return }
                     callbacks.async { handler(event) }
                 },
-                changed: { generation in announce.withLock { $0 }?(generation) },
+                changed: { generation in made.withLock { $0.announce }?(generation) },
                 adopted: { accessToken, refreshToken in
                     state.withLock { state in
                         state.configuration.authorization.accessToken = accessToken
                         state.configuration.authorization.refreshToken = refreshToken
                     }
                 }))
-        let observed = Lock<(@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?>(nil)
         pipeline = try DeliveryPipeline(
             settings: delivery, storage: delivery.makeStorage(clock: clock), destination: destination,
             credentials: tokens,
             transport: ObservedTransport(transport: transport ?? makeDefaultTransport()) { result in
-                observed.withLock { $0 }?(result)
+                made.withLock { $0.observe }?(result)
             }, clock: clock, random: random)
-        announce.withLock { announce in
-            announce = { [weak pipeline = pipeline] generation in
+        made.withLock { made in
+            made.announce = { [weak pipeline = pipeline] generation in
                 pipeline?.post { [.changed(.anonymous, generation: generation)] }
             }
-        }
-        observed.withLock { observed in
-            observed = { [weak self] result in self?.exchanged(result) }
+            made.observe = { [weak self] result in self?.exchanged(result) }
         }
         post(configuration)
         configuration.authorization.warnAboutPayload(log: configuration.log)

@@ -15,7 +15,11 @@ package final class DeliveryPipeline: Sendable {
     let session: Lock<SessionTracker>
     let uploads: InterruptibleTransport
     private let lifecycle = Lock<LifecycleObserver?>(nil)
-    private let sessionHandler = Lock<(@Sendable (SessionEvent) -> Void)?>(nil)
+    private let sessionHandler = Lock(SessionHandler())
+
+    private struct SessionHandler {
+        var call: (@Sendable (SessionEvent) -> Void)?
+    }
 
     var log: CountersignLog? { settings.log }
 
@@ -128,11 +132,11 @@ extension DeliveryPipeline {
     }
 
     package func onSessionEvent(_ handler: @escaping @Sendable (SessionEvent) -> Void) {
-        sessionHandler.withLock { $0 = handler }
+        sessionHandler.withLock { $0.call = handler }
     }
 
     private func tell(_ event: SessionEvent) {
-        sessionHandler.withLock { $0 }?(event)
+        sessionHandler.withLock { $0.call }?(event)
     }
 
     package func startSession() {

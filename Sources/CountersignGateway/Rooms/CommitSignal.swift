@@ -3,15 +3,19 @@ internal import GatewayModel
 
 /// Tells somebody, once there is one, that events were stored.
 final class CommitSignal: GatewayObserver {
-    private let action = Lock<@Sendable () -> Void>({})
+    private struct Action {
+        var run: @Sendable () -> Void = {}
+    }
+
+    private let action = Lock(Action())
 
     func whenCommitted(_ action: @escaping @Sendable () -> Void) {
-        self.action.withLock { $0 = action }
+        self.action.withLock { $0.run = action }
     }
 
     func requestEnded(_ record: RequestRecord) {}
 
     func commitEnded(_ record: CommitRecord) {
-        if record.failure == nil, record.events > 0 { action.withLock { $0 }() }
+        if record.failure == nil, record.events > 0 { action.withLock { $0.run }() }
     }
 }

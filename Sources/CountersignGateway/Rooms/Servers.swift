@@ -15,6 +15,11 @@ struct Servers: Sendable {
     let main: HTTPServer
     /// Nil when operators use the main one.
     let admin: HTTPServer?
+    /// The server answers for its connections, but is made last of all.
+    private struct Served {
+        weak var main: HTTPServer?
+    }
+
     /// What `/metrics` measures at the moment of asking; may wait for the disk.
     let gauges: @Sendable () -> Gauges
 
@@ -28,13 +33,12 @@ struct Servers: Sendable {
         let limits = configuration.limits
         let events = stores.events
         let log = observability.log
-        // The server answers for its connections, but is made last of all.
-        let connectionCount = Lock<@Sendable () -> Int>({ 0 })
+        let served = Lock(Served())
         let exporter = observability.exporter
         let gauges: @Sendable () -> Gauges = {
             let load = events.load
             return Gauges(
-                store: load, connections: connectionCount.withLock { $0 }(),
+                store: load, connections: served.withLock { $0.main?.connectionCount ?? 0 },
                 droppedLogLines: log.droppedLines, droppedSpans: exporter?.droppedSpans,
                 consumers: stores.lags(at: now()),
                 webhooks: Webhooks.lags(storage, webhooks.endpoints, at: now()),
@@ -65,7 +69,7 @@ struct Servers: Sendable {
             loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount,
             together: { events.together($0) },
             handler: membership.guarding { door.answer($0) })
-        connectionCount.withLock { $0 = { [weak main] in main?.connectionCount ?? 0 } }
+        served.withLock { $0.main = main }
         self.main = main
         guard isApart else {
             self.admin = nil
