@@ -35,15 +35,23 @@ package final class LongPolls: Sendable {
     private let arrivals: EventArrivals
     private let now: @Sendable () -> Int64
     private let schedule: Schedule
+    private let pace: ReadingPace
     private let queue = OperationQueue()
     private let state = Lock(State())
 
     /// `now` is milliseconds since 1970.
-    package init(
+    package convenience init(
         arrivals: EventArrivals, now: @escaping @Sendable () -> Int64,
         schedule: Schedule? = nil
     ) {
+        self.init(arrivals: arrivals, now: now, schedule: schedule, pace: ReadingPace(arrivals: arrivals))
+    }
+
+    init(
+        arrivals: EventArrivals, now: @escaping @Sendable () -> Int64, schedule: Schedule?, pace: ReadingPace
+    ) {
         self.arrivals = arrivals
+        self.pace = pace
         self.now = now
         self.schedule =
             schedule ?? { time, work in
@@ -60,7 +68,9 @@ package final class LongPolls: Sendable {
             state.isDraining = true
             return Array(state.requests.values)
         }
-        for request in waiting { wake(request, after: 0) }
+        for request in waiting {
+            if let response = request.held { finish(request, response) } else { wake(request, after: 0) }
+        }
     }
 
     /// Answers with what `look` finds, within so many seconds; nil when too many wait already.
@@ -95,8 +105,15 @@ package final class LongPolls: Sendable {
     private func look(for request: WaitingRequest) {
         guard request.client.withLock({ $0.client }) != nil else { return finish(request, nil) }
         let ticket = arrivals.ticket
-        switch request.look() {
-        case .answer(let response): finish(request, response)
+        let (found, pause) = pace.read(request.look)
+        switch found {
+        case .answer(let response):
+            guard pause > 0 else { return finish(request, response) }
+            request.hold(response)
+            if state.withLock({ $0.isDraining }) { return finish(request, response) }
+            schedule(now() + Int64((pause * 1_000).rounded(.up))) { [weak self] in
+                self?.finish(request, response)
+            }
         case .nothing(let response, let again):
             let time = now()
             if time >= request.deadline || state.withLock({ $0.isDraining }) {
@@ -164,6 +181,7 @@ final class WaitingRequest: Sendable {
         var resume: (@Sendable () -> Void)?
         var waiter: EventArrivals.Waiter?
         var response: HTTPResponse?
+        var held: HTTPResponse?
         var lastLook: Int64 = 0
         var again: Int64?
     }
@@ -182,9 +200,13 @@ final class WaitingRequest: Sendable {
     }
 
     var response: HTTPResponse? { state.withLock { $0.response } }
+    /// What was found, until it is time to answer with it.
+    var held: HTTPResponse? { state.withLock { $0.held } }
     var lastLook: Int64 { state.withLock { $0.lastLook } }
 
     func begin(_ resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
+
+    func hold(_ response: HTTPResponse) { state.withLock { $0.held = response } }
 
     /// Waits with a new waiter instead of the last one.
     func rest(
@@ -237,6 +259,7 @@ final class WaitingRequest: Sendable {
             if case .over = state.phase { return (nil, nil) }
             state.phase = .over
             state.response = response
+            state.held = nil
             return (state.resume, state.waiter)
         }
         resume?()

@@ -15,6 +15,7 @@ package final class EventArrivals: Sendable {
 
     private struct State {
         var last: UInt64 = 0
+        var lastNote: Ticket = 0
         /// When something happened last, by app.
         var changed: [String: Ticket] = [:]
         var waiting: [String: [UInt64: @Sendable () -> Void]] = [:]
@@ -26,6 +27,9 @@ package final class EventArrivals: Sendable {
 
     /// What has been until now.
     package var ticket: Ticket { state.withLock { $0.last } }
+
+    /// Another one whenever something has happened to any app.
+    package var lastNote: Ticket { state.withLock { $0.lastNote } }
 
     /// Calls `wake` once, from any thread: at once when something has happened to the app since the ticket was taken.
     package func wait(
@@ -58,6 +62,7 @@ package final class EventArrivals: Sendable {
             appIDs.flatMap { appID in
                 state.last += 1
                 state.changed[appID] = state.last
+                state.lastNote = state.last
                 return state.waiting.removeValue(forKey: appID).map { Array($0.values) } ?? []
             }
         }

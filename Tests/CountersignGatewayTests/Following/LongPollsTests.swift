@@ -13,10 +13,16 @@ struct LongPollsTests {
         private struct State {
             var now: Int64 = 1_000
             var due: [(at: Int64, work: @Sendable () -> Void)] = []
+            var scheduled: (@Sendable () -> Void)?
         }
 
         private let state = Lock(State())
         var now: Int64 { state.withLock { $0.now } }
+
+        /// Calls this whenever there is something that is due later.
+        func onSchedule(_ scheduled: @escaping @Sendable () -> Void) {
+            state.withLock { $0.scheduled = scheduled }
+        }
 
         /// The pause between two looks is no time here.
         func schedule(_ time: Int64, _ work: @escaping @Sendable () -> Void) {
@@ -25,7 +31,7 @@ struct LongPollsTests {
                 state.due.append((time, work))
                 return false
             }
-            if isDue { work() }
+            if isDue { work() } else { state.withLock { $0.scheduled }?() }
         }
 
         func advance(_ milliseconds: Int64) {
@@ -130,6 +136,42 @@ struct LongPollsTests {
         #expect(await answer() == "nothing")
         let late = try begin(Reader())
         #expect(await late() == "nothing")
+    }
+
+    /// Requests whose looks take so long that each answer is held back for 190 ms.
+    private var paced: LongPolls {
+        let readings = Lock(0)
+        arrivals.note(["shop"])
+        return LongPolls(
+            arrivals: arrivals, now: { [clock] in clock.now },
+            schedule: { [clock] in clock.schedule($0, $1) },
+            pace: ReadingPace(arrivals: arrivals) {
+                let reading = readings.withLock { count in
+                    defer { count += 1 }
+                    return Double(count)
+                }
+                return .init(clock: reading, ran: reading / 100)
+            })
+    }
+
+    @Test(arguments: [false, true])
+    func anAnswerThatIsHeldBackComesWhenItIsTimeOrAtTheEnd(drains: Bool) async throws {
+        let polls = paced
+        let held = AsyncStream<Void>.makeStream()
+        let answered = Lock(false)
+        clock.onSchedule { held.continuation.yield() }
+        guard
+            case .later(let start, let poll)? = polls.outcome(
+                of: "shop", waitSeconds: 0, look: { .answer(.text(200, "found")) })
+        else { throw CancellationError() }
+        start { answered.withLock { $0 = true } }
+        for await _ in held.stream { break }
+        #expect(poll() == nil)
+        clock.advance(189)
+        #expect(!answered.withLock { $0 })
+        if drains { polls.drain() } else { clock.advance(1) }
+        #expect(answered.withLock { $0 })
+        #expect(poll()?.body == Array("found".utf8))
     }
 
     @Test func noMoreWaitThanMay() throws {

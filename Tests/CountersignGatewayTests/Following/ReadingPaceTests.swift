@@ -1,0 +1,66 @@
+import CountersignCore
+import GatewayModel
+import Testing
+
+@testable import GatewayDialects
+
+/// How reading makes room for storing, with clocks by hand.
+struct ReadingPaceTests {
+    private let arrivals = EventArrivals()
+    private let times = Lock(ReadingPace.Times(clock: 1_000, ran: 0))
+    private let pace: ReadingPace
+
+    init() {
+        pace = ReadingPace(arrivals: arrivals) { [times] in times.withLock { $0 } }
+    }
+
+    /// A look that runs and takes so many seconds. Returns for how many its answer is held back.
+    private func look(ran: Double, took: Double) -> Double {
+        pace.read {
+            times.withLock {
+                $0.clock += took
+                $0.ran += ran
+            }
+        }.pause
+    }
+
+    private func store() { arrivals.note(["shop"]) }
+
+    @Test func whoReadsWhileProcessorsAreShortWaitsForTheShare() {
+        store()
+        let pause = look(ran: 0.01, took: 0.02)
+        #expect(abs(pause - 0.19) < 1e-9)
+        // Another one pays for both.
+        #expect(abs(look(ran: 0.01, took: 0.02) - (2 * 0.19 - 0.02)) < 1e-9)
+        times.withLock { $0.clock += 0.9 }
+        store()
+        // What was made up for is over.
+        #expect(abs(look(ran: 0.01, took: 0.02) - 0.19) < 1e-9)
+    }
+
+    @Test func nobodyWaitsWhereProcessorsAreFree() {
+        store()
+        #expect(look(ran: 0.01, took: 0.01) == 0)
+    }
+
+    @Test func nobodyWaitsWhileNothingIsStored() {
+        #expect(look(ran: 0.01, took: 0.05) == 0)
+        store()
+        #expect(look(ran: 0.01, took: 0.05) > 0)
+        times.withLock { $0.clock += 1 }
+        #expect(look(ran: 0.01, took: 0.05) == 0)
+    }
+
+    @Test func whoIsUpToDateDoesNotWait() {
+        store()
+        #expect(look(ran: 0.1, took: 1) > 0)
+        #expect(look(ran: 0.000_9, took: 0.1) == 0)
+    }
+
+    @Test func nobodyWaitsForLong() {
+        for _ in 0..<5 {
+            store()
+            #expect(look(ran: 1, took: 3) <= ReadingPace.longestPause)
+        }
+    }
+}
