@@ -82,7 +82,7 @@ def second_factor(browser, gateway):
     owner.open("members")
     owner.page.get_by_text("Require a second factor from every member", exact=True).click()
     owner.button("Require it").click()
-    owner.told("set up your own second factor first")
+    owner.told("Set up your own second factor first")
     own(owner, OWNER)
     phone, codes = enrol(owner)
     owner.told("The second factor is on")
