@@ -1,7 +1,5 @@
 internal import CountersignCore
 internal import CountersignJOSE
-internal import Foundation
-internal import GatewayHTTP
 internal import GatewayModel
 
 /// `countersign key …`.
@@ -108,23 +106,8 @@ enum KeyCommand {
             source["url"] = .string(invocation[url])
             source["allow_private"] = .bool(invocation.isSet(allowPrivate))
         }
-        if !invocation.isSet(allowPrivate), let host = privateHost(of: invocation[url]) {
-            invocation.io.say(
-                "\(host) is on a private network or this machine: the set will not be fetched without --allow-private."
-            )
-        }
         invocation.io.say(
             "\(invocation.app) follows the set. `countersign key unfollow \(invocation.app)` ends that.")
-    }
-
-    /// The URL's host when it is an address that is not public, or stands for this machine; nil when it is not, or only a look-up could
-    /// tell.
-    private static func privateHost(of url: String) -> String? {
-        guard let host = URLComponents(string: url)?.host?.trimmingCharacters(in: ["[", "]"]) else {
-            return nil
-        }
-        if host == "localhost" || host.hasSuffix(".localhost") { return host }
-        return NetworkAddress(host).flatMap { $0.reach == .everywhere ? nil : host }
     }
 
     private static let unfollow = Command(
