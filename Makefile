@@ -81,6 +81,7 @@ demo-cluster: setup ## Show devices sending through a proxy to three gateways on
 test-postgres: setup ## Run the tests of the gateway, its command line and the SDKs against PostgreSQL (FILTER=regex)
 	@scripts/test-postgres.sh $(if $(FILTER),--filter '$(FILTER)')
 
+# The browser mostly waits, so the builds by URL run beside it.
 test: setup lint ## Check the style, run every test, build the documentation, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C
 	@scripts/test.sh
 	@scripts/test-postgres.sh --essential
@@ -88,8 +89,7 @@ test: setup lint ## Check the style, run every test, build the documentation, ch
 	@scripts/apple-check.sh
 	@scripts/objc-check.sh
 	@scripts/flutter-check.py
-	@scripts/consumer-test.sh
-	@scripts/browser.sh $(COUNTERSIGN)
+	@scripts/consumer-test.sh & consumer=$$!; scripts/browser.sh $(COUNTERSIGN); browser=$$?; wait $$consumer && exit $$browser
 	@scripts/web.sh
 	@scripts/consumers-test.sh $(COUNTERSIGN)
 	swift build --product CountersignC
