@@ -41,7 +41,7 @@ package struct PublishWindow {
 
     private var entries: [Entry] = []
     private var size = Size()
-    /// Of those behind the last that asks.
+    /// Of the messages published since the last one that asks for an answer.
     private var unasked = Size()
     /// Of the next message that asks; never used twice, so that a late answer is told from a new one.
     private var nextNumber: UInt64 = 1

@@ -48,48 +48,7 @@ extension Invocation {
         if flagValues[Flag.tokenFile.name] != nil {
             throw CommandError(.usage, "--token-file is for a server", hint: "add --server URL")
         }
-        if let address = try database() {
-            try checkSchema(of: address, making: makes)
-            return try LocalAdmin(.database(address))
-        }
-        let directory = try dataDirectory()
-        // A mistyped folder must not look like one in which all is well.
-        guard makes || FileManager.default.fileExists(atPath: directory + "/control.sqlite") else {
-            throw CommandError(
-                .notFound, "there is no data in \(directory)",
-                hint: "`countersign app create` makes it; --data names another folder")
-        }
-        return try LocalAdmin(dataDirectory: directory)
-    }
-
-    /// Only `serve` and `migrate` change a schema that somebody uses: the gateways of an older version may still run.
-    func checkSchema(of address: DatabaseAddress, making makes: Bool = false) throws(CommandError) {
-        let version = try Self.schemaVersion(of: address)
-        guard version > 0 || makes else {
-            throw CommandError(
-                .notFound, "there is no data in the database \(address)",
-                hint: "`countersign app create` makes it; --database names another one")
-        }
-        guard version == 0 || version == DatabaseSchema.newest else {
-            throw CommandError(
-                .conflict,
-                "the database has schema \(version), and this program needs \(DatabaseSchema.newest)",
-                hint:
-                    "`countersign migrate` brings it up to date; gateways of the version before go on with it"
-            )
-        }
-    }
-
-    /// The version of a database's schema; 0 where there is none. Throws `unavailable` for a database that does not answer.
-    static func schemaVersion(of address: DatabaseAddress) throws(CommandError) -> Int {
-        do throws(GatewayError) {
-            return try DatabaseSchema.version(of: address)
-        } catch {
-            guard error.code == .storage else { throw CommandError(error) }
-            throw CommandError(
-                .unavailable, "the database \(address) cannot be reached: \(error.reason)",
-                hint: "does it run, is this its address, and may this account sign in?")
-        }
+        return try LocalAdmin(placeWithData(makingData: makes))
     }
 
     /// A gateway elsewhere that a flag, the environment or the profile in use names.

@@ -87,10 +87,56 @@ extension Invocation {
         }
     }
 
-    /// Where the command works when it works on no server.
-    func storagePlace() throws(CommandError) -> StoragePlace {
-        if let address = try database() { return .database(address) }
-        return .folder(try dataDirectory())
+    /// Where the command works when it works on no server. Throws `notFound` for a database without data, unless the command makes
+    /// it, and `conflict` for one with the schema of another version: a command changes no schema that somebody uses.
+    func storagePlace(makingData makes: Bool = false) throws(CommandError) -> StoragePlace {
+        guard let address = try database() else { return .folder(try dataDirectory()) }
+        try checkSchema(of: address, making: makes)
+        return .database(address)
+    }
+
+    /// Like ``storagePlace(makingData:)``, and throws `notFound` for a folder without data too.
+    func placeWithData(makingData makes: Bool = false) throws(CommandError) -> StoragePlace {
+        let place = try storagePlace(makingData: makes)
+        // A mistyped folder must not look like one in which all is well.
+        if case .folder(let directory) = place, !makes,
+            !FileManager.default.fileExists(atPath: directory + "/control.sqlite")
+        {
+            throw CommandError(
+                .notFound, "there is no data in \(directory)",
+                hint: "`countersign app create` makes it; --data names another folder")
+        }
+        return place
+    }
+
+    /// Only `serve` and `migrate` change a schema that somebody uses: the gateways of an older version may still run.
+    func checkSchema(of address: DatabaseAddress, making makes: Bool = false) throws(CommandError) {
+        let version = try Self.schemaVersion(of: address)
+        guard version > 0 || makes else {
+            throw CommandError(
+                .notFound, "there is no data in the database \(address)",
+                hint: "`countersign app create` makes it; --database names another one")
+        }
+        guard version == 0 || version == DatabaseSchema.newest else {
+            throw CommandError(
+                .conflict,
+                "the database has schema \(version), and this program needs \(DatabaseSchema.newest)",
+                hint:
+                    "`countersign migrate` brings it up to date; gateways of the version before go on with it"
+            )
+        }
+    }
+
+    /// The version of a database's schema; 0 where there is none. Throws `unavailable` for a database that does not answer.
+    static func schemaVersion(of address: DatabaseAddress) throws(CommandError) -> Int {
+        do throws(GatewayError) {
+            return try DatabaseSchema.version(of: address)
+        } catch {
+            guard error.code == .storage else { throw CommandError(error) }
+            throw CommandError(
+                .unavailable, "the database \(address) cannot be reached: \(error.reason)",
+                hint: "does it run, is this its address, and may this account sign in?")
+        }
     }
 
     /// A gateway that runs on what the command works on; nil when none does. Throws `storage`.

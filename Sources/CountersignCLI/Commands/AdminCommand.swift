@@ -35,8 +35,7 @@ enum AdminCommand {
     ) { invocation in
         try invocation.requireDataHere()
         // A link into a folder that no gateway has would open nothing.
-        _ = try invocation.admin()
-        let place = try invocation.storagePlace()
+        let place = try invocation.placeWithData()
         let token = try place.open().openControl(as: .account).admins.makeSetupToken(
             at: Int64(Date().timeIntervalSince1970 * 1000))
         let url =

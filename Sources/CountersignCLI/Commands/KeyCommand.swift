@@ -141,7 +141,7 @@ enum KeyCommand {
                 : "\(invocation.app) has no key of its own.")
         guard let follows else { return }
         let count = source["keys"].elements.count
-        let problem = source["problem"].text.map { ", which cannot be had: \($0)" } ?? ""
+        let problem = source["problem"].text.map { ", which cannot be fetched: \($0)" } ?? ""
         invocation.io.say(
             TerminalText.safe(
                 "It follows \(follows)\(problem); \(count) of its \(count == 1 ? "keys verifies" : "keys verify") too."

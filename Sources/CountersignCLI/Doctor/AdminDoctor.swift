@@ -105,7 +105,7 @@ struct AdminDoctor: Sendable {
         var found: [Problem] = []
         if let problem = try await admin.get("apps", app, "key-source").body["problem"].text {
             found.append(
-                ("its published keys cannot be had: \(problem)", "countersign key follow \(app) URL"))
+                ("its published keys cannot be fetched: \(problem)", "countersign key follow \(app) URL"))
         }
         for hook in try await admin.items("apps", app, "webhooks") {
             let id = hook["id"].shown

@@ -17,7 +17,7 @@ enum ServerType {
 /// The values of one statement in PostgreSQL's binary format.
 ///
 /// PostgreSQL's text holds no U+0000. U+FFFD stands in for it, in what is written and in what is looked for, or one such name
-/// would keep everything from the disk that is written with it. An event's columns are bound as they are, and the server refuses the event.
+/// would keep everything from the disk that is written with it. The columns of events are bound the same way, as a ``BinaryArray``.
 struct Parameters {
     private(set) var types: [Oid] = []
     private var bytes: [UInt8] = []

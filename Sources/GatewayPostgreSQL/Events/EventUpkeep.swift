@@ -4,7 +4,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Makes partitions ahead, deletes what is kept no longer and seals secrets that lie open: in one gateway at a time, whichever has the lock.
+/// Makes partitions ahead, deletes what is kept no longer and seals secrets that are not sealed yet: in one gateway at a time, whichever has the lock.
 final class EventUpkeep: @unchecked Sendable {
     /// What may be deleted before a store answers its first batch.
     private static let secondsAtStart = 2.0
@@ -85,7 +85,7 @@ final class EventUpkeep: @unchecked Sendable {
             defer { try? connection.execute("SELECT pg_advisory_unlock(\(PostgreSQLSchema.lockClass), 2)") }
             // Without them events lie in the default partition until the next round.
             try? EventPartitions.make(connection)
-            // Those that lie open are shown among the cluster's warnings.
+            // Those that are not sealed yet are shown among the cluster's warnings.
             try? connection.sealSecrets()
             try EventHorizon.note(connection)
             let rules = retention()

@@ -3,11 +3,11 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension SecretColumn {
-    /// SQL for how many secrets lie open.
+    /// SQL for how many secrets are not sealed.
     static let countOfOpen = all.map { "(SELECT count(*) FROM \($0.table) WHERE \($0.isOpen))" }
         .joined(separator: " + ")
 
-    /// SQL for the rows whose secret lies open. Bytes have to be compared as they are shown.
+    /// SQL for the rows whose secret is not sealed. Bytes have to be compared as they are shown.
     var isOpen: String {
         let mark = TokenKeySeal.mark
         let shown = isText ? mark : "\\x" + Array(mark.utf8).hexadecimal

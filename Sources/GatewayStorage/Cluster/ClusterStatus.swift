@@ -179,8 +179,8 @@ extension ClusterStatus {
         }
         if openSecrets > 0 {
             let text =
-                "\(openSecrets) secrets lie open in the database; they are sealed within a minute after the last gateway of an "
-                + "older version has ended."
+                "\(openSecrets) secrets in the database are not sealed yet; they will be within a minute of the end of "
+                + "the last gateway of an older version."
             found.append(Warning(code: "open_secrets", text: text))
         }
         return found

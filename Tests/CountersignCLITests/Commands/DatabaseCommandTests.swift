@@ -31,7 +31,8 @@ struct DatabaseCommandTests {
     }
 
     @Test(arguments: [
-        ["app", "list"], ["cluster", "status"], ["event", "list", "shop"], ["admin", "reset"],
+        ["app", "list"], ["cluster", "status"], ["event", "list", "shop"], ["admin", "reset"], ["top"],
+        ["tail"], ["self-check"], ["trigger"],
     ])
     func whatReadsMakesNoSchema(line: [String]) async throws {
         let empty = try #require(empty)

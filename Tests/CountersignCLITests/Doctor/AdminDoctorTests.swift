@@ -162,7 +162,7 @@ struct AdminDoctorTests {
         let found = try await AdminDoctor(
             admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/key-source": source])
         ).apps()
-        #expect(found.map(\.detail) == ["its published keys cannot be had: 404"])
+        #expect(found.map(\.detail) == ["its published keys cannot be fetched: 404"])
     }
 
     @Test func anAppWithoutAKeyIsSaidWhereTokensAreJudged() async throws {
