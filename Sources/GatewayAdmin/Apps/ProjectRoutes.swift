@@ -11,16 +11,16 @@ struct ProjectRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/project", .viewer,
-                "Show what an app is to clients of the Bloomreach dialect", .json(Self.project)
+                "Show what an app is to clients of the Bloomreach dialect", .json(Self.project.shape)
             ) { call in
                 let project = try call.directory.projects.project(of: call[0])
-                return call.answer(.object(Self.members(project)), tag: project.settings.json)
+                return call.answer(Self.project.json(project), tag: project.settings.json)
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project", .operator,
                 "Set what an app is to clients of the Bloomreach dialect",
-                body: .object(ProjectSettings.taken + [.ignored("private_keys", Self.privateKeys)]),
-                match: .required, .json(Self.project.with([.may("webhook_secret", .string)])), answer: set),
+                body: .object(ProjectSettings.taken + [.ignored("private_keys", .list(Self.privateKey.shape))]),
+                match: .required, .json(Self.project.shape.with([.may("webhook_secret", .string)])), answer: set),
             AdminRoute(
                 "DELETE", "/apps/{app}/project/sync-tokens", .operator,
                 "Make clients fetch their App Inbox from the start", .nothing
@@ -97,18 +97,13 @@ struct ProjectRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let privateKeys = JSONShape.list(.all(["id": .string]))
+    private static let privateKey = AnswerShape<CustomerTokenKey>(.init("id", \.id))
 
-    private static let project = JSONShape.named(
-        "Project", .object(ProjectSettings.shown + [.must("private_keys", privateKeys)]))
+    private static let project = AnswerShape<Project>(
+        named: "Project", first: ProjectSettings.fields.map { $0.of(\.settings) },
+        .list("private_keys", privateKey, \.customerTokenKeys))
 
     // MARK: Answers
-
-    private static func members(_ project: Project) -> [String: JSONValue] {
-        var members = project.settings.members
-        members["private_keys"] = .array(project.customerTokenKeys.map { ["id": .string($0.id)] })
-        return members
-    }
 
     private func set(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
@@ -130,9 +125,9 @@ struct ProjectRoutes: Sendable {
         }
         try call.directory.setProject(settings, for: call[0])
         let project = try call.directory.projects.project(of: call[0])
-        var members = Self.members(project)
-        members["webhook_secret"] = made.map { .string($0) }
-        return call.answer(.object(members), tag: project.settings.json)
+        return call.answer(
+            Self.project.json(project, with: ["webhook_secret": made.map { .string($0) }]),
+            tag: project.settings.json)
     }
 
     /// Nil stands for inbox messages, which are kept apart.

@@ -23,18 +23,28 @@ extension AnalyticsRoutes {
     static let bucket = AnswerShape<VerdictBucket>(
         first: verdicts.fields, .time("start_ms", \.startMilliseconds))
 
-    static let counts = JSONShape.named(
-        "Analytics",
-        .all([
-            "from_ms": .milliseconds, "to_ms": .count,
-            "bucket": .choice(of: BucketLength.self),
-            "buckets": .list(bucket.shape), "totals": verdicts.shape, "previous": verdicts.shape,
-            "markers": .list(
-                .all([
-                    "at_ms": .milliseconds, "kind": .choice(Set(markers.values).sorted()), "text": .string,
-                    "by": .string,
-                ])), "now_ms": .milliseconds,
-        ]))
+    private static let marker = AnswerShape<AuditEntry>(
+        .time("at_ms", \.atMilliseconds),
+        .init("kind", .choice(Set(markers.values).sorted())) { markers[$0.action] ?? "enforcement" },
+        .init("text", text), .init("by", \.actor))
+
+    /// The verdicts of a time, of as much time before it, and what was changed meanwhile.
+    struct Counts {
+        let range: Range
+        let buckets: [VerdictBucket]
+        let totals: VerdictBucket
+        let previous: VerdictBucket
+        let changes: [AuditEntry]
+        let nowMilliseconds: Int64
+    }
+
+    static let countsShape = AnswerShape<Counts>(
+        named: "Analytics", .time("from_ms", \.range.query.fromMilliseconds),
+        .init("to_ms", .count, \.range.query.toMilliseconds),
+        .init("bucket", .choice(of: BucketLength.self), \.range.length.rawValue),
+        .list("buckets", bucket, \.buckets), .object("totals", verdicts, \.totals),
+        .object("previous", verdicts, \.previous), .list("markers", marker, \.changes),
+        .time("now_ms", \.nowMilliseconds))
 
     static let rank = AnswerShape<(value: String, requests: Int, failures: Int)>(
         .init("value") { $0.value }, .init("requests") { $0.requests }, .init("failures") { $0.failures })

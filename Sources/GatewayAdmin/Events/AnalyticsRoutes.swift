@@ -13,7 +13,7 @@ struct AnalyticsRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/analytics", .viewer, "Count verdicts over time", query: Self.filters,
-                .json(Self.counts), answer: counts),
+                .json(Self.countsShape.shape), answer: counts),
             AdminRoute(
                 "GET", "/apps/{app}/analytics/top", .viewer, "Rank what verdicts can be told apart by",
                 query: Self.filters + [
@@ -48,7 +48,7 @@ struct AnalyticsRoutes: Sendable {
         "enforcement.scheduled": "scheduled",
     ]
 
-    private struct Range {
+    struct Range {
         var query: AnalyticsQuery
         let length: BucketLength
     }
@@ -94,26 +94,17 @@ struct AnalyticsRoutes: Sendable {
         earlier.toMilliseconds = query.fromMilliseconds
         earlier.fromMilliseconds = max(0, 2 * query.fromMilliseconds - query.toMilliseconds)
         let previous = try analytics.total(earlier, by: range.length)
-        let markers = try call.directory.auditLog.entries(
+        let changes = try call.directory.auditLog.entries(
             app: query.appID, actions: Array(Self.markers.keys), from: query.fromMilliseconds,
-            to: query.toMilliseconds
-        ).map { entry -> JSONValue in
-            [
-                "at_ms": .integer(entry.atMilliseconds),
-                "kind": .string(Self.markers[entry.action] ?? "enforcement"),
-                "text": .string(Self.text(entry)), "by": .string(entry.actor),
-            ]
-        }
-        return call.answer([
-            "from_ms": .integer(query.fromMilliseconds), "to_ms": .integer(query.toMilliseconds),
-            "bucket": .string(range.length.rawValue),
-            "buckets": .array(buckets.map(Self.bucket.json)), "totals": Self.verdicts.json(totals),
-            "previous": Self.verdicts.json(previous),
-            "markers": .array(markers), "now_ms": .integer(call.nowMilliseconds),
-        ])
+            to: query.toMilliseconds)
+        return call.answer(
+            Self.countsShape.json(
+                Counts(
+                    range: range, buckets: buckets, totals: totals, previous: previous, changes: changes,
+                    nowMilliseconds: call.nowMilliseconds)))
     }
 
-    private static func text(_ entry: AuditEntry) -> String {
+    @Sendable static func text(_ entry: AuditEntry) -> String {
         switch entry.action {
         case "key.add": "Key \(entry.target.prefix(8)) added"
         case "key.primary": "Key \(entry.target.prefix(8)) made primary"

@@ -17,7 +17,7 @@ struct CustomerRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/customers/{id}", .viewer, "Show what is kept of a customer",
-                query: [Self.kind, .unmask], .json(Self.customer), answer: show),
+                query: [Self.kind, .unmask], .json(UserMask.customer.shape), answer: show),
             AdminRoute(
                 "DELETE", "/apps/{app}/customers/{id}", .operator,
                 "Delete a customer's profile, events, samples, App Inbox messages and sessions",
@@ -27,16 +27,6 @@ struct CustomerRoutes: Sendable {
     }
 
     private static let kind = AdminOperation.Parameter("id_name", .text(longest: 128))
-
-    private static let customer = JSONShape.named(
-        "Customer",
-        .all([
-            "ids": .list(.all(["name": .string, "value": .string])),
-            "properties": .list(
-                .all(["name": .string, "value": .any, "updated_ms": .milliseconds])),
-            "more_properties": .bool, "created_ms": .nullable(.milliseconds),
-            "seen_ms": .nullable(.milliseconds), "events": .count,
-        ]))
 
     private static let deletion = AnswerShape<(found: CustomerDeletion, messages: Int, sessions: Int)>(
         .init("profile") { $0.found.hasProfile }, .init("events") { $0.found.events },
@@ -62,7 +52,7 @@ struct CustomerRoutes: Sendable {
         let identifier = try identifier(call, of: app.id)
         let mask = try call.userMask("customer", "", app: app.id, user: identifier.value)
         guard let record = try records.find(identifier, in: app.id) else { throw Self.nobody }
-        return call.answer(mask.customer(record, of: app.id))
+        return call.answer(UserMask.customer.json(mask.customer(record, of: app.id)))
     }
 
     private func delete(_ call: AdminCall) throws -> HTTPResponse {
@@ -91,29 +81,31 @@ struct CustomerRoutes: Sendable {
 }
 
 extension UserMask {
+    fileprivate static let customer = AnswerShape<CustomerRecord>(
+        named: "Customer", .list("ids", identifier, \.identifiers), .list("properties", property, \.properties),
+        .init("more_properties", \.hasMoreProperties), .time("created_ms", \.createdMilliseconds),
+        .time("seen_ms", \.seenMilliseconds), .init("events", \.events))
+
+    private static let identifier = AnswerShape<CustomerIdentifier>(
+        .init("name", \.name), .init("value", \.value))
+
+    private static let property = AnswerShape<CustomerRecord.Property>(
+        .init("name", \.name), .init("value", .any, \.value), .time("updated_ms", \.updatedMilliseconds))
+
     /// A customer for the reader: who sees pseudonyms sees that there are properties, and none of their values. Apps choose
     /// the names, which may hold an id too.
-    fileprivate func customer(_ record: CustomerRecord, of appID: String) -> JSONValue {
+    fileprivate func customer(_ record: CustomerRecord, of appID: String) -> CustomerRecord {
         let name = names(record, of: appID)
-        return [
-            "ids": .array(
-                record.identifiers.map { identifier in
-                    let shown =
-                        identifier.isHard
-                        ? user(identifier.value, of: appID) : anonymous(identifier.value, of: appID)
-                    return ["name": .string(name(identifier.name)), "value": .string(shown ?? "")]
-                }),
-            "properties": .array(
-                record.properties.map {
-                    [
-                        "name": .string(name($0.name)),
-                        "value": hides ? .string(EventBodyMask.nothing) : $0.value,
-                        "updated_ms": .integer($0.updatedMilliseconds),
-                    ]
-                }), "more_properties": .bool(record.hasMoreProperties),
-            "created_ms": record.createdMilliseconds.map { .integer($0) } ?? .null,
-            "seen_ms": record.seenMilliseconds.map { .integer($0) } ?? .null,
-            "events": .integer(Int64(record.events)),
-        ]
+        var shown = record
+        shown.identifiers = record.identifiers.map {
+            let value = $0.isHard ? user($0.value, of: appID) : anonymous($0.value, of: appID)
+            return CustomerIdentifier(name: name($0.name), value: value ?? "")
+        }
+        shown.properties = record.properties.map {
+            CustomerRecord.Property(
+                name: name($0.name), value: hides ? .string(EventBodyMask.nothing) : $0.value,
+                updatedMilliseconds: $0.updatedMilliseconds)
+        }
+        return shown
     }
 }

@@ -69,14 +69,14 @@ struct SecondFactorRoutes: Sendable {
                 return call.noContent
             },
             AdminRoute(
-                "GET", "/sign-in-rules", .owner, "Show what signing in needs", .json(Self.rules)
+                "GET", "/sign-in-rules", .owner, "Show what signing in needs", .json(Self.rules.shape)
             ) { call in
-                let rules = Self.json(try call.directory.admins.requiresSecondFactor())
+                let rules = Self.rules.json(try call.directory.admins.requiresSecondFactor())
                 return call.answer(rules, tag: rules)
             },
             AdminRoute(
-                "PUT", "/sign-in-rules", .owner, "Set what signing in needs", body: Self.rules,
-                match: .required, .json(Self.rules), answer: setRules),
+                "PUT", "/sign-in-rules", .owner, "Set what signing in needs", body: Self.rules.shape,
+                match: .required, .json(Self.rules.shape), answer: setRules),
         ]
     }
 
@@ -84,12 +84,12 @@ struct SecondFactorRoutes: Sendable {
 
     private static let password = JSONShape.object([.must("password", SignInRoutes.password)])
     private static let codes = JSONShape.all(["recovery_codes": .list(.string)])
-    private static let rules = JSONShape.all(["second_factor_required": .bool])
+    private static let rules = AnswerShape<Bool>(.init("second_factor_required") { $0 })
 
     // MARK: Answers
 
     private static func setRules(_ call: AdminCall) throws -> HTTPResponse {
-        try call.checkMatch(Self.json(try call.directory.admins.requiresSecondFactor()))
+        try call.checkMatch(Self.rules.json(try call.directory.admins.requiresSecondFactor()))
         let isRequired = try call.body().value("second_factor_required") ?? false
         let name = call.identity.name
         if isRequired, call.identity.session != nil,
@@ -99,12 +99,8 @@ struct SecondFactorRoutes: Sendable {
                 409, "conflict", "set up your own second factor first, so that you are not locked out")
         }
         try call.directory.admins.setRequiresSecondFactor(isRequired)
-        let rules = Self.json(isRequired)
+        let rules = Self.rules.json(isRequired)
         return call.answer(rules, tag: rules)
-    }
-
-    private static func json(_ isRequired: Bool) -> JSONValue {
-        ["second_factor_required": .bool(isRequired)]
     }
 
     private static func answer(_ codes: [String], _ call: AdminCall) -> HTTPResponse {

@@ -27,13 +27,13 @@ struct SignInRoutes: Sendable {
                 body: .object([
                     .must("token", .text(longest: 128)), .must("name", .text(longest: 64)),
                     .must("password", Self.password),
-                ]), lane: .password, .json(Self.session, status: 201), answer: setUp),
+                ]), lane: .password, .json(Self.session.shape, status: 201), answer: setUp),
             AdminRoute(
                 "POST", "/session", nil, "Sign in",
                 body: .object([
                     .must("name", .text(longest: 1_024)), .must("password", Self.password),
                     .may("code", .text(longest: 64)),
-                ]), lane: .password, .json(Self.session), answer: signIn),
+                ]), lane: .password, .json(Self.session.shape), answer: signIn),
             Self.whoIs,
             AdminRoute(
                 "PUT", "/session/password", .viewer, "Change one's own password",
@@ -52,17 +52,24 @@ struct SignInRoutes: Sendable {
 
     static let password = JSONShape.raw(longest: PasswordHash.range.upperBound)
 
-    private static let session = JSONShape.named(
-        "Session",
-        .all([
-            "user": .all(["name": .string, "role": .choice(of: AdminRole.self)]),
-            "csrf": .nullable(.string), "expires_ms": .nullable(.milliseconds),
-            "second_factor": .nullable(
-                .all(["on": .bool, "setup_required": .bool, "recovery_codes": .count])),
-        ]))
+    /// Who asks, and what an API token does not have: a second factor.
+    private typealias SignedIn = (identity: AdminIdentity, factor: SecondFactor?)
+    private typealias SecondFactor = (user: AdminUser, mustEnrol: Bool)
+
+    private static let user = AnswerShape<AdminIdentity>(
+        .init("name", \.name), .init("role", .choice(of: AdminRole.self), \.role.rawValue))
+
+    private static let factor = AnswerShape<SecondFactor>(
+        .init("on") { $0.user.hasSecondFactor }, .init("setup_required") { $0.mustEnrol },
+        .init("recovery_codes") { $0.user.recoveryCodes })
+
+    private static let session = AnswerShape<SignedIn>(
+        named: "Session", .object("user", user) { $0.identity }, .init("csrf") { $0.identity.csrfToken },
+        .time("expires_ms") { $0.identity.session?.expiresMilliseconds },
+        .init("second_factor", .nullable(factor.shape)) { $0.factor.map(factor.json) })
 
     /// Who asks, for page and programs alike.
-    static let whoIs = AdminRoute("GET", "/session", .viewer, "Say who is signed in", .json(Self.session)) {
+    static let whoIs = AdminRoute("GET", "/session", .viewer, "Say who is signed in", .json(Self.session.shape)) {
         call in
         call.answer(try Self.json(call.identity, call))
     }
@@ -193,19 +200,9 @@ struct SignInRoutes: Sendable {
     }
 
     private static func json(_ identity: AdminIdentity, _ call: AdminCall) throws -> JSONValue {
-        let user = try identity.session.flatMap { session in
+        let session = try identity.session.flatMap { session in
             try call.directory.admins.session(session.token, at: call.nowMilliseconds)
         }
-        return [
-            "user": ["name": .string(identity.name), "role": .string(identity.role.rawValue)],
-            "csrf": identity.csrfToken.jsonValue,
-            "expires_ms": (identity.session?.expiresMilliseconds).jsonValue,
-            "second_factor": user.map { user, _, mustEnrol in
-                [
-                    "on": .bool(user.hasSecondFactor), "setup_required": .bool(mustEnrol),
-                    "recovery_codes": .integer(Int64(user.recoveryCodes)),
-                ]
-            } ?? .null,
-        ]
+        return Self.session.json((identity, session.map { user, _, mustEnrol in (user, mustEnrol) }))
     }
 }

@@ -32,7 +32,7 @@ struct DatabaseCommandTests {
 
     @Test(arguments: [
         ["app", "list"], ["cluster", "status"], ["event", "list", "shop"], ["admin", "reset"], ["top"],
-        ["tail"], ["self-check"], ["trigger"],
+        ["tail"], ["self-check"], ["trigger", "22"],
     ])
     func whatReadsMakesNoSchema(line: [String]) async throws {
         let empty = try #require(empty)
