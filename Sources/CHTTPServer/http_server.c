@@ -214,17 +214,18 @@ int countersign_mhd_is_lenient(void) {
     return strncmp(MHD_get_version(), "0.9.", 4) == 0 && strcmp(MHD_get_version(), "0.9.76") < 0;
 }
 
-void countersign_mhd_wait(
-    struct MHD_Daemon *daemon, int wake, int milliseconds, int requests_wait, countersign_mhd_ready *ready) {
+int countersign_mhd_wait(
+    struct MHD_Daemon *daemon, int wake, int milliseconds, int all_wait, countersign_mhd_ready *ready) {
     char bytes[256];
     MHD_UNSIGNED_LONG_LONG bound;
-    if (MHD_get_timeout(daemon, &bound) == MHD_YES && bound < (MHD_UNSIGNED_LONG_LONG)milliseconds)
+    int found;
+    if (!all_wait && MHD_get_timeout(daemon, &bound) == MHD_YES && bound < (MHD_UNSIGNED_LONG_LONG)milliseconds)
         milliseconds = (int)bound;
-    if (requests_wait && milliseconds < 10) milliseconds = 10;
 #ifdef __linux__
+    (void)ready;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct pollfd waiting[2] = {{info->epoll_fd, POLLIN, 0}, {wake, POLLIN, 0}};
-    ready->unused = poll(waiting, 2, milliseconds);
+    found = poll(waiting, 2, milliseconds);
 #else
     MHD_socket highest = wake;
     struct timeval limit = {milliseconds / 1000, (milliseconds % 1000) * 1000};
@@ -234,9 +235,10 @@ void countersign_mhd_wait(
     MHD_get_fdset(daemon, &ready->reading, &ready->writing, &ready->failing, &highest);
     if (wake > highest) highest = wake;
     FD_SET(wake, &ready->reading);
-    select(highest + 1, &ready->reading, &ready->writing, &ready->failing, &limit);
+    found = select(highest + 1, &ready->reading, &ready->writing, &ready->failing, &limit);
 #endif
     while (read(wake, bytes, sizeof bytes) == sizeof bytes) {}
+    return found > 0;
 }
 
 void countersign_mhd_pass(struct MHD_Daemon *daemon, countersign_mhd_ready *ready) {

@@ -66,20 +66,20 @@ size_t countersign_mhd_header_bytes(struct MHD_Connection *connection);
 // it came, with each line end overwritten, so that what they swallowed shows in the distances between fields.
 int countersign_mhd_is_lenient(void);
 
-// What a wait has found, for the pass behind it.
+// What a wait has found, for the pass after it.
 typedef struct countersign_mhd_ready {
 #ifdef __linux__
-    int unused;
+    int nothing;
 #else
     fd_set reading, writing, failing;
 #endif
 } countersign_mhd_ready;
 
-// Waits until a connection, a deadline of the library's or a byte on `wake` wants attention, at most `milliseconds`.
-// The bytes on `wake`, which must not block, are read away. With `requests_wait` the library, which would ask the
-// requests that wait for their answers again and again, is held to once in ten milliseconds: a byte on `wake` tells.
-void countersign_mhd_wait(
-    struct MHD_Daemon *daemon, int wake, int milliseconds, int requests_wait, countersign_mhd_ready *ready);
+// Waits until a connection, a deadline of the library's or a byte on `wake` wants attention, at most `milliseconds`, and
+// reads away the bytes on `wake`, which must not block. With `all_wait` the library's deadline does not count: it would have
+// the requests that wait for their answers asked again and again. Returns 0 when nothing came within the time.
+int countersign_mhd_wait(
+    struct MHD_Daemon *daemon, int wake, int milliseconds, int all_wait, countersign_mhd_ready *ready);
 
 // Lets the library serve all that is ready.
 void countersign_mhd_pass(struct MHD_Daemon *daemon, countersign_mhd_ready *ready);

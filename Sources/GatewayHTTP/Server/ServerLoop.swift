@@ -22,7 +22,9 @@ final class ServerLoop: @unchecked Sendable {
     private var inFlight = 0
     private var isDraining = false
     private var begun: [(exchange: Exchange, start: (@escaping @Sendable () -> Void) -> Void)] = []
+    /// Requests that wait for their answers, and answers that bring a piece whenever they have one.
     private var waiting = 0
+    private var streaming = 0
     private var pass = 0 {
         didSet { passes.note(pass) }
     }
@@ -79,9 +81,13 @@ final class ServerLoop: @unchecked Sendable {
         guard let daemon else { return }
         var deadline: DispatchTime?
         var ready = countersign_mhd_ready()
+        var isWoken = false
         while true {
-            countersign_mhd_wait(
-                daemon, wake.reading, isDraining ? 50 : 1_000, waiting > 0 && unfinished == 0 ? 1 : 0, &ready)
+            // What a connection brought may be read by the pass after the one that saw it, of which nothing more tells.
+            let allWait = waiting + streaming > 0 && unfinished == 0 && !isWoken
+            isWoken =
+                countersign_mhd_wait(
+                    daemon, wake.reading, longestWait, allWait ? 1 : 0, &ready) != 0
             for ended in wake.rearm() { ended.exchange.isReady = true }
             pass += 1
             unfinished = 0
@@ -110,6 +116,9 @@ final class ServerLoop: @unchecked Sendable {
         hasEnded.signal()
     }
 
+    /// Milliseconds: nothing tells that a stream has something new.
+    private var longestWait: Int32 { isDraining ? 50 : streaming > 0 ? 10 : 1_000 }
+
     // MARK: Called by libmicrohttpd
 
     fileprivate func begin(uri: UnsafePointer<CChar>, connection: OpaquePointer) -> Exchange {
@@ -125,8 +134,11 @@ final class ServerLoop: @unchecked Sendable {
     fileprivate func end(_ exchange: Exchange) {
         exchange.watched?.request = nil
         exchange.watched?.enter(.idle)
-        if exchange.phase == .waiting || exchange.isStreaming { waiting -= 1 }
-        if exchange.isStreaming { common.giveStream() }
+        if exchange.phase == .waiting { waiting -= 1 }
+        if exchange.isStreaming {
+            streaming -= 1
+            common.giveStream()
+        }
         _ = unlist(exchange)
         if !exchange.isObserved { common.observer.requestEnded(exchange.record(nil, trace: nil)) }
         inFlight -= 1
@@ -295,8 +307,8 @@ final class ServerLoop: @unchecked Sendable {
                     $0.baseAddress, $0.count, freeBody, Unmanaged.passRetained(body).toOpaque())
             }
         }
-        // A stream waits like a request does: it is asked at each pass.
-        waiting += 1
+        // It is asked at each pass.
+        streaming += 1
         exchange.isStreaming = true
         let context = Unmanaged.passRetained(StreamContext(stream: stream, loop: self)).toOpaque()
         return MHD_create_response_from_callback(UInt64.max, 32 * 1024, readStream, context, freeStream)
