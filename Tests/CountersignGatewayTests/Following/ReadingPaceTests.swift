@@ -28,19 +28,21 @@ struct ReadingPaceTests {
 
     @Test func whoReadsWhileProcessorsAreShortWaitsForTheShare() {
         store()
-        let pause = look(ran: 0.01, took: 0.02)
-        #expect(abs(pause - 0.19) < 1e-9)
+        let pause = 0.01 * (1 / ReadingPace.share - 1)
+        #expect(abs(look(ran: 0.01, took: 0.02) - pause) < 1e-9)
         // Another one pays for both.
-        #expect(abs(look(ran: 0.01, took: 0.02) - (2 * 0.19 - 0.02)) < 1e-9)
+        #expect(abs(look(ran: 0.01, took: 0.02) - (2 * pause - 0.02)) < 1e-9)
         times.withLock { $0.clock += 0.9 }
         store()
         // What was made up for is over.
-        #expect(abs(look(ran: 0.01, took: 0.02) - 0.19) < 1e-9)
+        #expect(abs(look(ran: 0.01, took: 0.02) - pause) < 1e-9)
     }
 
     @Test func nobodyWaitsWhereProcessorsAreFree() {
         store()
         #expect(look(ran: 0.01, took: 0.01) == 0)
+        #expect(look(ran: 0.01, took: 0.010_4) == 0)
+        #expect(look(ran: 0.01, took: 0.011_5) > 0)
     }
 
     @Test func nobodyWaitsWhileNothingIsStored() {
