@@ -95,32 +95,6 @@ struct ServerLoopTests {
         for connection in connections { #expect(connection.answer()?.status == 200) }
     }
 
-    /// Or whoever shares a loop with a reader that waits for events waits too: each time for as long as a loop waits at most,
-    /// a second.
-    @Test func whoWaitsKeepsNobodyElseWaiting() throws {
-        let begun = DispatchSemaphore(value: 0)
-        let end = Lock<[@Sendable () -> Void]>([])
-        let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) { request in
-            .later(
-                start: { resume in
-                    guard request.path == "/wait" else { return Thread.detachNewThread { resume() } }
-                    end.withLock { $0 = [resume] }
-                    begun.signal()
-                }, poll: { .text(200, "") })
-        }
-        let port = try server.start(host: "127.0.0.1", port: 0)
-        defer { server.stop(graceSeconds: 0) }
-        let waiting = try RawConnection(port: port)
-        waiting.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-        try begun.waitForSignal()
-        let connection = try RawConnection(port: port)
-        let start = ContinuousClock.now
-        for _ in 0..<100 { #expect(connection.get("/")?.status == 200) }
-        #expect(ContinuousClock.now - start < .seconds(30))
-        for resume in end.withLock({ $0 }) { resume() }
-        #expect(waiting.answer()?.status == 200)
-    }
-
     @Test func stoppingAnswersWhatHasBegunOnAllLoops() throws {
         let gated = try Gated(GatewayLimits())
         let port = try gated.server.start(host: "127.0.0.1", port: 0)
