@@ -19,8 +19,10 @@ struct ProjectRoutes: Sendable {
             AdminRoute(
                 "PUT", "/apps/{app}/project", .operator,
                 "Set what an app is to clients of the Bloomreach dialect",
-                body: .object(ProjectSettings.taken + [.ignored("private_keys", .list(Self.privateKey.shape))]),
-                match: .required, .json(Self.project.shape.with([.may("webhook_secret", .string)])), answer: set),
+                body: .object(
+                    ProjectSettings.taken + [.ignored("private_keys", .list(Self.privateKey.shape))]),
+                match: .required, .json(Self.project.shape.with([.may("webhook_secret", .string)])),
+                answer: set),
             AdminRoute(
                 "DELETE", "/apps/{app}/project/sync-tokens", .operator,
                 "Make clients fetch their App Inbox from the start", .nothing

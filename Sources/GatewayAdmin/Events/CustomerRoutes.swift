@@ -82,7 +82,8 @@ struct CustomerRoutes: Sendable {
 
 extension UserMask {
     fileprivate static let customer = AnswerShape<CustomerRecord>(
-        named: "Customer", .list("ids", identifier, \.identifiers), .list("properties", property, \.properties),
+        named: "Customer", .list("ids", identifier, \.identifiers),
+        .list("properties", property, \.properties),
         .init("more_properties", \.hasMoreProperties), .time("created_ms", \.createdMilliseconds),
         .time("seen_ms", \.seenMilliseconds), .init("events", \.events))
 

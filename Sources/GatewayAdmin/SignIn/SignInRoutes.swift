@@ -69,7 +69,9 @@ struct SignInRoutes: Sendable {
         .init("second_factor", .nullable(factor.shape)) { $0.factor.map(factor.json) })
 
     /// Who asks, for page and programs alike.
-    static let whoIs = AdminRoute("GET", "/session", .viewer, "Say who is signed in", .json(Self.session.shape)) {
+    static let whoIs = AdminRoute(
+        "GET", "/session", .viewer, "Say who is signed in", .json(Self.session.shape)
+    ) {
         call in
         call.answer(try Self.json(call.identity, call))
     }
