@@ -138,7 +138,10 @@ struct LongPollsTests {
         #expect(await late() == "nothing")
     }
 
-    /// Requests whose looks take so long that each answer is held back for 190 ms.
+    /// For how long an answer of `paced` is held back, in milliseconds.
+    private static let pause = Int64((10 * (1 / ReadingPace.share - 1)).rounded(.up))
+
+    /// Requests whose looks run for 10 ms each, and take so long that each answer is held back.
     private var paced: LongPolls {
         let readings = Lock(0)
         arrivals.note(["shop"])
@@ -167,7 +170,7 @@ struct LongPollsTests {
         start { answered.withLock { $0 = true } }
         for await _ in held.stream { break }
         #expect(poll() == nil)
-        clock.advance(189)
+        clock.advance(Self.pause - 1)
         #expect(!answered.withLock { $0 })
         if drains { polls.drain() } else { clock.advance(1) }
         #expect(answered.withLock { $0 })
