@@ -100,6 +100,7 @@ def codes_of(visitor, gateway, app, verdict, codes):
 def numbers(page):
     """The table of the page: time → column → text."""
     table = page.get_by_role("table", name="Failures per bucket")
+    expect(table).to_be_visible()
     heads = table.locator("thead th").all_inner_texts()
     rows = table.locator("tbody tr").evaluate_all("rows => rows.map(row => [...row.children].map(cell => cell.innerText))")
     total = table.locator("tfoot tr > *").all_inner_texts()

@@ -116,8 +116,8 @@ def axis(browser, url, storage):
     """A week is marked at midnight of the person's own time zone, each day once."""
     visitor = Visitor(browser, url, storage, zone="America/New_York")
     visitor.open("apps/shop/failures?range=7d")
-    visitor.button("Local", exact=True).click()
-    visitor.settled()
+    with visitor.renewed():
+        visitor.button("Local", exact=True).click()
     ticks = visitor.page.locator("svg .tick.time")
     expect(ticks.first).to_be_attached()
     texts = ticks.all_text_contents()
@@ -155,7 +155,9 @@ def chart(visitor):
     looks = page.evaluate("[22, 30, 31].map(code => document.getElementById(`paint-${code}`).getAttribute('class'))")
     assert len(set(looks)) == 3, looks
 
-    rates = page.locator("tr").filter(has=page.locator("meter")).evaluate_all(
+    measured = page.locator("tr").filter(has=page.locator("meter"))
+    expect(measured.first).to_be_attached()
+    rates = measured.evaluate_all(
         "rows => rows.map(row => [row.cells[1].innerText, row.cells[2].innerText, row.querySelector('meter').value])")
     assert rates and all(abs(value - int(failed.replace(",", "")) / int(all_.replace(",", ""))) < 0.001 for all_, failed, value in rates), rates
 

@@ -1,4 +1,6 @@
 """What every test of the page needs: signing in, opening a screen, and watching for what must never happen."""
+from contextlib import contextmanager
+
 from playwright.sync_api import expect
 
 PASSWORD = "a long sentence for the test"
@@ -59,14 +61,21 @@ class Visitor:
         assert not self.page.evaluate("window.hacked"), f"stored markup ran on {self.page.url}"
 
     def open(self, route):
-        """Opens a screen, and waits until it is there: for a moment a new address still shows the previous screen."""
+        """Opens a screen, and waits until it is there."""
         address = f"{self.url}/admin/#/{route}"
         if self.page.url == address:
             self.page.reload()
+            self.settled()
         else:
-            self.page.evaluate("document.querySelector('.screen')?.setAttribute('data-before', '')")
-            self.page.goto(address)
-            expect(self.page.locator("[data-before]")).to_have_count(0)
+            with self.renewed():
+                self.page.goto(address)
+
+    @contextmanager
+    def renewed(self):
+        """What is done inside makes the screen anew; waits until that is there, since for a moment the previous one stays."""
+        self.page.evaluate("document.querySelector('.screen')?.setAttribute('data-before', '')")
+        yield
+        expect(self.page.locator("[data-before]")).to_have_count(0)
         self.settled()
 
     def settled(self):

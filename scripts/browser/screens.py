@@ -49,8 +49,8 @@ def check(browser, url, storage):
             visitor.check()
         if width == 1280:
             visitor.open("apps/shop/failures?range=1h&code=22")
-            page.locator("#samples tbody a").first.click()
-            visitor.settled()
+            with visitor.renewed():
+                page.locator("#samples tbody a").first.click()
             accessible(visitor, (scheme, "sample"))
             dialogs(visitor)
         for route in all_of("guard") if width == 360 else []:
