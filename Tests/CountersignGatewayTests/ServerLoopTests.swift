@@ -95,6 +95,31 @@ struct ServerLoopTests {
         for connection in connections { #expect(connection.answer()?.status == 200) }
     }
 
+    /// Else each of the hundred would be answered when the loop has waited as long as it may, which is a second, and the one
+    /// that waits would be given up before the last.
+    @Test func whoWaitsKeepsNobodyElseWaiting() throws {
+        let begun = DispatchSemaphore(value: 0)
+        let end = Lock<[@Sendable () -> Void]>([])
+        let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) {
+            request in
+            .later(
+                start: { resume in
+                    guard request.path == "/wait" else { return Thread.detachNewThread { resume() } }
+                    end.withLock { $0 = [resume] }
+                    begun.signal()
+                }, poll: { .text(200, "an answer with a body") })
+        }
+        let port = try server.start(host: "127.0.0.1", port: 0)
+        defer { server.stop(graceSeconds: 0) }
+        let waiting = try RawConnection(port: port)
+        waiting.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+        try begun.waitForSignal()
+        let connection = try RawConnection(port: port)
+        for _ in 0..<100 { #expect(connection.send("POST", "/", [:], Array("{}".utf8))?.status == 200) }
+        for resume in end.withLock({ $0 }) { resume() }
+        #expect(waiting.answer()?.status == 200)
+    }
+
     @Test func stoppingAnswersWhatHasBegunOnAllLoops() throws {
         let gated = try Gated(GatewayLimits())
         let port = try gated.server.start(host: "127.0.0.1", port: 0)
