@@ -52,11 +52,11 @@ def ask(port, token, method, path, body=None, timeout=15):
 # MARK: A worker, which is a process of its own
 
 
-def work(port, token, consumer, ledger):
-    """Consumes until it is killed. The ledger has a line for each lease that was worked off and one for each that was
+def work(port, token, consumer, journal):
+    """Consumes until it is killed. The journal has a line for each lease that was worked off and one for each that was
     confirmed; it is written before anything is confirmed, so it knows of everything that was."""
     random.seed()
-    with open(ledger, "a", buffering=1) as file:
+    with open(journal, "a", buffering=1) as file:
         while True:
             try:
                 status, answer = ask(port, token, "POST", f"consumers/{consumer}/poll",
@@ -153,9 +153,9 @@ class Workers:
 
     def start(self, consumer):
         self.number += 1
-        ledger = self.folder / f"{consumer}-{self.number}.ledger"
+        journal = self.folder / f"{consumer}-{self.number}.journal"
         process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", str(self.port), consumer, str(ledger)], stdin=subprocess.PIPE,
+            [sys.executable, __file__, "--worker", str(self.port), consumer, str(journal)], stdin=subprocess.PIPE,
             text=True)
         process.stdin.write(self.token + "\n")
         process.stdin.close()
@@ -194,8 +194,8 @@ def until(what, body, seconds=600):
 def furthest(folder, consumer):
     """The last event that a consumer has confirmed, as far as its workers know."""
     confirmed = [0]
-    for ledger in folder.glob(f"{consumer}-*.ledger"):
-        for line in ledger.read_text().splitlines():
+    for journal in folder.glob(f"{consumer}-*.journal"):
+        for line in journal.read_text().splitlines():
             try:
                 confirmed += json.loads(line).get("confirmed", [])
             except ValueError:
@@ -254,8 +254,8 @@ def account(data, folder, sought):
     problems = [] if stored else ["nothing was stored"]
     for consumer in CONSUMERS:
         seen, confirmed, again = [], Counter(), set()
-        for ledger in folder.glob(f"{consumer}-*.ledger"):
-            for line in ledger.read_text().splitlines():
+        for journal in folder.glob(f"{consumer}-*.journal"):
+            for line in journal.read_text().splitlines():
                 try:
                     entry = json.loads(line)
                 except ValueError:
@@ -297,11 +297,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15, help="how long a round kills")
     parser.add_argument("--countersign", default=str(SCRIPTS.parent / ".build/debug/countersign-cli"))
-    parser.add_argument("--worker", nargs=3, metavar=("PORT", "CONSUMER", "LEDGER"), help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=3, metavar=("PORT", "CONSUMER", "JOURNAL"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        port, consumer, ledger = options.worker
-        return work(int(port), sys.stdin.readline().strip(), consumer, ledger)
+        port, consumer, journal = options.worker
+        return work(int(port), sys.stdin.readline().strip(), consumer, journal)
     if not os.access(options.countersign, os.X_OK):
         print(f"torture: there is no {options.countersign}; build it first", file=sys.stderr)
         return 2

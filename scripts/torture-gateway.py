@@ -3,7 +3,7 @@
 
 Usage: scripts/torture-gateway.py [D2|D4|D5|D6|D7|all] [--rounds N] [--countersign PATH]
 
-Each event that the gateway has acknowledged stands in a ledger outside the system under test. In the end each of them must
+Each event that the gateway has acknowledged stands in a journal outside the system under test. In the end each of them must
 be in the database, once. The rows are those of the project's reliability plan:
 
   D2  kill -9 under load, the client sends again what was not acknowledged; another program opens and closes the databases
@@ -38,7 +38,7 @@ SCRIPTS = Path(__file__).resolve().parent
 THREADS = 4
 
 
-class Ledger:
+class Journal:
     """What the gateway has acknowledged, as a file that no process under test can reach."""
 
     def __init__(self, path):
@@ -88,8 +88,8 @@ class Gateway:
 class Load:
     """Clients that send batches of one to four events until they are stopped."""
 
-    def __init__(self, gateway, key, ledger, unsettled, padding=0):
-        self.gateway, self.key, self.ledger, self.padding = gateway, key, ledger, padding
+    def __init__(self, gateway, key, journal, unsettled, padding=0):
+        self.gateway, self.key, self.journal, self.padding = gateway, key, journal, padding
         self.unsettled = unsettled
         self.refused = threading.Event()
         self.stored_after_refusal = threading.Event()
@@ -107,7 +107,7 @@ class Load:
             with self.lock:
                 ids = self.unsettled.pop() if self.unsettled else None
             ids = ids or [f"{random.getrandbits(96):024x}" for _ in range(random.randint(1, 4))]
-            self.ledger.send(ids)
+            self.journal.send(ids)
             events = [{"type": "track", "event": "Tortured", "messageId": identifier, "userId": "u",
                        "properties": {"padding": "x" * self.padding}} for identifier in ids]
             status = None
@@ -120,7 +120,7 @@ class Load:
                 body = answer.read()
                 status = answer.status
                 if status == 200 and not json.loads(body)["rejected"]:
-                    self.ledger.acknowledge(ids)
+                    self.journal.acknowledge(ids)
             except (OSError, http.client.HTTPException, ValueError):
                 connection = None
             with self.lock:
@@ -157,8 +157,8 @@ class Workshop:
                               capture_output=True, text=True)
         return data, made.stdout.strip()
 
-    def ledger(self, name):
-        return Ledger(self.folder / f"{name}.ledger")
+    def journal(self, name):
+        return Journal(self.folder / f"{name}.journal")
 
     def powerfail(self):
         library = self.folder / "powerfail.so"
@@ -170,8 +170,8 @@ class Workshop:
         return library
 
 
-def account(data, ledger):
-    """Compares the database with the ledger; returns (lost, twice, strange, problems)."""
+def account(data, journal):
+    """Compares the database with the journal; returns (lost, twice, strange, problems)."""
     database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
     check = database.execute("PRAGMA integrity_check").fetchone()[0]
     # What the power failure of the control leaves may lack even the tables.
@@ -188,17 +188,17 @@ def account(data, ledger):
     problems = [] if check == "ok" else [f"integrity_check says {check}"]
     if usage != len(rows):
         problems.append(f"app_usage counts {usage} of {len(rows)} events")
-    return len(ledger.acknowledged - stored), len(rows) - len(stored), len(stored - ledger.sent), problems
+    return len(journal.acknowledged - stored), len(rows) - len(stored), len(stored - journal.sent), problems
 
 
-def verdict(name, said, data_and_ledgers):
+def verdict(name, said, data_and_journals):
     lost = twice = strange = acknowledged = 0
     problems = []
-    for data, ledger in data_and_ledgers:
-        more = account(data, ledger)
+    for data, journal in data_and_journals:
+        more = account(data, journal)
         lost, twice, strange = lost + more[0], twice + more[1], strange + more[2]
         problems += more[3]
-        acknowledged += len(ledger.acknowledged)
+        acknowledged += len(journal.acknowledged)
     good = not (lost or twice or strange or problems) and acknowledged > 0
     print(f"{name}: {said}; {acknowledged} events acknowledged, {lost} lost, {twice} twice, {strange} never sent"
           + "".join(f"; {problem}" for problem in problems) + (": good" if good else ": BAD"), flush=True)
@@ -230,7 +230,7 @@ def also(name, good, checks):
 
 def killed(shop, rounds):
     data, key = shop.data("d2")
-    ledger, unsettled, slowest = shop.ledger("d2"), [], 0.0
+    journal, unsettled, slowest = shop.journal("d2"), [], 0.0
     reads = shop.folder / "d2.reads"
     with open(reads, "w") as said:
         reader = subprocess.Popen([sys.executable, "-c", READER, data], stdout=said)
@@ -238,7 +238,7 @@ def killed(shop, rounds):
         for _ in range(rounds):
             gateway = Gateway(shop.program, data, shop.log)
             slowest = max(slowest, gateway.seconds)
-            load = Load(gateway, key, ledger, unsettled)
+            load = Load(gateway, key, journal, unsettled)
             time.sleep(random.uniform(0.01, 0.25))
             gateway.kill()
             load.stop()
@@ -246,14 +246,14 @@ def killed(shop, rounds):
         reader.kill()
         reader.wait()
     gateway = Gateway(shop.program, data, shop.log)
-    load = Load(gateway, key, ledger, unsettled)
+    load = Load(gateway, key, journal, unsettled)
     deadline = time.monotonic() + 30
     while unsettled and time.monotonic() < deadline:
         time.sleep(0.05)
     load.stop()
     code = gateway.stop()
     looks = len(reads.read_text().splitlines())
-    good = verdict("D2", f"{rounds} kills, {looks} rounds of another program through the databases, slowest start {slowest:.2f} s, graceful stop {code}", [(data, ledger)])
+    good = verdict("D2", f"{rounds} kills, {looks} rounds of another program through the databases, slowest start {slowest:.2f} s, graceful stop {code}", [(data, journal)])
     return also("D2", good, {"no other program read the databases": looks > 0, "a start took two seconds or more": slowest < 2,
                              "the last stop failed": code == 0})
 
@@ -273,19 +273,19 @@ def power_round(shop, name, program, environment=None, seconds=None):
     data, key = shop.data(name)
     image = shop.folder / f"{name}-image"
     shutil.copytree(data, image)
-    ledger = shop.ledger(name)
+    journal = shop.journal(name)
     gateway = Gateway(program, data, shop.log, {
         "LD_PRELOAD": str(shop.powerfail()), "PF_DIR": str(data), "PF_IMG": str(image), **(environment or {})})
     load = None
     if gateway.port:
-        load = Load(gateway, key, ledger, [])
+        load = Load(gateway, key, journal, [])
         time.sleep(seconds or random.uniform(0.05, 0.4))
     gateway.kill()
     if load:
         load.stop()
     shutil.rmtree(data)
     os.chmod(image, 0o700)
-    return image, ledger, load
+    return image, journal, load
 
 
 def restart(shop, image):
@@ -300,10 +300,10 @@ def power(shop, rounds):
     lost = 0
     relaxed_program = relaxed(shop)
     for number in range(10):
-        image, ledger, _ = power_round(shop, f"d4-control-{number}", relaxed_program, seconds=0.4)
-        lost += account(image, ledger)[0]
+        image, journal, _ = power_round(shop, f"d4-control-{number}", relaxed_program, seconds=0.4)
+        lost += account(image, journal)[0]
     good = verdict("D4", f"{rounds} power failures, control (synchronous=NORMAL) lost {lost}",
-                   [(image, ledger) for image, ledger, _ in results])
+                   [(image, journal) for image, journal, _ in results])
     if not lost:
         print("D4: the control lost nothing, so the test is blind: BAD")
     return good and starts and lost > 0
@@ -325,7 +325,7 @@ def fsync(shop, rounds):
             recovered += mode == "once" and load.stored_after_refusal.is_set()
     starts = all(restart(shop, image) for image, _, _ in results)
     good = verdict("D5", f"{rounds} failing disks, {refused} answered 503, {recovered} went on after one failure",
-                   [(image, ledger) for image, ledger, _ in results])
+                   [(image, journal) for image, journal, _ in results])
     return also("D5", good, {"a start on what was left failed": starts, "no disk failed while events came": refused > 0,
                              "none went on after one failure": recovered > 0})
 
@@ -371,9 +371,9 @@ def deleted(shop, rounds):
         data, key = shop.data(f"d7-{number}")
         other = subprocess.run([shop.program, "app", "create", "kiosk", "--data", str(data)], check=True,
                                capture_output=True, text=True).stdout.strip()
-        ledgers = [shop.ledger(f"d7-{number}-shop"), shop.ledger(f"d7-{number}-kiosk")]
+        journals = [shop.journal(f"d7-{number}-shop"), shop.journal(f"d7-{number}-kiosk")]
         gateway = Gateway(shop.program, data, shop.log)
-        loads = [Load(gateway, key, ledgers[0], [], padding=500), Load(gateway, other, ledgers[1], [], padding=500)]
+        loads = [Load(gateway, key, journals[0], [], padding=500), Load(gateway, other, journals[1], [], padding=500)]
         time.sleep(1.5)
         command = subprocess.Popen([shop.program, "app", "delete", "shop", "--confirm", "shop", "--data", str(data)],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -407,7 +407,7 @@ def deleted(shop, rounds):
         if left or code != 0 or not good:
             print(f"D7: round {number}: {left} left, status {status}, the app was {'whole' if is_whole else 'gone'}: BAD", flush=True)
             good = False
-        kept.append((data, ledgers[1]))
+        kept.append((data, journals[1]))
     return verdict("D7", f"{rounds} deletions, {middle} killed in the middle, {whole} before they began", kept) and good
 
 
@@ -420,16 +420,16 @@ def full(shop, rounds):
         return True
     good, slowest, refusals = True, 0.0, 0
     try:
-        ledgers = []
+        journals = []
         for number in range(rounds):
             data, key = shop.data(f"d6-{number}", mount)
-            ledger = shop.ledger(f"d6-{number}")
+            journal = shop.journal(f"d6-{number}")
             gateway = Gateway(shop.program, data, shop.log, flags=("--disk-floor-bytes", "0"))
             ballast = mount / "ballast"
             free = os.statvfs(mount)
             with open(ballast, "wb") as file:
                 file.write(b"x" * max(0, free.f_bavail * free.f_frsize - random.randint(200_000, 1_500_000)))
-            load = Load(gateway, key, ledger, [], padding=2_000)
+            load = Load(gateway, key, journal, [], padding=2_000)
             good = load.refused.wait(20) and good
             time.sleep(random.uniform(0, 0.2))
             ballast.unlink()
@@ -441,13 +441,13 @@ def full(shop, rounds):
             refusals += load.answers.get(503, 0)
             good = load.answers.get(None, 0) == 0 and good
             good = gateway.stop() == 0 and good
-            lost = account(data, ledger)
+            lost = account(data, journal)
             kept = shop.folder / f"d6-{number}"
             shutil.move(str(data), kept)
-            ledgers.append((kept, ledger))
+            journals.append((kept, journal))
             good = lost[0] == 0 and good
         return verdict("D6", f"{rounds} full disks, {refusals} answers 503, slowest recovery {slowest:.2f} s",
-                       ledgers) and good and slowest < 5
+                       journals) and good and slowest < 5
     finally:
         subprocess.run(["umount", "-l", str(mount)], check=False)
 

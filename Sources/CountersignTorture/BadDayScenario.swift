@@ -20,7 +20,7 @@ enum BadDayScenario {
             try workshop.start([
                 "bad-day-device", queue.path, workshop.endpoint, workshop.fixture.writeKey,
                 workshop.tokenFile,
-                workshop.ledger, name, trouble.path,
+                workshop.journal, name, trouble.path,
             ])
         }
 
@@ -35,7 +35,7 @@ enum BadDayScenario {
                 try await pause(troubleSeconds)
                 if weather == .diskFull {
                     try disk?.free()
-                    longest = max(longest, try await timeUntilRecorded(workshop.ledger))
+                    longest = max(longest, try await timeUntilRecorded(workshop.journal))
                 }
                 try Weather.none.write(to: trouble)
                 let victim = Int.random(in: 0..<4)
@@ -49,7 +49,7 @@ enum BadDayScenario {
         }
         for device in devices { workshop.kill(device) }
         try workshop.drain(queue)
-        let lines = try String(contentsOfFile: workshop.ledger, encoding: .utf8).split(separator: "\n")
+        let lines = try String(contentsOfFile: workshop.journal, encoding: .utf8).split(separator: "\n")
         let hidden = lines.count { $0.hasPrefix("hidden") }
         let refused = lines.count { $0.hasPrefix("refused") }
         return try workshop.account(
@@ -66,12 +66,12 @@ enum BadDayScenario {
     }
 
     /// Seconds until a device has recorded something more.
-    private static func timeUntilRecorded(_ ledger: String) async throws -> TimeInterval {
+    private static func timeUntilRecorded(_ journal: String) async throws -> TimeInterval {
         let clock = SystemClock()
         let begin = clock.uptime
-        let count = try Ledger.read(ledger).count
+        let count = try Journal.read(journal).count
         while clock.uptime < begin + 10 {
-            if try Ledger.read(ledger).count > count { break }
+            if try Journal.read(journal).count > count { break }
             try await pause(0.01)
         }
         return clock.uptime - begin
@@ -131,10 +131,10 @@ private struct SmallDisk {
     }
 }
 
-/// A device that records all day long. Arguments: directory, endpoint, write key, token file, ledger, name, file of troubles.
+/// A device that records all day long. Arguments: directory, endpoint, write key, token file, journal, name, file of troubles.
 struct BadDayDevice {
     private let configuration: CountersignConfiguration
-    private let ledger: Ledger
+    private let journal: Journal
     private let name: String
     private let trouble: String
 
@@ -153,7 +153,7 @@ struct BadDayDevice {
             return try String(contentsOfFile: token, encoding: .utf8)
         }
         self.configuration = configuration
-        ledger = try Ledger(path: arguments[4])
+        journal = try Journal(path: arguments[4])
         name = arguments[5]
         self.trouble = trouble
     }
@@ -170,22 +170,22 @@ struct BadDayDevice {
             let start = SystemClock().uptime
             do {
                 let id = try await client.record("\(name)-\(number)")
-                ledger.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
+                journal.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
             } catch {
                 // Not stored, and says so: that is no loss.
-                ledger.write("refused \(error)".replacingOccurrences(of: "\n", with: " "))
+                journal.write("refused \(error)".replacingOccurrences(of: "\n", with: " "))
             }
             try await Task.sleep(nanoseconds: 10_000_000)
             guard number.isMultiple(of: 50) else { continue }
             let snapshot = await client.snapshot()
             let waits =
                 [snapshot.nextAttemptIn].compactMap { $0 } + snapshot.parked.compactMap(\.nextAttemptIn)
-            if waits.contains(where: { $0 > 3_600 }) { ledger.write("hidden unbounded") }
+            if waits.contains(where: { $0 > 3_600 }) { journal.write("hidden unbounded") }
             // Nothing has been sent for three looks, and nobody could say why.
             let isStill =
                 snapshot.queued > 0 && snapshot.sent == sent && waits.isEmpty && snapshot.lastError == nil
             looks = isStill ? looks + 1 : 0
-            if looks == 3 { ledger.write("hidden unseen") }
+            if looks == 3 { journal.write("hidden unseen") }
             sent = snapshot.sent
         }
     }

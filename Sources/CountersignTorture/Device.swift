@@ -2,16 +2,16 @@ internal import Countersign
 internal import CountersignSQLite
 internal import Foundation
 
-/// A device as its own process: records events and writes the id of each into a ledger once the SDK says that it is
+/// A device as its own process: records events and writes the id of each into a journal once the SDK says that it is
 /// stored.
 ///
-/// Arguments: directory, endpoint, write key, token file, ledger, prefix, number of events, `online` or `offline`.
+/// Arguments: directory, endpoint, write key, token file, journal, prefix, number of events, `online` or `offline`.
 struct Device {
     let directory: URL
     let endpoint: URL
     let writeKey: String
     let tokenFile: String
-    let ledger: Ledger
+    let journal: Journal
     let prefix: String
     let count: Int
     let isOnline: Bool
@@ -25,7 +25,7 @@ struct Device {
         self.endpoint = endpoint
         writeKey = arguments[2]
         tokenFile = arguments[3]
-        ledger = try Ledger(path: arguments[4])
+        journal = try Journal(path: arguments[4])
         prefix = arguments[5]
         self.count = count
         isOnline = arguments[7] == "online"
@@ -49,10 +49,10 @@ struct Device {
                     "\(prefix)-\(number)", properties: ["n": .integer(Int64(number))])
             } catch {
                 // Not stored, and says so: that is no loss.
-                ledger.write("refused \(error)")
+                journal.write("refused \(error)")
                 continue
             }
-            ledger.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
+            journal.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
         }
         if isOnline {
             for _ in 0..<600 where await client.flush().isComplete == false {
@@ -64,12 +64,12 @@ struct Device {
     }
 }
 
-/// The same ledger over a database that is *not* durable: shows that the power-failure model can see a loss.
+/// The same journal over a database that is *not* durable: shows that the power-failure model can see a loss.
 ///
-/// Arguments: database, ledger, number of rows.
+/// Arguments: database, journal, number of rows.
 struct Control {
     let database: SQLiteConnection
-    let ledger: Ledger
+    let journal: Journal
     let count: Int
 
     init(arguments: [String]) throws {
@@ -77,7 +77,7 @@ struct Control {
             throw TortureError("control needs 3 arguments")
         }
         database = try SQLiteConnection(path: arguments[0])
-        ledger = try Ledger(path: arguments[1])
+        journal = try Journal(path: arguments[1])
         self.count = count
     }
 
@@ -88,17 +88,17 @@ struct Control {
         fflush(nil)
         for number in 0..<count {
             try database.run("INSERT INTO row (id) VALUES (?)", .text("\(number)"))
-            ledger.write("\(number) 0")
+            journal.write("\(number) 0")
         }
     }
 }
 
 /// Lines that survive the death of the process that wrote them, outside of everything that is tested.
-final class Ledger {
+final class Journal {
     private let handle: FileHandle
 
     init(path: String) throws {
-        // Several processes append to one ledger.
+        // Several processes append to one journal.
         let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw TortureError("cannot open \(path)") }
         handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)

@@ -65,7 +65,7 @@ enum KillScenarios {
             }
         }
         try workshop.drain()
-        let refused = try String(contentsOfFile: workshop.ledger, encoding: .utf8).split(separator: "\n")
+        let refused = try String(contentsOfFile: workshop.journal, encoding: .utf8).split(separator: "\n")
             .count {
                 $0.hasPrefix("refused")
             }

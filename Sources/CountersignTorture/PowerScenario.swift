@@ -71,14 +71,14 @@ enum PowerScenario {
         for folder in [disk, image] {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         }
-        let ledger = workshop.directory.appendingPathComponent("control-ledger").path
+        let journal = workshop.directory.appendingPathComponent("control-journal").path
         let process = try workshop.start(
-            ["control", disk.appendingPathComponent("rows.sqlite").path, ledger, "1000000"],
+            ["control", disk.appendingPathComponent("rows.sqlite").path, journal, "1000000"],
             environment: ["LD_PRELOAD": library, "PF_DIR": disk.path, "PF_IMG": image.path])
         // Some rows at least, however slow the machine is.
-        while try Ledger.read(ledger).count < 10, process.isRunning { usleep(10_000) }
+        while try Journal.read(journal).count < 10, process.isRunning { usleep(10_000) }
         workshop.kill(process)
-        let written = try Ledger.read(ledger).count
+        let written = try Journal.read(journal).count
         let path = image.appendingPathComponent("rows.sqlite").path
         // Nothing of it may ever have become durable, not even the file.
         guard FileManager.default.fileExists(atPath: path) else { return written }

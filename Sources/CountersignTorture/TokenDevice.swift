@@ -5,10 +5,10 @@ internal import Foundation
 
 /// A device whose access tokens live for seconds: records locations four times a second, uploads and refreshes.
 ///
-/// Arguments: directory, endpoint, file with the pair of tokens of its registration, ledger, `run` or `drain`.
+/// Arguments: directory, endpoint, file with the pair of tokens of its registration, journal, `run` or `drain`.
 struct TokenDevice {
     let configuration: LocationConfiguration
-    let ledger: Ledger
+    let journal: Journal
     let isDraining: Bool
 
     init(arguments: [String]) throws {
@@ -25,14 +25,14 @@ struct TokenDevice {
         configuration.dataDirectory = URL(fileURLWithPath: arguments[0])
         configuration.networkRetry = RetryPolicy(baseDelay: 0.1, maximumDelay: 1, maximumServerDelay: 1)
         self.configuration = configuration
-        ledger = try Ledger(path: arguments[3])
+        journal = try Journal(path: arguments[3])
         isDraining = arguments[4] == "drain"
     }
 
     func run() async throws {
         let client = try LocationClient(
             configuration: configuration,
-            transport: LossyTransport(ledger: ledger, losses: isDraining ? 0 : 0.05))
+            transport: LossyTransport(journal: journal, losses: isDraining ? 0 : 0.05))
         print("go")
         fflush(nil)
         if isDraining {
@@ -48,8 +48,8 @@ struct TokenDevice {
         }
         while true {
             let uuid = try await client.record(Location(latitude: 46, longitude: 14, timestamp: Date()))
-            ledger.write("stored \(uuid)")
-            if await client.authorizationState.kind == .reauthenticationRequired { ledger.write("login -") }
+            journal.write("stored \(uuid)")
+            if await client.authorizationState.kind == .reauthenticationRequired { journal.write("login -") }
             try await Task.sleep(nanoseconds: 250_000_000)
         }
     }
@@ -63,10 +63,10 @@ private final class LossyTransport: HTTPTransport {
     private let losses: Double
     private let report: @Sendable (String) -> Void
 
-    init(ledger: Ledger, losses: Double) {
+    init(journal: Journal, losses: Double) {
         self.losses = losses
-        let ledger = Lock(ledger)
-        report = { line in ledger.withLock { $0.write(line) } }
+        let journal = Lock(journal)
+        report = { line in journal.withLock { $0.write(line) } }
     }
 
     func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {

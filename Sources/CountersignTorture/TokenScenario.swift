@@ -40,7 +40,7 @@ enum TokenScenario {
         // What was running, in lifetimes of a token; the one of the registration has expired before the start.
         let tokens = begins.reduce(0) { $0 + 1 + (clock.uptime - $1) / TimeInterval(lifetime) }
         for process in processes { workshop.kill(process) }
-        let lines = try String(contentsOfFile: workshop.ledger, encoding: .utf8).split(separator: "\n")
+        let lines = try String(contentsOfFile: workshop.journal, encoding: .utf8).split(separator: "\n")
         for number in 0..<devices {
             let process = try start(number, workshop, mode: "drain")
             process.waitUntilExit()
@@ -74,7 +74,7 @@ enum TokenScenario {
     private static func start(_ number: Int, _ workshop: Workshop, mode: String = "run") throws -> Process {
         try workshop.start([
             "token-device", workshop.directory.appendingPathComponent("device-\(number)").path,
-            workshop.endpoint, file(number, workshop).path, workshop.ledger, mode,
+            workshop.endpoint, file(number, workshop).path, workshop.journal, mode,
         ])
     }
 

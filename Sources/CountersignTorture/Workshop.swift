@@ -9,7 +9,7 @@ final class Workshop {
     let fixture: GatewayFixture
     let directory: URL
     let tokenFile: String
-    let ledger: String
+    let journal: String
     private let executable = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
 
     init() throws {
@@ -17,7 +17,7 @@ final class Workshop {
         directory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent("torture")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         tokenFile = directory.appendingPathComponent("token").path
-        ledger = directory.appendingPathComponent("ledger").path
+        journal = directory.appendingPathComponent("journal").path
         try fixture.token(for: "ada", lifetime: 36_000).write(
             toFile: tokenFile, atomically: true, encoding: .utf8)
     }
@@ -48,7 +48,7 @@ final class Workshop {
             [
                 "device", (queue ?? directory.appendingPathComponent("device")).path,
                 endpoint ?? self.endpoint,
-                fixture.writeKey, tokenFile, ledger, prefix, "\(count)", online ? "online" : "offline",
+                fixture.writeKey, tokenFile, journal, prefix, "\(count)", online ? "online" : "offline",
             ], environment: environment)
     }
 
@@ -71,11 +71,11 @@ final class Workshop {
         return try database.first("PRAGMA integrity_check") { row throws(SQLiteError) in row.text(0) } == "ok"
     }
 
-    /// Compares the ledger with the gateway's database.
+    /// Compares the journal with the gateway's database.
     ///
     /// `isGood` is false if the scenario has failed already for its own reason, which `facts` tell.
     func account(_ name: String, _ facts: String, isGood isGoodSoFar: Bool = true) throws -> Bool {
-        let accepted = try Ledger.read(ledger)
+        let accepted = try Journal.read(journal)
         let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
         let stored = try database.all("SELECT message_id, name FROM event WHERE type = 'track'") {
             row throws(SQLiteError) in (id: row.text(0), name: row.text(1))

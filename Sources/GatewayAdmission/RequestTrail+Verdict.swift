@@ -1,7 +1,7 @@
 internal import CountersignJOSE
 internal import GatewayModel
 
-extension RequestTrail {
+extension RequestContext {
     /// Notes how admission ended.
     package mutating func note(_ verdict: Verdict, app: AdmittedApp) {
         appID = app.id

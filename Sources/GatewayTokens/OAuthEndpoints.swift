@@ -47,7 +47,7 @@ package struct OAuthEndpoints: Dialect {
         }
         let caller = try service.caller(request, form)
         if case .client(let client, _) = caller {
-            request.trail.appID = client.appID
+            request.context.appID = client.appID
             guard client.grants.contains(grant) else {
                 throw OAuthError(.unauthorizedClient, "this client may not use the grant type \(grantType)")
             }

@@ -112,7 +112,7 @@ package final class TokenService: Sendable {
         finish: @escaping (IssuedPair) -> HTTPResponse
     ) -> HTTPOutcome {
         let (address, now) = (request.clientAddress, nowMilliseconds)
-        request.trail.appID = opening.appID
+        request.context.appID = opening.appID
         return .waiting({ [store] done in
             store.submit({ try $0.open(opening, at: now, address: address) }, completion: done)
         }) { [self] result in
@@ -164,7 +164,7 @@ package final class TokenService: Sendable {
         }) { [self] result in
             switch result {
             case .success(.granted(let session, let token)):
-                request.trail.appID = session.appID
+                request.context.appID = session.appID
                 return answer(session, token, scope: scope, finish)
             case .success(.refused(let refusal)): return Self.error(refusal).response
             case .failure(let failure): return OAuthError(failure).response

@@ -131,19 +131,19 @@ struct AnalyticsTests {
         _ recorder: AnalyticsRecorder, at milliseconds: Int64, code: AuthErrorCode? = nil, user: String = "u",
         failure: FailedToken? = nil, client: ClientInfo = ClientInfo(), enforcement: Enforcement = .required
     ) {
-        var trail = RequestTrail()
-        trail.appID = "shop"
-        trail.verdict =
+        var context = RequestContext()
+        context.appID = "shop"
+        context.verdict =
             code == nil ? .accepted : enforcement == .required ? .rejected : .acceptedWithWarning
-        trail.enforcement = enforcement
-        trail.authCode = code
-        trail.userID = user
-        trail.client = client
-        trail.failure = failure
+        context.enforcement = enforcement
+        context.authCode = code
+        context.userID = user
+        context.client = client
+        context.failure = failure
         recorder.requestEnded(
             RequestRecord(
                 receivedMilliseconds: milliseconds, id: "", trace: nil, method: "POST", path: "/v1/batch",
-                clientAddress: "192.0.2.1", trail: trail, status: 200, code: nil, bytesIn: 0, bytesOut: 0,
+                clientAddress: "192.0.2.1", context: context, status: 200, code: nil, bytesIn: 0, bytesOut: 0,
                 seconds: 0))
     }
 

@@ -22,7 +22,7 @@ struct LargeRequestsTests {
             }
             began.signal()
             let isApart = passed.wait(timeout: .now() + 15) == .success
-            request.trail.route = request.header("x-a")
+            request.context.route = request.header("x-a")
             return .answer(.text(isApart ? 200 : 500, ""))
         }
         let port = try server.start(host: "127.0.0.1", port: 0)
@@ -37,7 +37,7 @@ struct LargeRequestsTests {
         let answers = [other, large.answer()?.status]
         let records = [heard.next(), heard.next()]
         // What was learnt of it elsewhere is heard of.
-        #expect(records.contains { $0?.trail.route == "own copy" })
+        #expect(records.contains { $0?.context.route == "own copy" })
         return answers
     }
 
@@ -122,7 +122,7 @@ struct LargeRequestsTests {
                 began.signal()
                 _ = goesOn.wait(timeout: .now() + 60)
             }
-            request.trail.route = request.path
+            request.context.route = request.path
             return .answer(.text(200, ""))
         }
         let port = try server.start(host: "127.0.0.1", port: 0)

@@ -10,7 +10,7 @@ import Testing
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct StoreFailureTests {
     /// A recorder and its store, with the disk and the device's lock in the test's hands.
-    private struct Desk {
+    private struct Fixture {
         let bench: Bench
         let storage: Storage
         let recorder: Recorder
@@ -111,81 +111,81 @@ struct StoreFailureTests {
     }
 
     @Test func whoSendsIsToldWhenTheQueueFileHasCaughtUp() async throws {
-        let desk = try Desk()
-        try await desk.record("small")
-        await desk.recorder.drain()
-        try await fill(desk.storage, true)
-        try await desk.record("big", size: 20_000)
-        await desk.recorder.drain()
-        #expect(desk.recorder.losses.logged == 1)
-        #expect(desk.recorder.losses.lastError?.contains("full") == true)
-        #expect(desk.stored.withLock { $0 } == [1, 1])
-        try await fill(desk.storage, false)
-        await desk.recorder.drain()
-        #expect(desk.recorder.losses.logged == 0)
-        #expect(desk.recorder.losses.lastError == nil)
-        #expect(desk.stored.withLock { $0 } == [1, 1, 1])
+        let fixture = try Fixture()
+        try await fixture.record("small")
+        await fixture.recorder.drain()
+        try await fill(fixture.storage, true)
+        try await fixture.record("big", size: 20_000)
+        await fixture.recorder.drain()
+        #expect(fixture.recorder.losses.logged == 1)
+        #expect(fixture.recorder.losses.lastError?.contains("full") == true)
+        #expect(fixture.stored.withLock { $0 } == [1, 1])
+        try await fill(fixture.storage, false)
+        await fixture.recorder.drain()
+        #expect(fixture.recorder.losses.logged == 0)
+        #expect(fixture.recorder.losses.lastError == nil)
+        #expect(fixture.stored.withLock { $0 } == [1, 1, 1])
     }
 
     @Test func aQueueFileThatCannotBeOpenedIsTriedAgainUnasked() async throws {
-        let desk = try Desk(change: { $0.maximumUnsavedEvents = 20 })
-        let file = desk.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let fixture = try Fixture(change: { $0.maximumUnsavedEvents = 20 })
+        let file = fixture.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
         // Something else has its place.
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
-        for number in 0..<12 { try await desk.record("\(number)") }
-        let instant = await desk.bench.clock.waitForSleeper()
-        #expect(desk.recorder.losses.logged == 12)
+        for number in 0..<12 { try await fixture.record("\(number)") }
+        let instant = await fixture.bench.clock.waitForSleeper()
+        #expect(fixture.recorder.losses.logged == 12)
         try FileManager.default.removeItem(at: file)
-        desk.bench.clock.advance(to: instant)
+        fixture.bench.clock.advance(to: instant)
         // As the eleventh and later ones ask for it again.
-        try await desk.record("one more")
-        #expect(try await desk.names().count == 13)
-        for number in 0..<12 { try await desk.record("later \(number)") }
-        try await desk.storage.run { _ in }
-        #expect(desk.recorder.losses.logged < 12, "what has become much is taken over again")
+        try await fixture.record("one more")
+        #expect(try await fixture.names().count == 13)
+        for number in 0..<12 { try await fixture.record("later \(number)") }
+        try await fixture.storage.run { _ in }
+        #expect(fixture.recorder.losses.logged < 12, "what has become much is taken over again")
     }
 
     @Test func aCallerThatIsFarAheadWritesItself() async throws {
-        let desk = try Desk()
-        try await desk.record("first")
-        await desk.recorder.drain()
-        desk.recorder.writer.suspend()
-        for number in 0..<63 { desk.track("\(number)") }
-        #expect(desk.recorder.losses.unsaved == 63)
-        desk.track("63")
-        #expect(desk.recorder.losses.unsaved == 0)
-        #expect(desk.logs.flatMap { $0.events(after: 1) }.count == 64)
-        desk.recorder.writer.resume()
-        #expect(try await desk.names() == ["first"] + (0..<64).map { "\($0)" })
+        let fixture = try Fixture()
+        try await fixture.record("first")
+        await fixture.recorder.drain()
+        fixture.recorder.writer.suspend()
+        for number in 0..<63 { fixture.track("\(number)") }
+        #expect(fixture.recorder.losses.unsaved == 63)
+        fixture.track("63")
+        #expect(fixture.recorder.losses.unsaved == 0)
+        #expect(fixture.logs.flatMap { $0.events(after: 1) }.count == 64)
+        fixture.recorder.writer.resume()
+        #expect(try await fixture.names() == ["first"] + (0..<64).map { "\($0)" })
     }
 
     /// Emptying a file takes as long as the disk is busy with it.
     @Test func eventsAreWrittenWhileAFileOfTheLogIsEmptied() async throws {
         let (isEmptying, gate) = (Handshake(), Handshake())
-        let desk = try Desk(empty: { descriptor in
+        let fixture = try Fixture(empty: { descriptor in
             isEmptying.signal()
             gate.block()
             return ftruncate(descriptor, 0) == 0
         })
-        try await desk.record("first")
-        await desk.recorder.drain()
-        try await desk.record("second")
-        async let drained: Void = desk.recorder.drain()
+        try await fixture.record("first")
+        await fixture.recorder.drain()
+        try await fixture.record("second")
+        async let drained: Void = fixture.recorder.drain()
         // The second transaction makes the first one durable.
         await isEmptying.wait()
-        for number in 0..<64 { desk.track("\(number)") }
-        try await desk.record("last")
-        #expect(desk.logs.flatMap { $0.events(after: 2) }.count == 65)
+        for number in 0..<64 { fixture.track("\(number)") }
+        try await fixture.record("last")
+        #expect(fixture.logs.flatMap { $0.events(after: 2) }.count == 65)
         gate.signal()
         await drained
-        #expect(try await desk.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
+        #expect(try await fixture.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
     }
 
     @Test func logsOfOthersAreLookedForOnceAMinute() async throws {
-        let desk = try Desk()
-        try await desk.record("own")
-        #expect(try await desk.names() == ["own"])
-        let directory = desk.bench.configuration.instanceDirectory
+        let fixture = try Fixture()
+        try await fixture.record("own")
+        #expect(try await fixture.names() == ["own"])
+        let directory = fixture.bench.configuration.instanceDirectory
         let gone = LeaseHolder()
         let event = RenderedEvent(
             messageID: "m", userID: "ada", sessionID: "s", body: Array(#"{"event":"other"}"#.utf8))
@@ -196,18 +196,18 @@ struct StoreFailureTests {
                 $0.contains(gone.id)
             })
         // Its process is alive, and it was written to just now.
-        desk.bench.clock.advance(by: 61)
-        #expect(try await desk.names() == ["own"])
+        fixture.bench.clock.advance(by: 61)
+        #expect(try await fixture.names() == ["own"])
         let quietSince = Date(timeIntervalSinceNow: -700)
         for file in try FileManager.default.contentsOfDirectory(atPath: directory.path)
         where file.contains(gone.id) {
             try FileManager.default.setAttributes(
                 [.modificationDate: quietSince], ofItemAtPath: directory.appendingPathComponent(file).path)
         }
-        desk.bench.clock.advance(by: 59)
-        #expect(try await desk.names() == ["own"])
-        desk.bench.clock.advance(by: 2)
-        #expect(try await desk.names() == ["own", "other"])
+        fixture.bench.clock.advance(by: 59)
+        #expect(try await fixture.names() == ["own"])
+        fixture.bench.clock.advance(by: 2)
+        #expect(try await fixture.names() == ["own", "other"])
         #expect(FileManager.default.fileExists(atPath: directory.appendingPathComponent(name).path))
         log.remove()
     }
@@ -215,29 +215,29 @@ struct StoreFailureTests {
     // MARK: A disk that fails
 
     @Test func whatTheLogCannotMakeDurableTheQueueFileDoes() async throws {
-        let desk = try Desk()
-        try await desk.record("before")
-        desk.isDurable.withLock { $0 = false }
-        try await desk.record("during")
-        #expect(desk.recorder.losses.logged == 0)
-        desk.isDurable.withLock { $0 = true }
-        try await desk.record("after")
-        #expect(try await desk.names() == ["before", "during", "after"])
+        let fixture = try Fixture()
+        try await fixture.record("before")
+        fixture.isDurable.withLock { $0 = false }
+        try await fixture.record("during")
+        #expect(fixture.recorder.losses.logged == 0)
+        fixture.isDurable.withLock { $0 = true }
+        try await fixture.record("after")
+        #expect(try await fixture.names() == ["before", "during", "after"])
     }
 
     @Test func whatNeitherCouldMakeDurableIsRefusedAndForgottenAndTheOthersStay() async throws {
-        let desk = try Desk()
-        let file = desk.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let fixture = try Fixture()
+        let file = fixture.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
-        desk.isDurable.withLock { $0 = false }
-        desk.track("tracked")
-        let error = await #expect(throws: CountersignError.self) { try await desk.record("refused") }
+        fixture.isDurable.withLock { $0 = false }
+        fixture.track("tracked")
+        let error = await #expect(throws: CountersignError.self) { try await fixture.record("refused") }
         #expect(error?.code == .notStored)
-        #expect(desk.logs.flatMap { $0.events(after: 0) }.count == 1, "it is in a new log")
+        #expect(fixture.logs.flatMap { $0.events(after: 0) }.count == 1, "it is in a new log")
         try FileManager.default.removeItem(at: file)
-        desk.isDurable.withLock { $0 = true }
-        try await desk.record("after")
-        #expect(try await desk.names() == ["tracked", "after"])
+        fixture.isDurable.withLock { $0 = true }
+        try await fixture.record("after")
+        #expect(try await fixture.names() == ["tracked", "after"])
     }
 
     /// The system forgets what it could not write, and says yes the next time.
@@ -259,14 +259,14 @@ struct StoreFailureTests {
     }
 
     @Test func workThatMakesRoomMayUseTheReserveAndBringsNothingNew() async throws {
-        let desk = try Desk()
-        try await desk.record("small")
-        await desk.recorder.drain()
-        let reserve = desk.bench.configuration.instanceDirectory.appendingPathComponent("reserve").path
+        let fixture = try Fixture()
+        try await fixture.record("small")
+        await fixture.recorder.drain()
+        let reserve = fixture.bench.configuration.instanceDirectory.appendingPathComponent("reserve").path
         #expect(FileManager.default.fileExists(atPath: reserve))
-        try await fill(desk.storage, true)
-        try await desk.record("big", size: 20_000)
-        let calls = try await desk.storage.run { storage in
+        try await fill(fixture.storage, true)
+        try await fixture.record("big", size: 20_000)
+        let calls = try await fixture.storage.run { storage in
             var calls: [Bool] = []
             try storage.withQueue(usesReserve: true) { queue in
                 calls.append(FileManager.default.fileExists(atPath: reserve))
@@ -281,7 +281,7 @@ struct StoreFailureTests {
         }
         #expect(calls == [true, false])
         #expect(FileManager.default.fileExists(atPath: reserve), "it is kept for the next time")
-        #expect(try await desk.names() == ["small", "big"])
+        #expect(try await fixture.names() == ["small", "big"])
     }
 
     // MARK: Wiping and opting out
@@ -355,11 +355,11 @@ struct StoreFailureTests {
 
     /// Whoever opts out may do so after the log was written and before the queue file is.
     @Test func nothingComesIntoTheQueueFileOnceSomebodyHasOptedOut() async throws {
-        let desk = try Desk()
-        let directory = desk.bench.configuration.instanceDirectory
+        let fixture = try Fixture()
+        let directory = fixture.bench.configuration.instanceDirectory
         let event = RenderedEvent(messageID: "m", userID: "ada", sessionID: "s", body: [])
         let log = IncomingLog(directory: directory, holder: LeaseHolder())
-        let (before, after) = try await desk.storage.perform { [clock = desk.bench.clock] queue in
+        let (before, after) = try await fixture.storage.perform { [clock = fixture.bench.clock] queue in
             try queue.append([(1, event)], from: "log", clock: clock)
             let before = try queue.value(of: .rows)
             try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
@@ -421,26 +421,26 @@ struct StoreFailureTests {
 
     @Test func beforeTheFirstUnlockCallsWaitAndNothingIsTouched() async throws {
         let isUnlocked = Lock(false)
-        let desk = try Desk(isUnlocked: { isUnlocked.withLock { $0 } })
-        let directory = desk.bench.configuration.instanceDirectory
+        let fixture = try Fixture(isUnlocked: { isUnlocked.withLock { $0 } })
+        let directory = fixture.bench.configuration.instanceDirectory
         let isEarly = Lock(false)
-        desk.recorder.writer.async { if !isUnlocked.withLock({ $0 }) { isEarly.withLock { $0 = true } } }
-        let first = Task { try await desk.record("first") }
+        fixture.recorder.writer.async { if !isUnlocked.withLock({ $0 }) { isEarly.withLock { $0 = true } } }
+        let first = Task { try await fixture.record("first") }
         for round in 1...5 {
-            let instant = await desk.bench.clock.waitForSleeper()
+            let instant = await fixture.bench.clock.waitForSleeper()
             // So many that a caller would help to write.
             for _ in 0..<20 {
-                desk.track("early")
-                desk.bench.clock.advance(by: 0.000_1)
+                fixture.track("early")
+                fixture.bench.clock.advance(by: 0.000_1)
             }
             #expect(!FileManager.default.fileExists(atPath: directory.path))
             if round == 5 { isUnlocked.withLock { $0 = true } }
-            desk.bench.clock.advance(to: instant)
+            fixture.bench.clock.advance(to: instant)
         }
         try await first.value
         #expect(!isEarly.withLock { $0 }, "the thread that writes waits too")
-        await desk.recorder.drain()
-        #expect(try await desk.names().count == 101)
+        await fixture.recorder.drain()
+        #expect(try await fixture.names().count == 101)
     }
 
     #if os(Linux)

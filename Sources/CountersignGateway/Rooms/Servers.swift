@@ -55,7 +55,7 @@ struct Servers: Sendable {
         let router = Router(
             endpoints + UnsupportedProtocol.endpoints + [description] + (isApart ? [] : admin.endpoints),
             refusals: dialects.compactMap(\.refusal) + [AdminAPI.refusal])
-        let door = FrontDoor(
+        let middleware = Middleware(
             router: router,
             addresses: RateLimiter(
                 rate: limits.requestsPerSecondPerAddress, sharers: { membership.gateways }),
@@ -68,20 +68,20 @@ struct Servers: Sendable {
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
             loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount,
             together: { events.together($0) },
-            handler: membership.guarding { door.answer($0) })
+            handler: membership.guarding { middleware.answer($0) })
         served.withLock { $0.main = main }
         self.main = main
         guard isApart else {
             self.admin = nil
             return
         }
-        let adminDoor = FrontDoor(
-            router: Router(admin.endpoints, refusals: [AdminAPI.refusal]), addresses: door.addresses,
-            cors: door.cors)
+        let adminMiddleware = Middleware(
+            router: Router(admin.endpoints, refusals: [AdminAPI.refusal]), addresses: middleware.addresses,
+            cors: middleware.cors)
         self.admin = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler
-        ) { adminDoor.answer($0) }
+        ) { adminMiddleware.answer($0) }
     }
 
     func stop(graceSeconds: Double) {

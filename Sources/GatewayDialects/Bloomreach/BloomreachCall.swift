@@ -39,7 +39,7 @@ struct BloomreachCall {
             throw BloomreachRefusal(400, "Invalid project id", request)
         }
         self.app = app
-        request.trail.appID = app.id
+        request.context.appID = app.id
         let credentials = BloomreachCredentials(request)
         user = credentials.user
         let mode = app.project.settings.customerTokens
@@ -76,7 +76,7 @@ struct BloomreachCall {
         }
         let (report, identifiers) = app.customerTokens.verify(token, at: path.now().timeIntervalSince1970)
         guard report.isAccepted else { throw rejection(report, app: app, path: path, request: request) }
-        request.trail.note(.accepted(report, from: .device), app: app)
+        request.context.note(.accepted(report, from: .device), app: app)
         return CustomerToken(
             report: report,
             identifiers: identifiers.map { CustomerIdentifier(name: $0.name, value: $0.value) })
@@ -85,7 +85,7 @@ struct BloomreachCall {
     private static func rejection(
         _ report: VerificationReport, app: AdmittedApp, path: RequestPath, request: HTTPRequest
     ) -> BloomreachRefusal {
-        request.trail.note(.rejected(report), app: app)
+        request.context.note(.rejected(report), app: app)
         let error = AuthErrorBody(
             report: report, enforcement: .required, requestID: request.id,
             serverMilliseconds: Int64(path.now().timeIntervalSince1970 * 1000))
@@ -174,7 +174,7 @@ struct BloomreachCall {
             // What is let in is not yet proven: a bad token is let in beyond a ramp and while tokens are optional, and
             // while they are disabled nobody has looked at it.
             let isProven =
-                switch request.trail.verdict {
+                switch request.context.verdict {
                 case .accepted: true
                 case .notJudged:
                     hard != nil && user.token != nil

@@ -27,7 +27,7 @@ struct BloomreachTracking {
                 413, "an event may have \(call.path.limits.eventBytes) bytes", call.request)
         }
         let contents = try call.body { root throws(BloomreachRefusal) in try decode(root) }
-        if let client = contents.client { call.request.trail.client = client }
+        if let client = contents.client { call.request.context.client = client }
         let caller = try call.admit(contents.identifiers)
         let request = call.request
         func identifier(_ name: String) -> String? { contents.identifiers.first { $0.name == name }?.value }

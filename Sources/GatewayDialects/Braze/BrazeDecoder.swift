@@ -35,7 +35,7 @@ struct BrazeDecoder {
             note(EventIdentifier(holder?["user_id"]), in: &contents)
             note(EventIdentifier(holder?["external_id"]), in: &contents)
         }
-        request.trail.client = ClientInfo(
+        request.context.client = ClientInfo(
             sdk: root["sdk_flavor"] ?? root["sdk_name"], root["sdk_version"], app: root["app_version"])
         var derived = DerivedMessageIDs(namespace: device ?? "")
         var index = 0

@@ -87,7 +87,7 @@ package struct BrazeDialect: Dialect {
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
                 events: contents.events, customers: contents.profiles.changes)
             let members = members + (contents.wantsTriggers ? #","triggers":[]"# : "")
-            request.trail.rejected = contents.rejected.count
+            request.context.rejected = contents.rejected.count
             return path.store(batch, for: request, dialect: "braze") { result in
                 switch result {
                 case .success: Self.stored(contents, members, warning)

@@ -35,27 +35,27 @@ package struct RequestPath: Sendable {
 
     /// Judges a request once.
     func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
-        defer { request.trail.span?.admissionEnded = RequestSpan.instant }
+        defer { request.context.span?.admissionEnded = RequestSpan.instant }
         if let refusal = overLimit(of: app, request) { return .refused(refusal) }
         let instant = now().timeIntervalSince1970
-        request.trail.span?.verifyBegan = RequestSpan.instant
+        request.context.span?.verifyBegan = RequestSpan.instant
         let verdict = app.admit(admission, at: instant)
-        request.trail.span?.verifyEnded = RequestSpan.instant
-        request.trail.note(verdict, app: app)
+        request.context.span?.verifyEnded = RequestSpan.instant
+        request.context.note(verdict, app: app)
         let credential = admission.credential
-        request.trail.userID = admission.userIDs.first
+        request.context.userID = admission.userIDs.first
         if app.returnsByItself, credential.scheme == .userToken {
-            request.trail.tokenHash = credential.token.map(KnownTokens.hash)
+            request.context.tokenHash = credential.token.map(KnownTokens.hash)
         }
-        if request.trail.client == ClientInfo() {
-            request.trail.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
+        if request.context.client == ClientInfo() {
+            request.context.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
         }
         switch verdict {
         case .accepted(let report, _):
             noteKeyUse(report, app: app, request: request)
-            if credential.scheme == .accessToken { request.trail.userID = report.claims?.subject }
+            if credential.scheme == .accessToken { request.context.userID = report.claims?.subject }
         case .rejected(let report), .acceptedWithWarning(let report):
-            request.trail.failure = FailedToken(
+            request.context.failure = FailedToken(
                 token: credential.token, report: report, deviceTime: admission.deviceTime)
             if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
         case .anonymous, .notJudged: break
@@ -68,16 +68,16 @@ package struct RequestPath: Sendable {
         switch verdict {
         case .rejected(let report): return .rejected(body(report, .required))
         case .acceptedWithWarning(let report):
-            return .accepted(user: request.trail.userID, warning: body(report, .optional))
+            return .accepted(user: request.context.userID, warning: body(report, .optional))
         case .anonymous, .notJudged, .accepted:
-            return .accepted(user: request.trail.userID, warning: nil)
+            return .accepted(user: request.context.userID, warning: nil)
         }
     }
 
     /// The refusal of an app that has had more requests than it may; nil for all others.
     func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
         let refusal = appLimiter.take(app.id).refusal(request, policy: "app", burst: appLimiter.burst)
-        if refusal != nil { request.trail.appID = app.id }
+        if refusal != nil { request.context.appID = app.id }
         return refusal
     }
 
@@ -104,20 +104,20 @@ package struct RequestPath: Sendable {
     ) -> HTTPOutcome {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
         var batch = batch
-        batch.proof = request.trail.proof(dialect: dialect, requestID: request.id)
+        batch.proof = request.context.proof(dialect: dialect, requestID: request.id)
         let judged = batch
         func finished(_ result: Result<AppendOutcome, StoreFailure>) -> HTTPResponse {
-            if case .success(let outcome) = result { request.trail.note(outcome) }
+            if case .success(let outcome) = result { request.context.note(outcome) }
             return finish(result)
         }
-        guard request.trail.span != nil else {
+        guard request.context.span != nil else {
             return .waiting({ store.append(judged, completion: $0) }, finish: finished)
         }
         return .waiting({ done in
-            request.trail.span?.storeBegan = RequestSpan.instant
+            request.context.span?.storeBegan = RequestSpan.instant
             store.append(judged) { done(($0, RequestSpan.instant)) }
         }) { (result, ended: UInt64) in
-            request.trail.span?.storeEnded = ended
+            request.context.span?.storeEnded = ended
             return finished(result)
         }
     }

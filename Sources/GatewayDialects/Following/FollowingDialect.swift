@@ -117,7 +117,7 @@ package struct FollowingDialect: Dialect {
                 let response = poll()
                 // Nobody who has no token makes a log entry or a count of an app.
                 if let response, ![401, 403, 404].contains(response.status) {
-                    request.trail.appID = call.appID
+                    request.context.appID = call.appID
                 }
                 return response
             })

@@ -36,7 +36,7 @@ struct NativeDecoder {
             contents.sentAt = Double(milliseconds) / 1000
         }
         let first = single == nil ? root["batch"]?.elements.first { _ in true } : root
-        request.trail.client = ClientInfo(context: first?["context"])
+        request.context.client = ClientInfo(context: first?["context"])
         if let single {
             let json = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
             add(root, kind: single, index: 0, json: json, to: &contents)

@@ -56,7 +56,7 @@ package struct NativeDialect: Dialect {
                         404, code: "invalid_write_key", reason: "no app has this write key",
                         requestID: request.id))
             }
-            request.trail.appID = app.id
+            request.context.appID = app.id
             var integration: [String: JSONValue] = [
                 "apiKey": .string(writeKey), "addBundledMetadata": false, "unbundledIntegrations": [],
             ]
@@ -121,7 +121,7 @@ package struct NativeDialect: Dialect {
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
                 events: contents.events, customers: contents.profiles.changes)
-            request.trail.rejected = contents.rejected.count
+            request.context.rejected = contents.rejected.count
             return path.store(batch, for: request, dialect: "native") { result in
                 switch result {
                 case .success(let outcome):

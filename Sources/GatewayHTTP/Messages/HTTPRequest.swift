@@ -22,7 +22,7 @@ package final class HTTPRequest {
     /// True while the body is still compressed, as it was sent.
     var isCompressed = false
     /// What is learnt of it on the way.
-    package var trail = RequestTrail()
+    package var context = RequestContext()
     /// Reads the body as fields of a form, for as long as the request is in the hands of its connection; nil where it is not.
     package var readMultipartForm: (() -> MultipartForm?)?
 
@@ -60,7 +60,7 @@ package final class HTTPRequest {
         id = request.id
         body = request.body
         isCompressed = request.isCompressed
-        trail = request.trail
+        context = request.context
         isForwarded = request.isForwarded
         fields = request.fields.copy()
     }
@@ -96,7 +96,7 @@ package final class HTTPRequest {
     var caller: TraceParent? { header("traceparent").flatMap { TraceParent($0) } }
 
     /// The trace that requests belong to which are made for this one, with the span that they are made by.
-    package var trace: TraceParent? { trail.span?.context ?? caller }
+    package var trace: TraceParent? { context.span?.context ?? caller }
 
     /// An id that may go back out in a header and into a log: 1 to 128 letters, digits, `-`, `_`, `.`.
     private static func isHarmless(_ id: UnsafeBufferPointer<UInt8>) -> Bool {

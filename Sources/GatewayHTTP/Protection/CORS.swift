@@ -63,7 +63,7 @@ package struct CORS: Sendable {
 
     private func decorated(_ response: HTTPResponse, _ request: HTTPRequest, _ origin: String) -> HTTPResponse
     {
-        let origins = request.trail.appID.map { self.origins($0) } ?? originsOfAllApps()
+        let origins = request.context.appID.map { self.origins($0) } ?? originsOfAllApps()
         guard let allowed = Self.match(origin, origins) else { return response.with("Vary", "Origin") }
         return response.with("Access-Control-Allow-Origin", allowed).with("Vary", "Origin")
             .with("Access-Control-Expose-Headers", Self.exposedHeaders)

@@ -128,7 +128,7 @@ package struct Router: Sendable {
     private static func handle(
         _ request: HTTPRequest, _ endpoint: Endpoint, _ parameters: [Substring]
     ) -> HTTPOutcome {
-        request.trail.route = endpoint.path
+        request.context.route = endpoint.path
         return endpoint.handle(request, parameters)
     }
 }

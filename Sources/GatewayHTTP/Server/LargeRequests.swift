@@ -55,7 +55,7 @@ final class LargeRequests: Sendable {
             },
             poll: {
                 guard let done = ready.withLock({ $0 }), let response = done.poll?() else { return nil }
-                request.trail = done.request.trail
+                request.context = done.request.context
                 request.body = done.request.body
                 return response
             })

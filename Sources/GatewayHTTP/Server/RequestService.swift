@@ -29,7 +29,7 @@ package struct RequestService: Sendable {
     /// Finds out whose request it is, whether its trace is recorded and how its body is coded. Returns the refusal of a request whose body is not
     /// worth reading, or nil.
     func judgeHeader(of request: HTTPRequest) -> HTTPResponse? {
-        if let sampler { request.trail.span = sampler.span(caller: request.caller) }
+        if let sampler { request.context.span = sampler.span(caller: request.caller) }
         request.isForwarded =
             ClientAddress.isTrusted(request.clientAddress, trustedProxies) || request.namesProxies
         if !trustedProxies.isEmpty {
@@ -58,7 +58,7 @@ package struct RequestService: Sendable {
 
     /// What the handler makes of a whole request, whose body has at most so many bytes, decompressed.
     func outcome(of request: HTTPRequest, largestBody: Int, holding held: HeldMemory) -> HTTPOutcome {
-        request.trail.span?.handlingBegan = RequestSpan.instant
+        request.context.span?.handlingBegan = RequestSpan.instant
         var handle = handler
         if request.isCompressed {
             handle = { [handler, limits] request in
@@ -89,7 +89,7 @@ package struct RequestService: Sendable {
     /// The trace that a request belongs to, with its own span; nil when it belongs to none.
     func trace(of request: HTTPRequest?) -> TraceParent? {
         guard let request else { return nil }
-        if let span = request.trail.span { return span.context }
+        if let span = request.context.span { return span.context }
         return request.caller.map {
             TraceParent(
                 traceID: $0.traceID, spanID: UInt64.random(in: 1...UInt64.max), isSampled: $0.isSampled)
@@ -167,12 +167,12 @@ extension RequestRecord {
             receivedMilliseconds: request?.receivedMilliseconds
                 ?? Int64(Date().timeIntervalSince1970 * 1000),
             id: request?.id ?? "", trace: trace, method: request?.method ?? "", path: path,
-            clientAddress: request?.clientAddress ?? "", trail: request?.trail ?? RequestTrail(),
+            clientAddress: request?.clientAddress ?? "", context: request?.context ?? RequestContext(),
             status: response?.status, code: response?.code, bytesIn: bytesIn,
             bytesOut: response?.body.count ?? 0,
             seconds: Double(ended - began.uptimeNanoseconds) / 1e9)
-        trail.span?.began = began.uptimeNanoseconds
-        trail.span?.ended = ended
+        context.span?.began = began.uptimeNanoseconds
+        context.span?.ended = ended
     }
 }
 

@@ -32,7 +32,7 @@ package struct RequestRecord: Sendable {
     /// The address that it came from.
     package var clientAddress: String
     /// What was learnt on the way.
-    package var trail: RequestTrail
+    package var context: RequestContext
     /// The status of the answer; nil when the client left before.
     package var status: Int?
     /// The word in a failure's answer.
@@ -46,7 +46,7 @@ package struct RequestRecord: Sendable {
 
     package init(
         receivedMilliseconds: Int64, id: String, trace: TraceParent? = nil, method: String, path: String,
-        clientAddress: String, trail: RequestTrail, status: Int? = nil, code: String? = nil, bytesIn: Int,
+        clientAddress: String, context: RequestContext, status: Int? = nil, code: String? = nil, bytesIn: Int,
         bytesOut: Int, seconds: Double
     ) {
         self.receivedMilliseconds = receivedMilliseconds
@@ -55,7 +55,7 @@ package struct RequestRecord: Sendable {
         self.method = method
         self.path = path
         self.clientAddress = clientAddress
-        self.trail = trail
+        self.context = context
         self.status = status
         self.code = code
         self.bytesIn = bytesIn

@@ -38,31 +38,31 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     package func commitEnded(_ record: CommitRecord) {}
 
     package func requestEnded(_ record: RequestRecord) {
-        let trail = record.trail
-        guard let verdict = trail.verdict, let appID = trail.appID else { return }
+        let context = record.context
+        guard let verdict = context.verdict, let appID = context.appID else { return }
         let minute = record.receivedMilliseconds - record.receivedMilliseconds % 60_000
         var key = VerdictKey(
-            appID: appID, endpoint: trail.route ?? "", verdict: verdict, code: trail.authCode,
-            enforcement: trail.enforcement, client: trail.client, keyID: trail.keyID)
+            appID: appID, endpoint: context.route ?? "", verdict: verdict, code: context.authCode,
+            enforcement: context.enforcement, client: context.client, keyID: context.keyID)
         let sample = state.withLock { state -> FailureSample? in
             if !state.clients[appID, default: FrequentClients()].note(key.client, minute: minute) {
                 key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
             }
             state.gathered.counts[GatheredAnalytics.Minute(start: minute, key: key), default: 0] += 1
             state.recent[appID, default: RecentVerdicts()].note(
-                verdict, trail.enforcement, events: trail.accepted,
+                verdict, context.enforcement, events: context.accepted,
                 atMilliseconds: record.receivedMilliseconds)
-            Self.noteUser(key, trail.userID, record.receivedMilliseconds, &state)
-            if let token = trail.tokenHash, let userID = trail.userID {
+            Self.noteUser(key, context.userID, record.receivedMilliseconds, &state)
+            if let token = context.tokenHash, let userID = context.userID {
                 state.knownTokens[appID, default: KnownTokens()].note(
-                    token, of: userID, verdict, trail.authCode, atMilliseconds: record.receivedMilliseconds)
+                    token, of: userID, verdict, context.authCode, atMilliseconds: record.receivedMilliseconds)
             }
-            guard let failure = trail.failure else { return nil }
+            guard let failure = context.failure else { return nil }
             return Self.sample(record, key, failure, minute, &state)
         }
         live.publish { id in
             LiveFeed.Entry(
-                id: id, atMilliseconds: record.receivedMilliseconds, key: key, userID: trail.userID,
+                id: id, atMilliseconds: record.receivedMilliseconds, key: key, userID: context.userID,
                 network: FailureSample.network(of: record.clientAddress), requestID: record.id,
                 sampleID: sample?.id)
         }
@@ -141,7 +141,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         let isToken = parts.count == 3
         let sample = FailureSample(
             id: UUIDv7.make(), appID: key.appID, atMilliseconds: record.receivedMilliseconds, code: code,
-            verdict: key.verdict, endpoint: key.endpoint, userID: record.trail.userID, client: key.client,
+            verdict: key.verdict, endpoint: key.endpoint, userID: record.context.userID, client: key.client,
             network: FailureSample.network(of: record.clientAddress),
             enforcement: key.enforcement ?? .required, requestID: record.id,
             checks: FailureSample.checks(failure.report),

@@ -144,8 +144,8 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     static func level(of record: RequestRecord) -> LogLevel {
         guard let status = record.status else { return .info }
         if status >= 500 { return .error }
-        if status >= 400 || record.trail.verdict == .acceptedWithWarning { return .warning }
-        return quietRoutes.contains(record.trail.route ?? "") ? .debug : .info
+        if status >= 400 || record.context.verdict == .acceptedWithWarning { return .warning }
+        return quietRoutes.contains(record.context.route ?? "") ? .debug : .info
     }
 
     private static let quietRoutes: Set<String> = ["/livez", "/readyz", "/metrics"]

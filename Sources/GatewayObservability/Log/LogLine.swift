@@ -14,23 +14,23 @@ struct LogLine {
     /// The line of a request.
     init(_ record: RequestRecord, level: LogLevel) {
         self.init(milliseconds: record.receivedMilliseconds, level: level, message: "request")
-        let trail = record.trail
+        let context = record.context
         put("request_id", record.id)
         put("trace_id", record.trace?.traceID)
         put("method", record.method, limit: 32)
-        put("route", trail.route)
+        put("route", context.route)
         // An endpoint's path is known; any other is shown as far as it helps.
-        if trail.route == nil { put("path", record.path, limit: 128) }
+        if context.route == nil { put("path", record.path, limit: 128) }
         put("status", record.status)
         put("client", record.clientAddress)
-        put("app", trail.appID)
-        put("enforcement", trail.enforcement?.rawValue)
-        put("verdict", trail.verdict?.rawValue)
-        put("code", record.code ?? trail.authCode?.reason)
-        if trail.accepted + trail.duplicates + trail.rejected > 0 {
-            put("accepted", trail.accepted)
-            put("duplicates", trail.duplicates)
-            put("rejected", trail.rejected)
+        put("app", context.appID)
+        put("enforcement", context.enforcement?.rawValue)
+        put("verdict", context.verdict?.rawValue)
+        put("code", record.code ?? context.authCode?.reason)
+        if context.accepted + context.duplicates + context.rejected > 0 {
+            put("accepted", context.accepted)
+            put("duplicates", context.duplicates)
+            put("rejected", context.rejected)
         }
         put("bytes_in", record.bytesIn)
         put("bytes_out", record.bytesOut)

@@ -10,19 +10,19 @@ struct TerminalLogLine {
 
     /// The line of a request, such as `14:03:07  401 EXPIRED  POST /v1/batch  shop  0.8 ms`.
     func request(_ record: RequestRecord, level: LogLevel) -> [UInt8] {
-        let trail = record.trail
-        let outcome = [record.status.map { String($0) } ?? "closed", record.code ?? trail.authCode?.reason]
+        let context = record.context
+        let outcome = [record.status.map { String($0) } ?? "closed", record.code ?? context.authCode?.reason]
             .compactMap(\.self).joined(separator: " ")
         // A known route, or else the start of the path.
         let request =
-            Self.safe(record.method, limit: 8) + " " + Self.safe(trail.route ?? record.path, limit: 64)
+            Self.safe(record.method, limit: 8) + " " + Self.safe(context.route ?? record.path, limit: 64)
         var text = padded(clock(record.receivedMilliseconds), 8) + "  "
         text += colored(padded(Self.safe(outcome, limit: 64), 22), level) + "  " + padded(request, 30)
-        if let app = trail.appID { text += "  " + Self.safe(app, limit: 64) }
-        if trail.accepted + trail.duplicates + trail.rejected > 0 {
-            text += "  stored \(trail.accepted)"
-            if trail.duplicates > 0 { text += ", duplicates \(trail.duplicates)" }
-            if trail.rejected > 0 { text += ", rejected \(trail.rejected)" }
+        if let app = context.appID { text += "  " + Self.safe(app, limit: 64) }
+        if context.accepted + context.duplicates + context.rejected > 0 {
+            text += "  stored \(context.accepted)"
+            if context.duplicates > 0 { text += ", duplicates \(context.duplicates)" }
+            if context.rejected > 0 { text += ", rejected \(context.rejected)" }
         }
         let tenths = Int((record.seconds * 10_000).rounded())
         return Array((text + "  \(tenths / 10).\(tenths % 10) ms\n").utf8)

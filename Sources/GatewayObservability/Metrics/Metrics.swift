@@ -46,14 +46,15 @@ package final class Metrics: GatewayObserver {
     package init() {}
 
     package func requestEnded(_ record: RequestRecord) {
-        let trail = record.trail
+        let context = record.context
         let key = RequestKey(
-            appID: trail.appID, route: trail.route, statusClass: record.status.map { $0 / 100 } ?? 0)
+            appID: context.appID, route: context.route, statusClass: record.status.map { $0 / 100 } ?? 0)
         state.withLock { state in
             Self.count(record, in: &state.requests[key, default: RequestSeries()])
-            if let verdict = trail.verdict {
+            if let verdict = context.verdict {
                 let auth = AuthKey(
-                    appID: trail.appID, enforcement: trail.enforcement, verdict: verdict, code: trail.authCode
+                    appID: context.appID, enforcement: context.enforcement, verdict: verdict,
+                    code: context.authCode
                 )
                 state.auth[auth, default: 0] += 1
             }
@@ -73,12 +74,12 @@ package final class Metrics: GatewayObserver {
 
     private static func count(_ record: RequestRecord, in series: inout RequestSeries) {
         series.duration.observe(record.seconds)
-        let trail = record.trail
-        let stored = trail.accepted + trail.duplicates
+        let context = record.context
+        let stored = context.accepted + context.duplicates
         if stored > 0 { series.batch.observe(Double(stored)) }
-        series.accepted += trail.accepted
-        series.duplicates += trail.duplicates
-        series.rejected += trail.rejected
+        series.accepted += context.accepted
+        series.duplicates += context.duplicates
+        series.rejected += context.rejected
     }
 
     /// Everything that was counted, as Prometheus reads it.

@@ -16,16 +16,16 @@ struct TracedRequest: Sendable {
 
     /// Nil for a request whose trace is not recorded.
     init?(_ record: RequestRecord) {
-        guard let span = record.trail.span else { return nil }
+        guard let span = record.context.span else { return nil }
         self.span = span
         method = Self.methods.contains(record.method) ? record.method : "_OTHER"
-        route = record.trail.route
+        route = record.context.route
         status = record.status
         code = record.code
-        appID = record.trail.appID
-        verdict = record.trail.verdict
-        authCode = record.trail.authCode
-        accepted = record.trail.accepted
+        appID = record.context.appID
+        verdict = record.context.verdict
+        authCode = record.context.authCode
+        accepted = record.context.accepted
     }
 
     /// Others are sent by clients as they like.

@@ -37,11 +37,11 @@ struct GatewayLogTests {
         method: String = "POST", path: String = "/v1/batch", route: String? = "/v1/batch",
         status: Int? = 200
     ) -> RequestRecord {
-        var trail = RequestTrail()
-        trail.route = route
+        var context = RequestContext()
+        context.route = route
         return RequestRecord(
             receivedMilliseconds: 0, id: "r-1", trace: nil, method: method, path: path,
-            clientAddress: "127.0.0.1", trail: trail, status: status, code: nil, bytesIn: 3, bytesOut: 5,
+            clientAddress: "127.0.0.1", context: context, status: status, code: nil, bytesIn: 3, bytesOut: 5,
             seconds: 0.0123456)
     }
 
@@ -50,11 +50,11 @@ struct GatewayLogTests {
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
         var record = record()
         record.trace = TraceParent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-        record.trail.appID = "shop"
-        record.trail.enforcement = .required
-        record.trail.verdict = .rejected
-        record.trail.authCode = .expired
-        record.trail.accepted = 2
+        record.context.appID = "shop"
+        record.context.enforcement = .required
+        record.context.verdict = .rejected
+        record.context.authCode = .expired
+        record.context.accepted = 2
         record.status = 401
         log.requestEnded(record)
         log.close(within: 60)
@@ -93,7 +93,7 @@ struct GatewayLogTests {
 
     @Test func aWarningIsAWarning() {
         var warned = record()
-        warned.trail.verdict = .acceptedWithWarning
+        warned.context.verdict = .acceptedWithWarning
         #expect(GatewayLog.level(of: warned) == .warning)
         #expect(GatewayLog.level(of: record(status: nil)) == .info)
     }

@@ -6,19 +6,19 @@ enum Traced {
 
     /// One that was verified and stored, on a clock that began with it.
     static func record() -> RequestRecord {
-        var trail = RequestTrail(
+        var context = RequestContext(
             route: "/v1/batch", appID: "shop", enforcement: .required, verdict: .accepted, accepted: 2)
-        trail.span = TraceSampler(ratio: 1) { 0xAB }.span(caller: TraceParent(caller))
-        trail.span?.began = 100
-        trail.span?.handlingBegan = 200
-        trail.span?.verifyBegan = 300
-        trail.span?.verifyEnded = 400
-        trail.span?.admissionEnded = 500
-        trail.span?.storeBegan = 600
-        trail.span?.storeEnded = 700
-        trail.span?.ended = 800
+        context.span = TraceSampler(ratio: 1) { 0xAB }.span(caller: TraceParent(caller))
+        context.span?.began = 100
+        context.span?.handlingBegan = 200
+        context.span?.verifyBegan = 300
+        context.span?.verifyEnded = 400
+        context.span?.admissionEnded = 500
+        context.span?.storeBegan = 600
+        context.span?.storeEnded = 700
+        context.span?.ended = 800
         return RequestRecord(
             receivedMilliseconds: 0, id: "r-1", method: "POST", path: "/v1/batch",
-            clientAddress: "192.0.2.1", trail: trail, status: 200, bytesIn: 3, bytesOut: 5, seconds: 0.01)
+            clientAddress: "192.0.2.1", context: context, status: 200, bytesIn: 3, bytesOut: 5, seconds: 0.01)
     }
 }

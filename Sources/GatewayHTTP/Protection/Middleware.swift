@@ -1,7 +1,7 @@
 package import GatewayModel
 
 /// What every request passes before its endpoint: the limit of its address, and the rules for web pages.
-package struct FrontDoor: Sendable {
+package struct Middleware: Sendable {
     let router: Router
     package let addresses: RateLimiter<NetworkAddress>
     package let cors: CORS

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-extension RequestTrail {
+extension RequestContext {
     /// What the events of the request are worth; nil for one that was not judged to its end, or was refused.
     package func proof(dialect: String, requestID: String) -> EventProof? {
         let judged: EventProof.Verdict

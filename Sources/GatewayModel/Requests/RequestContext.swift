@@ -1,7 +1,7 @@
 package import CountersignCore
 
 /// What is learnt of a request on its way, written by whoever learns it; metrics and logs are made from it.
-package struct RequestTrail: Sendable {
+package struct RequestContext: Sendable {
     /// The path of its endpoint as the table has it; nil when there is no such endpoint.
     package var route: String?
     /// The app that it belongs to; nil when none was found.
@@ -59,7 +59,7 @@ package struct RequestTrail: Sendable {
     }
 }
 
-extension RequestTrail {
+extension RequestContext {
     /// Notes what became of the events.
     package mutating func note(_ outcome: AppendOutcome) {
         accepted += outcome.accepted
