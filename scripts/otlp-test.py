@@ -7,12 +7,14 @@ Exit status: 0 every span and metric is as it should be; 1 otherwise.
 """
 
 import base64
+import gzip
 import http.server
 import json
 import os
 import queue
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -74,9 +76,9 @@ class Collector(http.server.BaseHTTPRequestHandler):
     kept = queue.Queue()
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["content-length"]))
+        body = gzip.decompress(self.rfile.read(int(self.headers["content-length"])))
         status, answer = 200, b"{}"
-        if self.headers["content-type"] != "application/json" or self.headers["x-tenant"] != SECRET:
+        if self.headers["content-type"] != "application/json" or self.headers["content-encoding"] != "gzip" or self.headers["x-tenant"] != SECRET:
             status = 400
         elif self.path == "/otel/v1/traces" and self.path not in self.refused:
             self.refused.add(self.path)
@@ -185,12 +187,25 @@ def strictness():
         fail(f"the judge takes {bad}")
 
 
+def certify(server, folder):
+    """Lets the server speak TLS, with a certificate that only the file which is returned vouches for."""
+    key, certificate = f"{folder}/collector.key", f"{folder}/collector.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=collector", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+                   check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    return certificate
+
+
 def main():
     program = sys.argv[1]
     strictness()
     collector = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    threading.Thread(target=collector.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
+        authority = certify(collector, folder)
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
         data = f"{folder}/data"
 
         def run(*arguments):
@@ -211,8 +226,8 @@ def main():
         headers.write_text(f"X-Tenant: {SECRET}\n")
         log = open(f"{folder}/log", "w")
         gateway = subprocess.Popen(
-            [program, "serve", "--data", data, "--port", "0", "--otlp-endpoint", f"http://127.0.0.1:{collector.server_port}/otel/",
-             "--otlp-headers-file", str(headers), "--otlp-sample-ratio", "1"], stdout=subprocess.PIPE, stderr=log, text=True)
+            [program, "serve", "--data", data, "--port", "0", "--otlp-endpoint", f"https://127.0.0.1:{collector.server_port}/otel/",
+             "--otlp-ca-file", authority, "--otlp-headers-file", str(headers), "--otlp-sample-ratio", "1"], stdout=subprocess.PIPE, stderr=log, text=True)
         url = gateway.stdout.readline().strip()
 
         def send(path, token=None, trace=None, body=None):

@@ -2,6 +2,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
+import GatewayHTTP
 import GatewayModel
 import Testing
 
@@ -55,6 +56,33 @@ struct TLSTests {
         fixture.gateway.reload()
         #expect(try run("curl", "-sS", "--cacert", old, "\(url)/livez").status != 0)
         #expect(try run("curl", "-sS", "--cacert", certificate, "\(url)/livez").output == "ok\n")
+    }
+
+    /// Whom a gateway asks itself may be known by an authority of the operator's own, which then is the only one.
+    @Test func whoIsAskedIsJudgedByTheAuthorityThatIsGiven() throws {
+        try makeCertificate("collector", key: key, certificate: certificate)
+        let files = TLSFiles(certificatePath: certificate, keyPath: key)
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
+        func status(_ authority: String?) throws(OutboundRequest.Failure) -> Int {
+            try OutboundRequest(
+                url: "https://127.0.0.1:\(fixture.gateway.port)/livez", certificateAuthorityFile: authority,
+                allowsPrivateAddresses: true, timeoutMilliseconds: 10_000, maximumBytes: 100
+            ).perform().status
+        }
+        #expect(try status(certificate) == 200)
+        #expect(throws: OutboundRequest.Failure.self) { try status(nil) }
+        let other = folder.appendingPathComponent("other.pem").path
+        try makeCertificate("other", key: key, certificate: other)
+        #expect { try status(other) } throws: { ($0 as? OutboundRequest.Failure)?.code == .tls }
+    }
+
+    @Test func anAuthorityThatCannotBeReadIsSaidAtTheStart() throws {
+        var rules = TelemetryRules(endpoint: "https://127.0.0.1:1")
+        rules.certificateAuthorityFile = certificate
+        let error = #expect(throws: GatewayError.self) {
+            _ = try GatewayFixture(enforcement: .disabled) { $0.telemetry = rules }
+        }
+        #expect(error?.code == .invalid && error?.reason.contains("otlp-ca-file") == true)
     }
 
     @Test func withoutAValidCertificateItDoesNotStart() throws {

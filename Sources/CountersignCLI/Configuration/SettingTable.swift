@@ -100,6 +100,15 @@ enum SettingTable {
             configuration.telemetry?.headers = try Setting.headerFields(text)
         },
         Setting(
+            "otlp-ca-file", .path("PATH"),
+            help: "PEM file with the certificates to trust at the collector instead of the system's"
+        ) { configuration, path throws(Setting.Problem) in
+            guard configuration.telemetry != nil else {
+                throw Setting.Problem(text: "is for the setting otlp-endpoint, which is not given")
+            }
+            configuration.telemetry?.certificateAuthorityFile = path
+        },
+        Setting(
             "otlp-sample-ratio", .text("RATIO"), default: "0.01",
             help:
                 "share of requests without a traceparent to record, 0 to 1; callers that send one decide for themselves"

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
@@ -13,7 +14,13 @@ struct Observability: Sendable {
     let sampler: TraceSampler?
     let observer: ObserverGroup
 
-    init(_ configuration: GatewayConfiguration) {
+    init(_ configuration: GatewayConfiguration) throws(GatewayError) {
+        if let file = configuration.telemetry?.certificateAuthorityFile,
+            !FileManager.default.isReadableFile(atPath: file)
+        {
+            throw GatewayError(
+                .invalid, "otlp-ca-file: cannot read \(file); give a PEM file with the collector's authority")
+        }
         let log = GatewayLog(level: configuration.logLevel, format: configuration.logFormat)
         self.log = log
         sampler = configuration.telemetry.map { TraceSampler(ratio: $0.sampleRatio) }
@@ -32,10 +39,14 @@ struct Observability: Sendable {
     /// Posts to the collector. Operators who say where it is may say that it is in their own network.
     private static func post(by rules: TelemetryRules) -> TelemetryExporter.Post {
         { path, body, isCancelled in
+            // Every collector must read gzip (OTLP 1.9, "OTLP/HTTP Request").
+            let packed = Gzip.compress(body)
             let request = OutboundRequest(
-                url: rules.endpoint + path, body: body,
-                headers: rules.headers + [("Content-Type", "application/json")],
-                schemes: "http,https", allowsPrivateAddresses: true, timeoutMilliseconds: 10_000,
+                url: rules.endpoint + path, body: packed ?? body,
+                headers: rules.headers + [("Content-Type", "application/json")]
+                    + (packed == nil ? [] : [("Content-Encoding", "gzip")]),
+                schemes: "http,https", certificateAuthorityFile: rules.certificateAuthorityFile,
+                allowsPrivateAddresses: true, timeoutMilliseconds: 10_000,
                 maximumBytes: 1 << 16, cutsLongAnswers: true, isCancelled: isCancelled)
             do throws(OutboundRequest.Failure) {
                 let answer = try request.perform()

@@ -13,6 +13,8 @@ package struct OutboundRequest {
     /// Nil asks with GET, bytes are sent with POST.
     var body: [UInt8]?
     var headers: [(name: String, value: String)] = []
+    /// PEM file with the certificates to trust instead of the system's; nil trusts the system's.
+    let certificateAuthorityFile: String?
     /// The schemes that may be spoken, separated by commas.
     var schemes = "https"
     let allowsPrivateAddresses: Bool
@@ -26,13 +28,15 @@ package struct OutboundRequest {
 
     package init(
         url: String, body: [UInt8]? = nil, headers: [(name: String, value: String)] = [],
-        schemes: String = "https", allowsPrivateAddresses: Bool, timeoutMilliseconds: Int, maximumBytes: Int,
+        schemes: String = "https", certificateAuthorityFile: String? = nil, allowsPrivateAddresses: Bool,
+        timeoutMilliseconds: Int, maximumBytes: Int,
         cutsLongAnswers: Bool = false, isCancelled: @escaping @Sendable () -> Bool = { false }
     ) {
         self.url = url
         self.body = body
         self.headers = headers
         self.schemes = schemes
+        self.certificateAuthorityFile = certificateAuthorityFile
         self.allowsPrivateAddresses = allowsPrivateAddresses
         self.timeoutMilliseconds = timeoutMilliseconds
         self.maximumBytes = maximumBytes
@@ -117,6 +121,9 @@ package struct OutboundRequest {
         _ = countersign_curl_set_socket_callback(handle, openSocket)
         _ = countersign_curl_set_progress_callback(handle, watch)
         _ = countersign_curl_set_long(handle, CURLOPT_NOPROGRESS, 0)
+        if let certificateAuthorityFile {
+            _ = countersign_curl_set_string(handle, CURLOPT_CAINFO, certificateAuthorityFile)
+        }
         if let body {
             _ = countersign_curl_set_long(handle, CURLOPT_POST, 1)
             _ = countersign_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))

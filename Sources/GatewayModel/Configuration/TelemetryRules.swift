@@ -4,6 +4,8 @@ package struct TelemetryRules: Sendable {
     package var endpoint: String
     /// What each request to it has beside what it must have; may be secret.
     package var headers: [(name: String, value: String)] = []
+    /// PEM file with the certificates to trust instead of the system's; nil trusts the system's.
+    package var certificateAuthorityFile: String?
     /// The share of traces recorded that begin at the gateway, from 0 to 1.
     package var sampleRatio = 0.01
 

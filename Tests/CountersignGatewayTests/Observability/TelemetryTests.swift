@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
+@testable import GatewayHTTP
 @testable import GatewayModel
 @testable import GatewayObservability
 
@@ -32,9 +33,16 @@ struct TelemetryTests {
         return attributes
     }
 
+    private func unpacked(_ request: WebhookServer.Request) throws -> [UInt8] {
+        try #require(request.headers["content-encoding"] == "gzip")
+        let limits = GatewayLimits()
+        let size = try Gunzip.size(of: request.body, limits: limits)
+        return try Gunzip.decompress(request.body, size: size, limits: limits)
+    }
+
     private func objects(_ requests: [WebhookServer.Request], path: String) -> [Object] {
         requests.filter { $0.head.hasPrefix("POST \(path) ") }.compactMap {
-            (try? JSONSerialization.jsonObject(with: Data($0.body))) as? Object
+            (try? JSONSerialization.jsonObject(with: Data(unpacked($0)))) as? Object
         }
     }
 
@@ -77,7 +85,7 @@ struct TelemetryTests {
         #expect(collector.requests.allSatisfy { $0.headers["authorization"] == "Bearer collector-secret" })
         let spans = spans(collector.requests)
         let server = try #require(spans.first)
-        #expect(spans.map(\.name) == ["POST /v1/batch", "admission", "verify", "store", "answer"])
+        try #require(spans.map(\.name) == ["POST /v1/batch", "admission", "verify", "store", "answer"])
         #expect(spans.allSatisfy { $0.object["traceId"] as? String == "0af7651916cd43dd8448eb211c80319c" })
         #expect(server.parent == "b7ad6b7169203331")
         #expect(server.object["kind"] as? Int == 2)
@@ -103,7 +111,7 @@ struct TelemetryTests {
         }
         #expect(last == server.time("endTimeUnixNano"))
         // What a client sends is in none of it.
-        let sent = collector.requests.map { String(decoding: $0.body, as: UTF8.self) }.joined()
+        let sent = try collector.requests.map { String(decoding: try unpacked($0), as: UTF8.self) }.joined()
         for secret in [
             token, fixture.writeKey, "user-1", "m-1", "secret-agent", "collector-secret", "127.0.0.1",
         ] {
@@ -121,7 +129,7 @@ struct TelemetryTests {
         #expect(try fixture.client().get("/secret-path")?.status == 404)
         fixture.gateway.stop()
         let spans = spans(collector.requests)
-        #expect(spans.map(\.name) == ["POST /v1/batch", "admission", "verify", "answer", "GET"])
+        try #require(spans.map(\.name) == ["POST /v1/batch", "admission", "verify", "answer", "GET"])
         #expect(spans[0].parent == nil)
         #expect(spans[0].attributes["error.type"] == "EXPIRED")
         #expect(spans[1].attributes["error.type"] == "EXPIRED")

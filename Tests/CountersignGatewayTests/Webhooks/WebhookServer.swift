@@ -106,16 +106,16 @@ final class WebhookServer: Sendable {
     }
 
     private static func parse(_ bytes: [UInt8]) -> Request? {
-        let text = String(decoding: bytes, as: UTF8.self)
-        guard let end = text.range(of: "\r\n\r\n") else { return nil }
-        let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")
+        let data = Data(bytes)
+        guard let end = data.range(of: Data("\r\n\r\n".utf8)) else { return nil }
+        let lines = String(decoding: data[..<end.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
         var headers: [String: String] = [:]
         for line in lines.dropFirst() {
             guard let colon = line.firstIndex(of: ":") else { continue }
             headers[line[..<colon].lowercased()] = line[line.index(after: colon)...]
                 .trimmingCharacters(in: .whitespaces)
         }
-        let body = Array(text[end.upperBound...].utf8)
+        let body = Array(data[end.upperBound...])
         guard body.count >= Int(headers["content-length"] ?? "0") ?? 0 else { return nil }
         return Request(head: lines[0], headers: headers, body: body)
     }
