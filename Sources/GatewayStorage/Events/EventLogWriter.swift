@@ -9,6 +9,8 @@ internal import GatewayModel
 final class EventLogWriter {
     /// Users that are known to be listed, at most.
     private static let mostKnownUsers = 200_000
+    /// Apps whose hashes are kept, at most.
+    private static let mostKnownApps = 1_000
     /// What is left of the log when it starts over: it grows while somebody reads for long, such as a backup.
     private static let logBytes = 16 << 20
 
@@ -28,6 +30,7 @@ final class EventLogWriter {
     private var next: Int64
     /// Hashes of users that are in `app_user`.
     private var knownUsers: Set<UInt64> = []
+    private var knownApps: [String: UInt64] = [:]
     private var dataVersion: Int64
     /// What the commits so far have added and no commit has written.
     private var counts: EventCounts
@@ -213,7 +216,7 @@ final class EventLogWriter {
             try statement.bind(.optionalText(proof?.dialect), at: 16)
             try statement.bind(.optionalText(proof?.requestID), at: 17)
             try statement.bind(.optionalText(proof?.tokenID), at: 18)
-            let app = hasher.hash(of: .app, in: batch.appID)
+            let app = hash(ofApp: batch.appID)
             for event in batch.events {
                 let entry = hasher.entry(
                     sequence: commit.next, appID: batch.appID, app: app, messageID: event.messageID,
@@ -247,6 +250,14 @@ final class EventLogWriter {
             try writer.apply(customer, receivedMilliseconds: batch.receivedMilliseconds)
         }
         return outcome
+    }
+
+    private func hash(ofApp appID: String) -> UInt64 {
+        if let hash = knownApps[appID] { return hash }
+        let hash = hasher.hash(of: .app, in: appID)
+        if knownApps.count >= Self.mostKnownApps { knownApps = [:] }
+        knownApps[appID] = hash
+        return hash
     }
 
     /// The event with this key that is there; mostly nil.
