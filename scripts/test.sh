@@ -95,7 +95,7 @@ fi
     echo
     echo "test: these failed:"
     # An issue is a line with its place, and lines of comment behind it.
-    awk '/^✘/ { shown = 1 } /^(◇|✔)/ { shown = 0 } shown || /error:/' "$folder"/*.log
+    awk '/^✘/ { shown = 1 } /^(◇|✔)/ { shown = 0 } shown || (/error:/ && !/^(◇|✔)/)' "$folder"/*.log
     if [ -e "$folder/stopped" ]; then
         echo "test: stopped after $limit s; these had begun and had not ended:"
         awk '

@@ -278,7 +278,8 @@ extension PostgreSQLTests {
                 #expect(try bench.metric(0, "cluster_reader_lag_seconds") != nil)
                 #expect(try bench.metric(0, "database_connection_limit") == 16)
                 #expect(try #require(try bench.metric(0, #"database_connections{state="idle"}"#)) > 0)
-                #expect(try bench.metric(0, #"database_connections{state="in_use"}"#) == 0)
+                // What a gateway does unasked, such as its heartbeat, has one for a moment.
+                while try bench.metric(0, #"database_connections{state="in_use"}"#) != 0 {}
                 #expect(try bench.metric(0, "database_write_retries_total") == 0)
                 #expect(try #require(try bench.metric(0, "database_event_partitions")) >= 4)
             }
