@@ -12,7 +12,6 @@ struct FollowingCall: Sendable {
     /// What stood for the other part of the path that varies, the consumer's name; empty where there is none.
     let name: String
     let requestID: String
-    let token: String?
     /// True when the client takes lines of JSON, and takes them compressed.
     let takesLines: Bool
     let takesGzip: Bool
@@ -24,13 +23,18 @@ struct FollowingCall: Sendable {
         name = parameters.count > 1 ? String(parameters[1]) : ""
         requestID = request.id
         query = request.query
-        let authorization = request.header("authorization") ?? ""
-        token =
-            authorization.utf8.count <= 512 && authorization.lowercased().hasPrefix("bearer ")
-            ? String(authorization.dropFirst(7)) : nil
         takesLines = request.header("accept")?.contains("application/x-ndjson") == true
         takesGzip = request.takesGzip
         body = try Self.body(request, parsers)
+    }
+
+    /// The token that a request brings; nil when there is none that could be one of ours.
+    static func token(of request: HTTPRequest) -> String? {
+        let authorization = request.header("authorization") ?? ""
+        guard authorization.utf8.count <= 512, authorization.lowercased().hasPrefix("bearer ") else {
+            return nil
+        }
+        return String(authorization.dropFirst(7))
     }
 
     private static func body(

@@ -66,7 +66,7 @@ package struct FollowingDialect: Dialect {
     // MARK: Every request
 
     /// What a request is to do, and how many seconds it may wait for it.
-    private struct Reading {
+    private struct Reading: Sendable {
         var waitSeconds = 0
         let look: @Sendable () throws -> LongPolls.Look
     }
@@ -76,39 +76,41 @@ package struct FollowingDialect: Dialect {
         _ task: @escaping @Sendable (FollowingCall) throws -> Reading
     ) -> Endpoint {
         Endpoint(method: method, path: path) { request, parameters in
-            do {
+            guard let token = FollowingCall.token(of: request) else {
+                return .answer(Self.unauthenticated.response(requestID: request.id))
+            }
+            let reading = Result {
                 let call = try FollowingCall(request, parameters, parsers)
                 try call.takes(operation.parameters)
-                return try begin(call, request, task(call))
-            } catch let refusal as FollowingRefusal {
-                return .answer(refusal.response(requestID: request.id))
-            } catch {
-                return .answer(Self.response(error, request.id))
+                return try task(call)
             }
+            return begin(reading, String(parameters[0]), token, request)
         }.described(operation)
     }
 
+    private static let unauthenticated = FollowingRefusal(
+        401, "unauthenticated", "send an API token with the scope reader as Authorization: Bearer")
+
+    /// What is wrong with a request is said to those alone whose token opens the app.
     private func begin(
-        _ call: FollowingCall, _ request: HTTPRequest, _ reading: Reading
-    ) throws(FollowingRefusal) -> HTTPOutcome {
-        guard let token = call.token else {
-            throw FollowingRefusal(
-                401, "unauthenticated", "send an API token with the scope reader as Authorization: Bearer")
-        }
+        _ reading: Result<Reading, any Error>, _ appID: String, _ token: String, _ request: HTTPRequest
+    ) -> HTTPOutcome {
+        let requestID = request.id
         let isCounted = Lock(false)
         let look: @Sendable () -> LongPolls.Look = {
             do {
                 // Each time: a token may be deleted while somebody waits.
-                try check(token, opens: call.appID)
-                if !isCounted.withLock({ $0 }) { try count(call.appID) }
+                try check(token, opens: appID)
+                if !isCounted.withLock({ $0 }) { try count(appID) }
                 isCounted.withLock { $0 = true }
-                return try reading.look()
+                return try reading.get().look()
             } catch {
-                return .answer(Self.response(error, call.requestID))
+                return .answer(Self.response(error, requestID))
             }
         }
-        guard let outcome = polls.outcome(of: call.appID, waitSeconds: reading.waitSeconds, look: look) else {
-            throw .tooMany
+        let wait = (try? reading.get().waitSeconds) ?? 0
+        guard let outcome = polls.outcome(of: appID, waitSeconds: wait, look: look) else {
+            return .answer(FollowingRefusal.tooMany.response(requestID: requestID))
         }
         guard case .later(let start, let poll) = outcome else { return outcome }
         return .later(
@@ -117,7 +119,7 @@ package struct FollowingDialect: Dialect {
                 let response = poll()
                 // Nobody who has no token makes a log entry or a count of an app.
                 if let response, ![401, 403, 404].contains(response.status) {
-                    request.context.appID = call.appID
+                    request.context.appID = appID
                 }
                 return response
             })

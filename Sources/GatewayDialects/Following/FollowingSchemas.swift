@@ -7,6 +7,8 @@ enum FollowingSchemas {
     private static let token = APIOperation.SecurityScheme(
         "readerToken", ["type": "http", "scheme": "bearer"])
     private static let text: JSONValue = ["type": "string"]
+    /// A text that stands in the query.
+    private static let given: JSONValue = ["type": "string", "minLength": 1]
     private static let number: JSONValue = ["type": "integer"]
     private static let kind: JSONValue = ["enum": .array(EventKind.storedWords.map { .string($0) })]
     private static let flag: JSONValue = ["type": "boolean"]
@@ -43,9 +45,9 @@ enum FollowingSchemas {
     static let events = operation(
         "Read events after a position, the oldest first",
         query: [
-            ("after", false, text), ("limit", false, range(1, 1_000, 100)), ("wait", false, range(0, 60, 0)),
+            ("after", false, given), ("limit", false, range(1, 1_000, 100)), ("wait", false, range(0, 60, 0)),
             ("verdict", false, ["enum": .array(VerdictFilter.words.map { .string($0) })]),
-            ("type", false, kind), ("name", false, text), ("user", false, text),
+            ("type", false, kind), ("name", false, given), ("user", false, given),
         ], answer: APIOperation.schema("EventStretch"), refusals: [422])
     static let list = operation(
         "List the consumers of an app",

@@ -122,6 +122,13 @@ struct FollowingTests {
         let bare = try #require(bench.client.get("/v1/apps/shop/events"))
         #expect(bare.status == 401)
         #expect(bare.headers["www-authenticate"] == "Bearer")
+        // Whoever may not read hears nothing else.
+        for (method, path, body) in [("GET", "events?name=&limit=0", nil), ("POST", "consumers", "[")] {
+            #expect(try bench.code(method, path, body, token: "csa_none") == "401 unauthenticated")
+            #expect(try bench.code(method, path, body, token: other) == "403 forbidden")
+            #expect(try bench.code(method, path, body).hasPrefix("400 "))
+        }
+        #expect(bench.client.get("/v1/apps/shop/events?name=")?.status == 401)
         let api = try #require(
             bench.client.get("/admin/api/apps", headers: ["Authorization": "Bearer " + bench.token]))
         #expect(api.status == 403)
