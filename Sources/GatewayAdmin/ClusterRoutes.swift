@@ -11,7 +11,7 @@ struct ClusterRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/cluster", .viewer, "List the gateways that share the database, and how it does",
-                .json(Self.status.shape)
+                refusals: [404], .json(Self.status.shape)
             ) { call in
                 guard let cluster else {
                     throw AdminProblem.notFound("the gateway keeps everything in a data directory of its own")

@@ -59,7 +59,7 @@ struct AdminDocument {
     }
 
     private func responses(_ route: AdminOperation) -> [String: JSONValue] {
-        var statuses = [422, 429, 503]
+        var statuses = [422, 429, 503] + route.refusals
         if route.role != nil || !route.isSafe { statuses += [401, 403] }
         if route.path.contains("{") { statuses.append(404) }
         if !route.isSafe { statuses += [400, 404, 409, 413, 415] }

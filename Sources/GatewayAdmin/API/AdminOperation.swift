@@ -62,6 +62,8 @@ struct AdminOperation: Sendable {
     let match: Match
     let returns: Returns
     let lane: Lane
+    /// Statuses of refusals that neither its method nor its path makes known.
+    let refusals: [Int]
 
     /// Whether it can be asked again under the same `Idempotency-Key`: what makes something, for who has a credential.
     var takesIdempotencyKey: Bool { method == "POST" && role != nil }

@@ -10,7 +10,7 @@ struct AdminRoute: Sendable {
     init(
         _ method: String, _ path: String, _ role: AdminRole?, _ summary: String,
         query: [AdminOperation.Parameter] = [], body: JSONShape? = nil, match: AdminOperation.Match = .no,
-        lane: AdminOperation.Lane = .common, _ returns: AdminOperation.Returns,
+        lane: AdminOperation.Lane = .common, refusals: [Int] = [], _ returns: AdminOperation.Returns,
         answer: @escaping @Sendable (AdminCall) throws -> HTTPResponse
     ) {
         var query = query
@@ -19,7 +19,7 @@ struct AdminRoute: Sendable {
         }
         operation = AdminOperation(
             method: method, path: path, role: role, summary: summary, query: query, body: body, match: match,
-            returns: returns, lane: lane)
+            returns: returns, lane: lane, refusals: refusals)
         self.answer = answer
     }
 

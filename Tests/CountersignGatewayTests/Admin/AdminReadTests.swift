@@ -362,4 +362,17 @@ struct AdminReadTests {
             #expect(problem(text) == pointer, "\(text)")
         }
     }
+
+    /// Of what can be read without an id: a gateway that lacks what is asked for says so as its document does.
+    @Test func whatIsReadIsAnsweredAsTheDocumentSays() throws {
+        let document = try bench.ask("GET", "openapi.json", nil, bench.token("admin")).json
+        let paths = try #require(document["paths"] as? [String: [String: Any]])
+        let readable = paths.filter { !$0.key.contains("{") && $0.value["get"] != nil }
+        #expect(readable.count > 10)
+        for (path, item) in readable {
+            let responses = try #require((item["get"] as? [String: Any])?["responses"] as? [String: Any])
+            let answer = try bench.ask("GET", String(path.dropFirst()), nil, bench.token("admin"))
+            #expect(responses[String(answer.status)] != nil, "GET \(path): \(answer.status)")
+        }
+    }
 }
