@@ -86,6 +86,7 @@ test: setup lint ## Check the style, run every test, build the documentation, ch
 	@scripts/test.sh
 	@scripts/test-postgres.sh --essential
 	@scripts/docs.sh
+	@scripts/packages-check.sh
 	@scripts/apple-check.sh
 	@scripts/objc-check.sh
 	@scripts/flutter-check.py

@@ -10,7 +10,6 @@ docc="$(dirname "$(readlink -f "$(command -v swift)")")/docc"
     exit 0
 }
 swift build
-modules=.build/debug/Modules
 target="$(swift -print-target-info | sed -n 's/.*"unversionedTriple": "\(.*\)".*/\1/p' | head -n 1)"
 [ "$(uname -s)" != Darwin ] || target="$(uname -m)-apple-macosx13.0"
 folder=.build/docs
@@ -19,15 +18,13 @@ mkdir -p "$folder"
 
 symbols() {
     mkdir -p "$folder/symbols/$1"
-    set -- "$1" -module-name "$1" -I "$modules" -target "$target" -minimum-access-level public \
+    set -- "$1" -module-name "$1" -target "$target" -minimum-access-level public \
         -output-dir "$folder/symbols/$1"
     # Public types of the gateway's rooms are part of the library that passes them on.
     rooms="$(sed -n 's/^@_exported public import //p' "Sources/$module"/*.swift | paste -sd, -)"
     [ -z "$rooms" ] || set -- "$@" -experimental-allowed-reexported-modules="$rooms"
-    for map in Sources/C*/module.modulemap; do set -- "$@" -I "$(dirname "$map")"; done
-    for map in .build/debug/C*.build/module.modulemap; do set -- "$@" -Xcc "-fmodule-map-file=$map"; done
-    # The only library whose header is not where every compiler looks.
-    for flag in $(pkg-config --cflags-only-I libpq); do set -- "$@" "$flag"; done
+    # shellcheck disable=SC2046
+    set -- "$@" $(scripts/module-flags.sh)
     [ "$(uname -s)" != Darwin ] || set -- "$@" -sdk "$(xcrun --show-sdk-path)"
     shift
     swift symbolgraph-extract "$@"

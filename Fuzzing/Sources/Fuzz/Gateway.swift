@@ -92,13 +92,15 @@ private func fuzzForm(_ bytes: [UInt8]) {
 }
 
 private func fuzzAdmin(_ bytes: [UInt8]) {
-    let type = AdminType.object([
+    let type = JSONShape.object([
         .must("name", .text(longest: 64)), .may("mode", .choice(["a", "b"])), .may("list", .list(.count)),
         .may("map", .map(.any)),
     ])
     guard let body = try? AdminBody(bytes, type) else { return }
-    precondition((body.optionalText("name") ?? "").utf8.count <= 64)
-    _ = (body.optionalText("mode"), body.members.count)
+    let name: String? = body.value("name")
+    let mode: String? = body.value("mode")
+    precondition((name ?? "").utf8.count <= 64)
+    _ = (mode, body.members.count)
 }
 
 /// Parameters of a query, cursors, sync tokens and what is asked of an engine.
