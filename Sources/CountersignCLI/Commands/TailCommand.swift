@@ -17,7 +17,7 @@ enum TailCommand {
             One line for each request. On a data directory users are named by their ids, as `event list` does; on a server by
             pseudonyms unless --unmask is given. With --json one object a line. When the connection ends it is made
             again and goes on where it stopped; what was missed is said on standard error. On a data directory it finds the
-            gateway that runs there, and makes itself a token for each connection, which is good for a minute.
+            gateway that runs there, and makes itself a token, which it deletes at its end.
             """,
         flags: [app, code, user, count, .unmask, .json] + Flag.place,
         examples: ["The next expired token": "countersign tail --code EXPIRED --count 1"]
@@ -52,23 +52,27 @@ enum TailCommand {
             certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile))
     }
 
-    /// Connects to the gateway that runs there with a token for that connection, which is good for a minute.
+    /// Connects to the gateway that runs there with a token for that connection.
     static func connection(
         to place: StoragePlace, certificateAuthorityFile: String? = nil
     ) -> @Sendable () async throws -> Tail.Connection {
         {
             try await Tail.Connection(
                 toGatewayOn: place, certificateAuthorityFile: certificateAuthorityFile,
-                tokenName: "tail", scope: "write", seconds: 60)
+                tokenName: "tail", scope: "write")
         }
     }
 }
 
 extension Tail.Connection {
+    /// How long the token is good: a day, should the command be killed before it deletes it. The gateway ends what somebody
+    /// watches when the token expires.
+    private static let tokenSeconds = 86_400.0
+
     /// Connects to a gateway that runs there, with a token of its own that is deleted when it closes.
     init(
         toGatewayOn place: StoragePlace, certificateAuthorityFile authority: String?, tokenName: String,
-        scope: String, seconds: Double
+        scope: String
     ) async throws {
         guard let running = try place.runningGateway() else {
             throw CommandError(
@@ -76,7 +80,7 @@ extension Tail.Connection {
                 hint: "start one with `countersign serve`, or give --server")
         }
         let local = try LocalAdmin(place)
-        let expires = Int64((Date().timeIntervalSince1970 + seconds) * 1000)
+        let expires = Int64((Date().timeIntervalSince1970 + Self.tokenSeconds) * 1000)
         let made = try await local.post(
             "tokens",
             body: [

@@ -3,9 +3,6 @@ internal import CountersignGateway
 
 /// `countersign top`.
 enum TopCommand {
-    /// How long its token for the gateway of a data directory is good: a day, should it be killed before it deletes it.
-    private static let tokenSeconds = 86_400.0
-
     private static let interval = Flag(
         "interval", .duration(.seconds, 1...3_600), default: "2", help: "how often it looks")
     private static let count = Flag(
@@ -31,7 +28,7 @@ enum TopCommand {
                 try await Tail.Connection(
                     toGatewayOn: try invocation.storagePlace(),
                     certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile),
-                    tokenName: "top", scope: "read", seconds: tokenSeconds)
+                    tokenName: "top", scope: "read")
             }
         let seconds = try invocation.integer(of: interval) ?? 2
         let looks = try invocation.integer(of: count) ?? (io.isOutputWatched ? Int.max : 1)

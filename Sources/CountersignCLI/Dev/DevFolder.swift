@@ -44,6 +44,7 @@ struct DevFolder: Sendable {
         } read: {
             try SigningKey(pem: $0)
         }
+        try Data(key.publicKey.pem.utf8).write(to: URL(fileURLWithPath: path + "/public.pem"))
         let keys = try await admin.items("apps", Self.appID, "keys")
         if !keys.contains(where: { [id = key.publicKey.thumbprint] in $0["id"].text == id }) {
             _ = try await admin.post(

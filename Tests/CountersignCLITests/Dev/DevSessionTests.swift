@@ -1,5 +1,6 @@
 import Countersign
 import CountersignCore
+import CountersignJOSE
 import Foundation
 import GatewayHTTP
 import GatewayModel
@@ -147,5 +148,9 @@ struct DevSessionTests {
             #expect((attributes[.posixPermissions] as? Int) == 0o600)
         }
         #expect(try String(contentsOfFile: kept.path + "/.gitignore", encoding: .utf8) == "*\n")
+        // For `token verify`.
+        let publicKey = try PublicKey(
+            pem: String(contentsOfFile: kept.path + "/public.pem", encoding: .utf8), algorithm: .rs256)
+        #expect(publicKey.thumbprint == kept.key.publicKey.thumbprint)
     }
 }

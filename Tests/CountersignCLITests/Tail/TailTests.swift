@@ -122,6 +122,19 @@ struct TailTests {
         _ = await gateway.stop()
     }
 
+    /// A gateway ends what somebody watches when their token expires.
+    @Test func itsOwnTokenOutlastsALongLookAndIsDeleted() async throws {
+        _ = try await gateway.start()
+        let connection = try await TailCommand.connection(to: .folder(data))()
+        let tokens = try AppDirectory(dataDirectory: data).apiTokens
+        let token = try #require(tokens.all().first { $0.name == "tail" })
+        let expiry = try #require(token.expiresMilliseconds)
+        #expect(Double(expiry) / 1000 > Date().timeIntervalSince1970 + 8 * 3_600)
+        await connection.close()
+        #expect(try tokens.all().allSatisfy { $0.name != "tail" })
+        _ = await gateway.stop()
+    }
+
     @Test func withoutAGatewayItIsUnavailable() async {
         #expect(await RecordedIO().run("tail", "--data", data) == .unavailable)
         #expect(await RecordedIO().run("tail", "--data", data, "--code", "EXPIERD") == .usage)
