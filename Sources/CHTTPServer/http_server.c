@@ -218,7 +218,7 @@ int countersign_mhd_wait(
     struct MHD_Daemon *daemon, int wake, int milliseconds, int all_wait, countersign_mhd_ready *ready) {
     char bytes[256];
     MHD_UNSIGNED_LONG_LONG bound;
-    int found, is_woken;
+    int found, is_written;
     if (!all_wait && MHD_get_timeout(daemon, &bound) == MHD_YES && bound < (MHD_UNSIGNED_LONG_LONG)milliseconds)
         milliseconds = (int)bound;
 #ifdef __linux__
@@ -226,7 +226,7 @@ int countersign_mhd_wait(
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct pollfd waiting[2] = {{info->epoll_fd, POLLIN, 0}, {wake, POLLIN, 0}};
     found = poll(waiting, 2, milliseconds);
-    is_woken = found > 0 && waiting[1].revents != 0;
+    is_written = found > 0 && waiting[1].revents != 0;
 #else
     MHD_socket highest = wake;
     struct timeval limit = {milliseconds / 1000, (milliseconds % 1000) * 1000};
@@ -237,9 +237,9 @@ int countersign_mhd_wait(
     if (wake > highest) highest = wake;
     FD_SET(wake, &ready->reading);
     found = select(highest + 1, &ready->reading, &ready->writing, &ready->failing, &limit);
-    is_woken = found > 0 && FD_ISSET(wake, &ready->reading);
+    is_written = found > 0 && FD_ISSET(wake, &ready->reading);
 #endif
-    while (is_woken && read(wake, bytes, sizeof bytes) == sizeof bytes) {}
+    while (is_written && read(wake, bytes, sizeof bytes) == sizeof bytes) {}
     return found > 0;
 }
 

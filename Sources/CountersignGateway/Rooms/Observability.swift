@@ -39,7 +39,7 @@ struct Observability: Sendable {
     /// Posts to the collector. Operators who say where it is may say that it is in their own network.
     private static func post(by rules: TelemetryRules) -> TelemetryExporter.Post {
         { path, body, isCancelled in
-            // Every collector must read gzip (OTLP 1.9, "OTLP/HTTP Request").
+            // Every receiver of OTLP must read gzip.
             let packed = Gzip.compress(body)
             let request = OutboundRequest(
                 url: rules.endpoint + path, body: packed ?? body,
