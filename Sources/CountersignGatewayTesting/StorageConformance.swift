@@ -412,8 +412,7 @@ extension StorageConformance {
     private static func open(_ store: SessionStore, client: String? = nil) throws -> (Session, RefreshToken) {
         try store.perform { table in
             try table.open(
-                .init(appID: "shop", subject: "ada", clientID: client, rules: TokenRules()), at: 0,
-                address: "")
+                .init(appID: "shop", subject: "ada", clientID: client, rules: TokenRules()), at: 0)
         }
     }
 
@@ -421,7 +420,7 @@ extension StorageConformance {
         _ token: RefreshToken, _ store: SessionStore, at now: Int64
     ) throws -> RefreshToken? {
         try store.perform { table in
-            let presentation = SessionTable.Presentation(address: "", now: now, rules: { _ in TokenRules() })
+            let presentation = SessionTable.Presentation(now: now, rules: { _ in TokenRules() })
             guard case .granted(_, let child) = try table.exchange(token, presentation) else { return nil }
             return child
         }
@@ -450,7 +449,7 @@ extension StorageConformance {
         let (session, token) = try open(store)
         let assertion = SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: 10 * tick)
         try expect(try store.perform { try $0.spend(assertion) }, "an assertion is taken")
-        _ = try store.perform { try $0.end(id: session.id, .operator, "", at: tick) }
+        _ = try store.perform { try $0.end(id: session.id, .operator, at: tick) }
         store.close()
         let again = try storage.openSessions(refreshKey: key)
         defer { again.close() }

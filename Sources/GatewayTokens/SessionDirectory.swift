@@ -78,7 +78,7 @@ public final class SessionDirectory: Sendable {
         let (session, token) = try store.perform { table in
             try table.open(
                 .init(appID: appID, subject: subject, clientID: clientID, rules: rules),
-                at: now, address: "")
+                at: now)
         }
         return Opened(session: session, refreshToken: token.text)
     }
@@ -126,7 +126,7 @@ public final class SessionDirectory: Sendable {
     /// - Throws: `notFound` when there is none or it was ended before, `storage`.
     public func revoke(id: String) throws(GatewayError) {
         let now = clock()
-        guard try store.perform({ try $0.end(id: id, .operator, "", at: now) }) != nil else {
+        guard try store.perform({ try $0.end(id: id, .operator, at: now) }) != nil else {
             throw GatewayError(.notFound, "there is no session \(id) that could be ended")
         }
     }
@@ -140,7 +140,7 @@ public final class SessionDirectory: Sendable {
         let now = clock()
         return try store.perform { table in
             try table.sessions(of: app.id, subject: subject, limit: Int(Int32.max)).filter {
-                try table.end(id: $0.id, .operator, "", at: now) != nil
+                try table.end(id: $0.id, .operator, at: now) != nil
             }.count
         }
     }

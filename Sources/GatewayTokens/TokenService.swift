@@ -111,10 +111,10 @@ package final class TokenService: Sendable {
         _ opening: SessionTable.Opening, for request: HTTPRequest,
         finish: @escaping (IssuedPair) -> HTTPResponse
     ) -> HTTPOutcome {
-        let (address, now) = (request.clientAddress, nowMilliseconds)
+        let now = nowMilliseconds
         request.context.appID = opening.appID
         return .waiting({ [store] done in
-            store.submit({ try $0.open(opening, at: now, address: address) }, completion: done)
+            store.submit({ try $0.open(opening, at: now) }, completion: done)
         }) { [self] result in
             switch result {
             case .success(let (session, token)): answer(session, token, scope: nil, finish)
@@ -149,15 +149,16 @@ package final class TokenService: Sendable {
         }
         try limit("session " + token.sessionID)
         let presentation = SessionTable.Presentation(
-            clientID: caller.clientID, publicClientID: caller.deviceAppID, address: request.clientAddress,
+            clientID: caller.clientID, publicClientID: caller.deviceAppID,
             now: nowMilliseconds, rules: { [apps] in apps.app(id: $0)?.tokenRules }, scope: scope,
             assertion: caller.assertion)
+        let address = request.clientAddress
         return .waiting({ [store] done in
             store.submit(
                 { try $0.exchange(token, presentation) },
                 completion: { [self] result in
                     if case .success(.refused(.reused(let sessionID, let appID))) = result {
-                        noteReuse(sessionID: sessionID, appID: appID)
+                        noteReuse(sessionID: sessionID, appID: appID, address: address)
                     }
                     done(result)
                 })
@@ -211,7 +212,6 @@ package final class TokenService: Sendable {
         let now = nowMilliseconds
         let refreshToken = refreshToken(text)
         let claims = refreshToken == nil ? issued.claims(of: text, at: Double(now) / 1000) : nil
-        let address = request.clientAddress
         return .waiting({ [store, issued] done in
             store.submit(
                 { table in
@@ -221,7 +221,6 @@ package final class TokenService: Sendable {
                     if let refreshToken {
                         return try table.revoke(
                             refreshToken, clientID: caller.clientID, publicClientID: caller.deviceAppID,
-                            address,
                             at: now)
                     }
                     guard let claims else { return .nothing }
@@ -241,11 +240,11 @@ package final class TokenService: Sendable {
         }
     }
 
-    private func noteReuse(sessionID: String, appID: String) {
+    private func noteReuse(sessionID: String, appID: String, address: String) {
         issued.revoke(sessionID)
         log.note(
             .error, "a replaced refresh token was presented; its session was ended",
-            [("app", appID), ("session", sessionID)])
+            [("app", appID), ("session", sessionID), ("client", address)])
     }
 
     private func answer(

@@ -39,8 +39,7 @@ extension PostgreSQLTests {
             defer { sessions.close() }
             let (_, token) = try sessions.perform { table in
                 try table.open(
-                    .init(appID: "shop", subject: "ada", clientID: nil, rules: TokenRules()), at: 0,
-                    address: "")
+                    .init(appID: "shop", subject: "ada", clientID: nil, rules: TokenRules()), at: 0)
             }
             let deliveries = try storage.openDeliveries()
             _ = deliveries
@@ -219,7 +218,7 @@ extension PostgreSQLTests {
             let shown = kept.token
             let child = try sessions.perform { table -> RefreshToken? in
                 let presentation = SessionTable.Presentation(
-                    address: "", now: Int64(times) * 1_000, rules: { _ in TokenRules() })
+                    now: Int64(times) * 1_000, rules: { _ in TokenRules() })
                 guard case .granted(_, let child) = try table.exchange(shown, presentation) else {
                     return nil
                 }
@@ -229,8 +228,7 @@ extension PostgreSQLTests {
             // Numbers that the engine gives go on too: this one writes into a history that has entries.
             _ = try sessions.perform { table in
                 try table.open(
-                    .init(appID: "shop", subject: "bob", clientID: nil, rules: TokenRules()), at: 0,
-                    address: "")
+                    .init(appID: "shop", subject: "bob", clientID: nil, rules: TokenRules()), at: 0)
             }
             let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30))
             defer { store.close() }

@@ -35,6 +35,21 @@ extension PostgreSQLTests {
             }
         }
 
+        @Test func theVersionBeforeStillWritesTheHistoryOfSessions() throws {
+            try TestDatabase.use { database in
+                let connection = try database.connect()
+                try connection.run(
+                    """
+                    INSERT INTO session_audit (at_ms, app_id, session_id, action, generation, address)
+                    VALUES (?, ?, ?, ?, ?, ?)
+                    """, .integer(1), .text("shop"), .text("s"), .text("opened"), .optionalInteger(nil),
+                    .text("192.0.2.1"))
+                try connection.run("DELETE FROM session_audit WHERE session_id = ?1", .text("s"))
+                let kept = try connection.first("SELECT count(*) FROM session_audit") { $0.int(0) }
+                #expect(kept == 0)
+            }
+        }
+
         /// Every table that both engines have holds the same columns in the same order, since they share the SQL.
         @Test func sharedTablesHaveTheColumnsOfSQLite() throws {
             try TestDatabase.use { database in

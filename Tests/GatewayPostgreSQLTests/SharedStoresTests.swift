@@ -39,15 +39,14 @@ extension PostgreSQLTests {
                 defer { for store in stores { store.close() } }
                 var (_, token) = try stores[0].perform { table in
                     try table.open(
-                        .init(appID: "shop", subject: "ada", clientID: nil, rules: TokenRules()), at: 0,
-                        address: "")
+                        .init(appID: "shop", subject: "ada", clientID: nil, rules: TokenRules()), at: 0)
                 }
                 for round in 1...10 {
                     let (shown, children) = (token, Lock<[RefreshToken]>([]))
                     try Self.onThreads(16) { number in
                         let child = try stores[number % 3].perform { table -> RefreshToken? in
                             let presentation = SessionTable.Presentation(
-                                address: "", now: Int64(number % 3) * 3_600_000, rules: { _ in TokenRules() })
+                                now: Int64(number % 3) * 3_600_000, rules: { _ in TokenRules() })
                             guard case .granted(_, let child) = try table.exchange(shown, presentation) else {
                                 return nil
                             }

@@ -11,7 +11,7 @@ package enum DataKind: String, CaseIterable, Sendable {
     /// The tables whose rows belong to apps, by their first words; those of control are all others.
     static func of(table: String) -> DataKind? {
         switch table {
-        case "session", "session_audit": .sessions
+        case "session": .sessions
         case _ where table.hasPrefix("verdict_"): .analytics
         case "users_hour", "failed_user_hour", "sample": .analytics
         // These have a store of their own for this engine.

@@ -17,6 +17,7 @@ package enum PostgreSQLSchema {
                 + CustomerTables.script + GenerationTable.script + ClusterTables.script),
         texts(ClusterTables.talk),
         ClusterTables.seals,
+        ClusterTables.sessionHistory,
     ]
 
     /// What this program works with.

@@ -54,5 +54,7 @@ enum SessionSchema {
         UPDATE session SET lifetime_from_ms = 1000 * CAST(strftime('%s', 'now') AS INTEGER);
         ALTER TABLE refresh_token ADD COLUMN is_repeated INTEGER NOT NULL DEFAULT 0;
         """,
+        // `is_repeated` is as dead, but gateways of the versions before share the table in PostgreSQL and write it.
+        "DROP TABLE session_audit;",
     ]
 }

@@ -41,8 +41,6 @@ package struct SessionTable {
         package var clientID: String?
         /// The app whose devices ask, when the request says so.
         package var publicClientID: String?
-        /// Where the request came from; empty when unknown.
-        package var address: String
         /// Milliseconds since 1970.
         package var now: Int64
         /// The rules of the session's app; nil when there is no such app any more.
@@ -53,13 +51,12 @@ package struct SessionTable {
         package var assertion: SpentAssertion?
 
         package init(
-            clientID: String? = nil, publicClientID: String? = nil, address: String, now: Int64,
+            clientID: String? = nil, publicClientID: String? = nil, now: Int64,
             rules: @escaping @Sendable (_ appID: String) -> TokenRules?, scope: String? = nil,
             assertion: SpentAssertion? = nil
         ) {
             self.clientID = clientID
             self.publicClientID = publicClientID
-            self.address = address
             self.now = now
             self.rules = rules
             self.scope = scope
@@ -89,7 +86,7 @@ package struct SessionTable {
     }
 
     /// Opens a session.
-    package func open(_ opening: Opening, at now: Int64, address: String) throws -> (Session, RefreshToken) {
+    package func open(_ opening: Opening, at now: Int64) throws -> (Session, RefreshToken) {
         let now = time(now)
         let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
         let session = Session(
@@ -108,7 +105,6 @@ package struct SessionTable {
         try connection.run(
             "INSERT INTO refresh_token (session_id, generation, hash) VALUES (?, 0, ?)", .text(session.id),
             .blob(token.hash))
-        try audit("opened", session.appID, session.id, generation: nil, address, at: now)
         return (session, token)
     }
 
@@ -143,10 +139,9 @@ package struct SessionTable {
             now < exchanged + Int64(rules.reuseSeconds) * 1000,
             let child = try activeChild(of: token, in: session)
         {
-            try noteRepetition(of: token, in: session, presentation.address, at: now)
             return .granted(session, child)
         }
-        try end(session, .reuse, generation: presented, presentation.address, at: now)
+        try end(session, .reuse, at: now)
         return .refused(.reused(sessionID: session.id, appID: session.appID))
     }
 
@@ -181,20 +176,6 @@ package struct SessionTable {
         return child.hash == active.hash ? child : nil
     }
 
-    /// Writes into the history that a token was handed out again, once for each.
-    private func noteRepetition(
-        of token: RefreshToken, in session: Session, _ address: String, at now: Int64
-    ) throws {
-        try connection.run(
-            """
-            UPDATE refresh_token SET is_repeated = 1
-            WHERE session_id = ?1 AND generation = ?2 AND is_repeated = 0
-            """, .text(session.id), .integer(Int64(token.generation)))
-        guard connection.changes > 0 else { return }
-        try audit(
-            "repeated", session.appID, session.id, generation: Int(token.generation), address, at: now)
-    }
-
     /// Notes that an assertion was used; false when it had been before.
     package func spend(_ assertion: SpentAssertion) throws -> Bool {
         try connection.run(
@@ -214,7 +195,7 @@ package struct SessionTable {
 
     /// Ends the session of a refresh token, whichever of its tokens it is.
     package func revoke(
-        _ token: RefreshToken, clientID: String?, publicClientID: String?, _ address: String, at now: Int64
+        _ token: RefreshToken, clientID: String?, publicClientID: String?, at now: Int64
     ) throws -> Revocation {
         let now = time(now)
         guard let session = try session(id: token.sessionID, forUpdate: true),
@@ -225,7 +206,7 @@ package struct SessionTable {
         guard session.clientID == clientID, publicClientID == nil || publicClientID == session.appID else {
             return .refused(.otherClient)
         }
-        try end(session, .client, generation: nil, address, at: now)
+        try end(session, .client, at: now)
         return .revoked(session.id)
     }
 
@@ -263,37 +244,19 @@ package struct SessionTable {
     /// Ends a session; nothing happens to one that is over. Returns the session as it was, or nil when there is none or
     /// it was ended before.
     @discardableResult
-    package func end(id: String, _ reason: Session.Revocation, _ address: String, at now: Int64) throws
-        -> Session?
-    {
+    package func end(id: String, _ reason: Session.Revocation, at now: Int64) throws -> Session? {
         let now = time(now)
         guard let session = try session(id: id, forUpdate: true), session.revokedMilliseconds == nil else {
             return nil
         }
-        try end(session, reason, generation: nil, address, at: now)
+        try end(session, reason, at: now)
         return session
     }
 
-    private func end(
-        _ session: Session, _ reason: Session.Revocation, generation: Int?, _ address: String, at now: Int64
-    ) throws {
+    private func end(_ session: Session, _ reason: Session.Revocation, at now: Int64) throws {
         try connection.run(
             "UPDATE session SET revoked_ms = ?2, revocation = ?3 WHERE id = ?1", .text(session.id),
             .integer(now), .text(reason.rawValue))
-        try audit(
-            "revoked_" + reason.rawValue, session.appID, session.id, generation: generation, address, at: now)
-    }
-
-    private func audit(
-        _ action: String, _ appID: String, _ sessionID: String, generation: Int?, _ address: String,
-        at now: Int64
-    ) throws {
-        try connection.run(
-            """
-            INSERT INTO session_audit (at_ms, app_id, session_id, action, generation, address)
-            VALUES (?, ?, ?, ?, ?, ?)
-            """, .integer(now), .text(appID), .text(sessionID), .text(action),
-            .optionalInteger(generation.map(Int64.init)), .text(address))
     }
 
     private func time(_ own: Int64) -> Int64 { databaseTime ?? own }
@@ -379,11 +342,6 @@ package struct SessionTable {
                 SELECT id, ?3 FROM session WHERE app_id = ?1 AND subject = ?2
             ON CONFLICT (id) DO UPDATE SET expires_ms = excluded.expires_ms
             """, app, user, .integer(now + TokenSecrets.overlapMilliseconds))
-        try connection.run(
-            """
-            DELETE FROM session_audit WHERE session_id IN (
-                SELECT id FROM session WHERE app_id = ?1 AND subject = ?2)
-            """, app, user)
         try connection.run("DELETE FROM session WHERE app_id = ?1 AND subject = ?2", app, user)
         return live
     }

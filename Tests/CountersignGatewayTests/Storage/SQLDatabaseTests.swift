@@ -63,7 +63,7 @@ struct SQLDatabaseTests {
     @Test func aBatchThatOthersWereInTheWayOfRunsAgain() throws {
         let database = try Contended(Array(repeating: Trouble(isRetryable: true), count: 4))
         let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
-        let (session, token) = try store.perform { [opening] in try $0.open(opening, at: 0, address: "") }
+        let (session, token) = try store.perform { [opening] in try $0.open(opening, at: 0) }
         #expect(database.runs == 5 && database.areAlone.allSatisfy { !$0 })
         #expect(try sessions(database) == 1)
         // The answer is that of the run that was kept.
@@ -82,7 +82,7 @@ struct SQLDatabaseTests {
         let database = try Contended([Trouble(isFull: true)])
         let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
         let reason = Lock<StoreFailure.Reason?>(nil)
-        store.submit({ [opening] in try $0.open(opening, at: 0, address: "") }) { result in
+        store.submit({ [opening] in try $0.open(opening, at: 0) }) { result in
             if case .failure(let failure) = result { reason.withLock { $0 = failure.reason } }
         }
         store.close()
