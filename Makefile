@@ -108,10 +108,10 @@ torture: ## Kill devices, gateways, consumers and power, and count what is left 
 	@scripts/torture-gateway.py --countersign .build/release/countersign-cli $(if $(ROUNDS),--rounds $(ROUNDS))
 	@scripts/torture-consumers.py --countersign .build/release/countersign-cli $(if $(ROUNDS),--rounds $(ROUNDS))
 
-torture-cluster: setup ## Kill gateways, PostgreSQL and the network between them, and count (ROUNDS=n, FAULT=name, OTHER=program)
+torture-cluster: setup ## Kill gateways, PostgreSQL and the network between them, and count (ROUNDS=n, FAULT=name, BEFORE=program)
 	@scripts/setup.sh cluster
 	swift build -c release --product countersign-cli
-	@scripts/torture-cluster.py $(FAULT) --countersign .build/release/countersign-cli $(ROUNDS_OF) $(if $(OTHER),--other $(OTHER))
+	@scripts/torture-cluster.py $(FAULT) --countersign .build/release/countersign-cli $(ROUNDS_OF) $(if $(BEFORE),--before $(BEFORE))
 
 openapi: ## Check the running gateway against its OpenAPI document (Schemathesis)
 	@scripts/openapi-test.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills gateways on one PostgreSQL, the database and the network between them, and counts what is left.
 
-Usage: scripts/torture-cluster.py [FAULT …] [--rounds N] [--gateways N] [--countersign PATH] [--other PATH]
+Usage: scripts/torture-cluster.py [FAULT …] [--rounds N] [--gateways N] [--countersign PATH] [--before PATH]
 
 Devices send through all gateways; what was not acknowledged is sent again, to another one. Two readers read at any gateway, one
 by position, one as a named consumer. A fault is survived when
@@ -19,8 +19,9 @@ by position, one as a named consumer. A fault is survived when
   failover   the primary is killed and its standby promoted: asynchronous, where acknowledged events may be gone but no
              reader may pass over a stored one, and synchronous, where none may be gone
   migrate    many gateways start at once on an empty database, one is killed: each step is done once
-  rolling    each gateway is stopped and started again, with --other by turns as that program
-  upgrade    the schema gains what a later version adds, while gateways work: they go on, and none starts on it any more
+  rolling    each gateway is stopped and started again
+  upgrade    the schema gains what a later version adds, while gateways work: they go on, and none starts on it any more;
+             with --before, gateways of that version give way to this one's, one after the other: nobody notices
   clocks     gateways whose clocks are an hour apart: no lease and no refresh token is lost by that, and a warning says so
   refresh    one refresh token at all gateways at once, gateways killed: one rotation a generation
   keys       keys are added and deleted at one gateway while all are asked, one is killed or its connection stops: none
@@ -55,8 +56,8 @@ STORED = "SELECT position, user_id, message_id FROM countersign.event ORDER BY p
 class Cluster:
     """A server with an app on it, and gateways."""
 
-    def __init__(self, options, name):
-        self.binary, self.name = options.countersign, name
+    def __init__(self, options, name, binary=None):
+        self.binary, self.name = binary or options.countersign, name
         self.folder = cluster.workshop(f"countersign-{name}-")
         self.servers, self.gateways, self.wires, self.log_of = [], [], [], []
 
@@ -132,9 +133,9 @@ class Cluster:
             one.stop()
 
 
-def usual(options, name, lose=0.0):
+def usual(options, name, lose=0.0, binary=None):
     """A server, an app, so many gateways, and everything under way."""
-    made = Cluster(options, name)
+    made = Cluster(options, name, binary)
     made.server()
     made.app()
     for _ in range(options.gateways):
@@ -363,18 +364,54 @@ def rolling(options, rounds=10):
             code = gateway.stop()
             if code != 0:
                 problems.append(f"a gateway ended with {code}")
-            if options.other:
-                gateway.binary = options.other if number % 2 == 0 else options.countersign
             gateway.start()
     strange = {status: count for status, count in made.load.answers.items() if status not in (200, 503, None)}
     if strange:
         problems.append(f"devices were told {strange}")
     refused = made.load.answers[503]
-    return made.end(f"{rounds} rounds over {options.gateways} gateways{' of two programs' if options.other else ''}, "
+    return made.end(f"{rounds} rounds over {options.gateways} gateways, "
                     f"503 to {refused} requests", problems)
 
 
+def replaced(options):
+    """Gateways of the version before give way to this one's."""
+    made, problems = usual(options, "upgrade", binary=options.before), []
+    schema = "SELECT max(version) FROM countersign.schema_version"
+    old = int(made.servers[0].rows(schema)[0][0])
+    token = made.command("session", "create", "shop", "--user", "user-1")
+    for number, gateway in enumerate(made.gateways):
+        code = gateway.stop()
+        if code != 0:
+            problems.append(f"a gateway ended with {code}")
+        gateway.binary = options.countersign
+        gateway.start()
+        # Each version's gateways go on with what the other's have written.
+        for other in made.gateways:
+            status, renewed = exchange(other, token)
+            if status != 200:
+                problems.append(f"a refresh token met {status} after {number + 1} were replaced")
+            token = renewed or token
+            status, _ = request(other, "POST", "/admin/api/apps", {"id": f"app-{number}-{other.port}", "name": "New"}, made.admin)
+            if status != 201:
+                problems.append(f"a change met {status} after {number + 1} were replaced")
+        made.progress()
+    made.binary = options.countersign
+    if len(json.loads(made.command("app", "list", "--json"))) != 1 + len(made.gateways) ** 2:
+        problems.append("a confirmed change is gone")
+    strange = {status: count for status, count in made.load.answers.items() if status not in (200, 503, None)}
+    if strange:
+        problems.append(f"devices were told {strange}")
+    new = int(made.servers[0].rows(schema)[0][0])
+    return made.end(f"{len(made.gateways)} gateways replaced one after the other, schema {old} to {new}, "
+                    f"503 to {made.load.answers[503]} requests", problems)
+
+
 def upgrade(options, rounds=3):
+    return (not options.before or replaced(options)) and added(options, rounds)
+
+
+def added(options, rounds):
+    """The schema gains what a later version adds."""
     made, problems = usual(options, "upgrade"), []
     server = made.servers[0]
     newest = int(server.rows("SELECT max(version) FROM countersign.schema_version")[0][0])
@@ -633,7 +670,7 @@ def main():
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--gateways", type=int, default=3)
     parser.add_argument("--countersign", default=str(SCRIPTS.parent / ".build/debug/countersign-cli"))
-    parser.add_argument("--other", help="a program of another version, for rolling")
+    parser.add_argument("--before", help="a program of the version before, for upgrade")
     options = parser.parse_args()
     unheard = [name for name in options.faults if name not in FAULTS]
     if unheard or not os.access(options.countersign, os.X_OK):

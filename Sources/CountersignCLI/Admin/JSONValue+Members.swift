@@ -27,6 +27,9 @@ extension JSONValue {
         }
     }
 
+    /// Seconds with a unit; `-` for null.
+    var duration: String { integer.map(Quantity.text(seconds:)) ?? "-" }
+
     /// Milliseconds since 1970 as a date and time; `-` for null.
     var time: String { integer.map { RFC3339.text(milliseconds: $0) } ?? "-" }
 

@@ -38,6 +38,23 @@ enum Quantity {
         return seconds / unit.inSeconds
     }
 
+    /// Seconds as ``duration(_:in:)`` reads them, in the largest unit that says all: `90s`, `10m`, `1h`, `30d`.
+    static func text(seconds: Int64) -> String {
+        let unit = [("d", 86_400), ("h", 3_600), ("m", 60)].first { seconds.isMultiple(of: $0.1) }
+        guard let unit, seconds != 0 else { return "\(seconds)s" }
+        return "\(seconds / unit.1)\(unit.0)"
+    }
+
+    /// How long something is, to the two largest units.
+    static func about(seconds: Int64) -> String {
+        switch seconds {
+        case ..<60: "\(seconds) s"
+        case ..<3_600: "\(seconds / 60) min"
+        case ..<86_400: "\(seconds / 3_600) h \(seconds % 3_600 / 60) min"
+        default: "\(seconds / 86_400) d \(seconds % 86_400 / 3_600) h"
+        }
+    }
+
     /// A text such as `1000`, `10GB` (decimal) or `10GiB` (binary) as bytes; nil when it is no size.
     static func size(_ text: String) -> Int? {
         guard let (number, name) = parts(text), let factor = sizes[name.lowercased()] else { return nil }

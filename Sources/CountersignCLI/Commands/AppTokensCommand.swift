@@ -48,10 +48,10 @@ enum AppTokensCommand {
         try invocation.printTable(
             rules,
             [
-                "registration": "registration", "access": Column { "\($0["access_seconds"].shown) s" },
-                "refresh": Column { "\($0["refresh_seconds"].shown) s" },
-                "reuse": Column { "\($0["reuse_seconds"].shown) s" },
-                "absolute": Column { "\($0["absolute_seconds"].shown) s" },
+                "registration": "registration", "access": Column { $0["access_seconds"].duration },
+                "refresh": Column { $0["refresh_seconds"].duration },
+                "reuse": Column { $0["reuse_seconds"].duration },
+                "absolute": Column { $0["absolute_seconds"].duration },
             ])
     }
 }

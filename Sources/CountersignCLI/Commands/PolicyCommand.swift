@@ -27,15 +27,17 @@ enum PolicyCommand {
     ) { invocation in
         let policy = try await invocation.admin().get("apps", invocation.app, "policy")
             .body
-        func text(_ name: String, or missing: String, _ unit: String = "") -> Column {
-            Column { $0[name] == .null ? missing : $0[name].shown + unit }
+        func text(_ name: String, or missing: String) -> Column {
+            Column { $0[name] == .null ? missing : $0[name].shown }
         }
         try invocation.printTable(
             policy,
             [
                 "algorithms": Column { $0["algorithms"].joined() },
-                "leeway": text("leeway_seconds", or: "-", " s"),
-                "longest lifetime": text("maximum_lifetime_seconds", or: "any", " s"),
+                "leeway": Column { $0["leeway_seconds"].duration },
+                "longest lifetime": Column {
+                    $0["maximum_lifetime_seconds"] == .null ? "any" : $0["maximum_lifetime_seconds"].duration
+                },
                 "audience": text("audience", or: "not checked"),
                 "issuer": text("issuer", or: "not checked"),
                 "required": Column { $0["required"].elements.isEmpty ? "-" : $0["required"].joined() },

@@ -60,8 +60,9 @@ enum TokenInspectCommand {
         default: return ""
         }
         guard abs(seconds) < 1e11 else { return "" }
-        let away = Int(seconds - Date().timeIntervalSince1970)
-        let distance = away < 0 ? "\(-away) s ago" : "in \(away) s"
+        let away = Int64(seconds - Date().timeIntervalSince1970)
+        let about = Quantity.about(seconds: abs(away))
+        let distance = away < 0 ? "\(about) ago" : "in \(about)"
         return "  (\(RFC3339.text(milliseconds: Int64(seconds * 1000))), \(distance))"
     }
 }

@@ -17,7 +17,7 @@ struct TopScreen: Sendable {
         let free = storage["free_bytes"].integer == nil ? "" : "; \(Self.size(storage["free_bytes"])) free"
         let failing = ready["checks"].elements.filter { $0["ok"] == .bool(false) }
         var lines = [
-            "\(place)  \(ready["ok"] == .bool(true) ? "ready" : "NOT READY")  version \(overview["version"].shown), up \(Self.time(uptime))",
+            "\(place)  \(ready["ok"] == .bool(true) ? "ready" : "NOT READY")  version \(overview["version"].shown), up \(Quantity.about(seconds: uptime))",
             "Last minute: \(minute["accepted"].shown) requests accepted, \(minute["rejected"].shown) rejected, \(minute["events"].shown) events",
             "Stored: \(storage["events"].shown) events, \(Self.size(storage["file_bytes"]))\(free)",
         ]
@@ -49,15 +49,6 @@ struct TopScreen: Sendable {
         }
         return table.lines
             + (apps.count > Self.mostApps ? ["… and \(apps.count - Self.mostApps) more apps"] : [])
-    }
-
-    private static func time(_ seconds: Int64) -> String {
-        switch seconds {
-        case ..<60: "\(seconds) s"
-        case ..<3_600: "\(seconds / 60) min"
-        case ..<86_400: "\(seconds / 3_600) h \(seconds % 3_600 / 60) min"
-        default: "\(seconds / 86_400) d \(seconds % 86_400 / 3_600) h"
-        }
     }
 
     /// Bytes in decimal units, as disks are sold.

@@ -24,6 +24,22 @@ struct QuantityTests {
     }
 
     @Test(arguments: [
+        (Int64(0), "0s"), (30, "30s"), (90, "90s"), (600, "10m"), (5_400, "90m"), (3_600, "1h"),
+        (129_600, "36h"), (2_592_000, "30d"),
+    ])
+    func whatIsShownCanBeTyped(seconds: Int64, text: String) {
+        #expect(Quantity.text(seconds: seconds) == text)
+        #expect(Quantity.duration(text, in: .seconds) == Int(seconds))
+    }
+
+    @Test(arguments: [
+        (Int64(59), "59 s"), (119, "1 min"), (3_720, "1 h 2 min"), (90_000, "1 d 1 h"),
+    ])
+    func theTwoLargestUnitsAreEnough(seconds: Int64, text: String) {
+        #expect(Quantity.about(seconds: seconds) == text)
+    }
+
+    @Test(arguments: [
         ("1000", 1_000), ("10GB", 10_000_000_000), ("10gb", 10_000_000_000), ("64KiB", 65_536),
         ("1GiB", 1 << 30),
         ("5B", 5),

@@ -27,7 +27,7 @@ struct SessionCommandTests {
         let set = await run("app", "tokens", "shop", "--registration", "open", "--access-seconds", "600")
         #expect(
             set.output
-                == "registration  open\naccess        600 s\nrefresh       2592000 s\nreuse         60 s\nabsolute      7776000 s\n"
+                == "registration  open\naccess        10m\nrefresh       30d\nreuse         1m\nabsolute      90d\n"
         )
         #expect(await run("app", "tokens", "shop", "--access-seconds", "0").code == .usage)
         #expect(await run("app", "tokens", "none-such").code == .notFound)
