@@ -391,9 +391,11 @@ def replaced(options):
             if status != 200:
                 problems.append(f"a refresh token met {status} after {number + 1} were replaced")
             token = renewed or token
-            status, _ = request(other, "POST", "/admin/api/apps", {"id": f"app-{number}-{other.port}", "name": "New"}, made.admin)
-            if status != 201:
-                problems.append(f"a change met {status} after {number + 1} were replaced")
+            for path, body in (("/admin/api/apps", {"id": f"app-{number}-{other.port}", "name": "New"}),
+                               ("/admin/api/apps/shop/sessions", {"user": "user-2"})):
+                status, _ = request(other, "POST", path, body, made.admin)
+                if status != 201:
+                    problems.append(f"POST {path} met {status} after {number + 1} were replaced")
         made.progress()
     made.binary = options.countersign
     if len(json.loads(made.command("app", "list", "--json"))) != 1 + len(made.gateways) ** 2:
