@@ -31,7 +31,9 @@ symbols() {
 }
 convert() {
     "$docc" convert "$2" --additional-symbol-graph-dir "$folder/symbols/$1" --output-path "$folder/$1.doccarchive" \
-        --fallback-display-name "$1" --fallback-bundle-identifier "countersign.$1" --warnings-as-errors
+        --fallback-display-name "$1" --fallback-bundle-identifier "countersign.$1" --warnings-as-errors &&
+        # Each page asks for it.
+        printf '{}\n' >"$folder/$1.doccarchive/theme-settings.json"
 }
 
 # Every second one, beginning with the first or the second: most of it keeps one core busy.

@@ -104,7 +104,9 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             code: .expired, reason: "EXPIRED",
             summary: "The token has expired.",
             causes: ["the token was not refreshed in time", "a clock is wrong"],
-            fix: "Get a new token from the backend when the SDK asks for one; consider a longer lifetime."),
+            fix:
+                "Sign a new token, as the backend does whenever the SDK asks for one; consider a longer lifetime."
+        ),
         Entry(
             code: .invalidPayload, reason: "INVALID_PAYLOAD",
             summary: "The claims are not valid.",

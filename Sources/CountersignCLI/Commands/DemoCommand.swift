@@ -130,7 +130,10 @@ enum DemoCommand {
         let signals = StopSignals()
         let work = Task {
             let isRight = try await run.run()
-            if run.destination == nil { try await offerDashboard(folder, run.io) }
+            if run.destination == nil {
+                run.io.say("For an app of your own: countersign dev (docs/developing.md)")
+                try await offerDashboard(folder, run.io)
+            }
             return isRight
         }
         let watch = Task { [stream = signals.stream] in
