@@ -80,6 +80,8 @@ package struct PostgreSQLStorage: Storage {
             } == true
         }
         guard !isKept else {
+            // A gateway beside this one may have made both meanwhile, the file first.
+            if let seal = try TokenKeySeal(file: tokenKeyFile) { return seal }
             throw GatewayError(
                 .conflict,
                 "the database has token keys, and their file \(tokenKeyFile) is not there; copy it from the gateway that "

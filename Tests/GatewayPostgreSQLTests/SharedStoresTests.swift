@@ -108,6 +108,29 @@ extension PostgreSQLTests {
             }
         }
 
+        /// Gateways that share a folder and start at once: one makes the file and the keys between two looks of another.
+        @Test func aFileThatIsMadeMeanwhileIsTaken() throws {
+            struct Meanwhile: SQLReader {
+                let secrets: any SQLReader
+                let work: @Sendable () throws -> Void
+                var isThere: Bool { secrets.isThere }
+
+                func read<Result>(
+                    _ body: (any SQLConnection) throws -> Result
+                ) throws(GatewayError) -> Result {
+                    try GatewayError.storing { try work() }
+                    return try secrets.read(body)
+                }
+            }
+            try TestDatabase.use { database in
+                let folder = try TestFolder()
+                let secrets = PostgreSQLDatabase(PostgreSQLPool(database.settings, connections: 1), .secrets)
+                let reader = Meanwhile(secrets: secrets) { _ = try folder.storage(database).openSecrets() }
+                let seal = try PostgreSQLStorage.tokenKeySeal(folder.tokenKeyFile, for: reader)
+                #expect(seal.path == folder.tokenKeyFile)
+            }
+        }
+
         @Test func aFileThatDoesNotOpenTheTokenKeysIsRefused() throws {
             try TestDatabase.use { database in
                 let (folder, other) = (try TestFolder(), try TestFolder())
