@@ -76,6 +76,7 @@ if [ "${1:-}" = bench ]; then
 fi
 if [ "${1:-}" = cluster ]; then
     need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
+    need "PATH=\$PATH:/usr/sbin command -v pgbouncer" pgbouncer pgbouncer
     need "test $(uname -s) = Darwin || ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime -
     need "test $(uname -s) = Darwin || command -v ip" iproute2 -
 fi
