@@ -81,7 +81,7 @@ struct SystemRoutes: Sendable {
             Check(name: "apps", isOK: registry.problem == nil, detail: registry.problem ?? "read"),
         ]
         if let free = load.freeBytes {
-            let detail = "\(free) bytes free, the floor is \(diskFloorBytes)"
+            let detail = "\(free >> 20) MiB free, the floor is \(diskFloorBytes >> 20) MiB"
             checks.insert(Check(name: "disk", isOK: isRoomy, detail: detail), at: 1)
         }
         var warnings: [JSONValue] = []

@@ -85,7 +85,17 @@ struct SegmentClientsTests {
         #expect(unknown.json["code"] as? String == "invalid_write_key")
     }
 
+    @Test func customerIOsClientsAreToldWhereTheirsLooks() throws {
+        let answer = try #require(
+            connection.send("PUT", "/api/v1/customers/5", [:], Array("{}".utf8)))
+        #expect(answer.status == 400)
+        #expect(
+            (answer.json["meta"] as? [String: String])?["error"]?.contains("the Customer.io protocol") == true
+        )
+    }
+
     @Test(arguments: [
+        ("/g/collect", "Google Analytics", "message"),
         ("/batch/", "PostHog", "detail"), ("/i/v0/e/", "PostHog", "detail"),
         ("/capture", "PostHog", "detail"),
         ("/capture/", "PostHog", "detail"), ("/decide", "PostHog", "detail"),

@@ -81,7 +81,7 @@ def keyboard(browser, url):
     page.keyboard.press("Enter")
     expect(page.locator("#samples-title")).to_be_focused()
     sample = page.locator("#samples tbody a").first
-    nothing = page.get_by_text("No failed request is kept for this")
+    nothing = page.get_by_text("No failed requests")
     expect(sample.or_(nothing)).to_be_visible()
     if nothing.is_visible():
         # The hour has turned since the requests: they are in the bar before the last.

@@ -51,7 +51,7 @@ extension Invocation {
         return try LocalAdmin(placeWithData(makingData: makes))
     }
 
-    /// A gateway elsewhere that a flag, the environment or the profile in use names.
+    /// A remote gateway that a flag, the environment or the profile in use names.
     private enum Elsewhere {
         case server(String)
         case profile(Profile)
@@ -95,11 +95,11 @@ extension Invocation {
         }
     }
 
-    /// Throws `usage` for a gateway elsewhere: of commands that work where the data is.
+    /// Throws `usage` for a remote gateway: of commands that work where the data is.
     func requireDataHere() throws {
         guard try elsewhere() == nil else {
             throw CommandError(
-                .usage, "`\(commandName)` works where the data is, not on a gateway elsewhere",
+                .usage, "`\(commandName)` works where the data is, not on a remote gateway",
                 hint: "run it on the gateway's machine, with --data or --database")
         }
     }

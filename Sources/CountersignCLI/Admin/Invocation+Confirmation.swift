@@ -10,8 +10,8 @@ extension Invocation {
         let typed = try value(of: .confirm) ?? io.askOpenly("Type \(app) to \(consequence)")
         guard let typed else {
             throw CommandError(
-                .usage, "nobody is there to confirm it: this is to \(consequence)",
-                hint: "--confirm \(app) does, and cannot be undone")
+                .usage, "confirm first, because this cannot be undone: \(consequence)",
+                hint: "without a terminal, confirm with --confirm \(app)")
         }
         guard typed == app else {
             throw CommandError(.usage, "that is not the app's id; nothing was changed")

@@ -40,31 +40,37 @@ struct CommandParser {
         commands.filter { words.starts(with: $0.path) }.max { $0.path.count < $1.path.count }
     }
 
-    /// The same words with the command before the flags that stood in front of it; nil when none did, or no command takes them.
+    /// The same words with the command before the flags that stood in front of it or between its words; nil when none did, or
+    /// no command takes them.
     private func commandFirst(_ arguments: [String]) -> [String]? {
-        guard let first = arguments.first, first.hasPrefix("-") else { return nil }
-        for index in arguments.indices.dropFirst() where !arguments[index].hasPrefix("-") {
-            let words = arguments[index...].prefix { !$0.hasPrefix("-") }
-            let flags = Array(arguments[..<index])
-            guard let command = command(for: words), areFlags(flags, of: command) else { continue }
-            return command.path + flags + arguments[(index + command.path.count)...]
-        }
-        return nil
+        guard command(for: arguments.prefix { !$0.hasPrefix("-") }) == nil else { return nil }
+        return commands.sorted { $0.path.count > $1.path.count }.lazy
+            .compactMap { commandFirst($0, arguments) }.first
     }
 
-    /// Whether these words are flags of a command with their values, and nothing else.
-    private func areFlags(_ words: [String], of command: Command) -> Bool {
+    private func commandFirst(_ command: Command, _ arguments: [String]) -> [String]? {
+        var path = command.path[...]
+        var flags: [String] = []
         var index = 0
-        while index < words.count {
-            if ["--help", "-h"].contains(words[index]) {
+        while let word = path.first {
+            guard index < arguments.count else { return nil }
+            if arguments[index] == word {
+                path.removeFirst()
                 index += 1
                 continue
             }
-            guard words[index].hasPrefix("-"), let (flag, attached) = try? flag(words[index], of: command)
-            else { return false }
-            index += flag.value == .none || attached != nil ? 1 : 2
+            guard let width = width(of: arguments[index], command) else { return nil }
+            flags += arguments[index...].prefix(width)
+            index += width
         }
-        return index == words.count
+        return command.path + flags + arguments.dropFirst(index)
+    }
+
+    /// How many words a flag of a command takes with its value; nil when it is none of its flags.
+    private func width(of word: String, _ command: Command) -> Int? {
+        if ["--help", "-h"].contains(word) { return 1 }
+        guard word.hasPrefix("-"), let (flag, attached) = try? flag(word, of: command) else { return nil }
+        return flag.value == .none || attached != nil ? 1 : 2
     }
 
     private func isGroup(_ path: [String]) -> Bool {

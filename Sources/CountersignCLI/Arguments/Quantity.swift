@@ -45,6 +45,15 @@ enum Quantity {
         return "\(seconds / unit.1)\(unit.0)"
     }
 
+    /// Bytes as ``size(_:)`` reads them, in the largest unit that says all: `10GB`, `64KiB`, `1001B`.
+    static func text(bytes: Int64) -> String {
+        let decimal = ["TB", "GB", "MB"].map { ($0, sizes[$0.lowercased()] ?? 1) }
+        let binary = ["TiB", "GiB", "MiB", "KiB"].map { ($0, sizes[$0.lowercased()] ?? 1) }
+        let unit = (decimal + binary).first { bytes.isMultiple(of: Int64($0.1)) }
+        guard let unit, bytes != 0 else { return "\(bytes)B" }
+        return "\(bytes / Int64(unit.1))\(unit.0)"
+    }
+
     /// How long something is, to the two largest units.
     static func about(seconds: Int64) -> String {
         switch seconds {

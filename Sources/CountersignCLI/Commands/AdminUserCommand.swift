@@ -21,7 +21,7 @@ enum AdminUserCommand {
             "The password comes from --password-file, a prompt or standard input, never from an argument.",
         positionals: [name], flags: [role, password, .json] + Flag.place,
         examples: [
-            "Somebody who may look":
+            "A read-only user":
                 "countersign admin user create alice --role viewer --password-file password.txt"
         ]
     ) { invocation in

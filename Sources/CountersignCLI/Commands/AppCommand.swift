@@ -108,7 +108,7 @@ enum AppCommand {
         table.add("enforcement", app["enforcement"].shown)
         table.add("algorithms", policy["algorithms"].joined(" "))
         table.add("leeway", policy["leeway_seconds"].duration)
-        table.add("made", app["created_ms"].time)
+        table.add("created", app["created_ms"].time)
         for key in try await admin.items("apps", id, "keys") {
             table.add("\(key["slot"].shown) key", key["id"].shown, key["description"].shown)
         }

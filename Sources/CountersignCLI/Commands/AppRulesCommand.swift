@@ -80,7 +80,8 @@ enum AppRulesCommand {
             ])
         } else {
             try invocation.io.print("days   \(found["retention_days"].integer.map { String($0) } ?? "all")")
-            try invocation.io.print("bytes  \(found["retention_bytes"].integer.map { String($0) } ?? "all")")
+            try invocation.io.print(
+                "bytes  \(found["retention_bytes"].integer.map(Quantity.text(bytes:)) ?? "all")")
         }
     }
 
@@ -95,7 +96,7 @@ enum AppRulesCommand {
         let id = app["id"].shown
         if isStricter("retention_bytes"), try await hasEvents(id, admin) {
             return "delete the oldest events of \(id), at once, until no more than "
-                + "\(changes["retention_bytes"]?.integer ?? 0) bytes of them are left"
+                + "\(Quantity.text(bytes: changes["retention_bytes"]?.integer ?? 0)) of them are left"
         }
         if isStricter("retention_days"), let days = changes["retention_days"]?.integer {
             let end = Milliseconds(Date()).count - days * 86_400_000

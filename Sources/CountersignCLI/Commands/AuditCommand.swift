@@ -49,6 +49,6 @@ enum AuditCommand {
                 .verificationFailed, "the audit log is broken at the entry \(found["broken_at"].shown)",
                 hint: "somebody has altered the file: compare it with a backup")
         }
-        invocation.io.say("Whole: \(found["entries"].shown) entries.")
+        invocation.io.say("Intact: \(found["entries"].shown) entries.")
     }
 }

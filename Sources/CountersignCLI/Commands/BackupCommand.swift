@@ -85,7 +85,7 @@ enum BackupCommand {
                 throw CommandError(.verificationFailed, found["problem"].shown)
             }
         }
-        invocation.io.say("Whole: \(found["events"].shown) events, \(found["bytes"].shown) bytes.")
+        invocation.io.say("Intact: \(found["events"].shown) events, \(found["bytes"].shown) bytes.")
         if invocation.printsJSON { try invocation.io.print(found) }
     }
 

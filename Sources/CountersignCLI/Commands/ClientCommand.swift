@@ -14,7 +14,7 @@ enum ClientCommand {
         help: "an RSA key as PEM or JWK that verifies the client's assertions, instead of a secret")
     private static let grant = Flag(
         "grant", .choice(OAuthClient.Grant.allCases.map(\.rawValue)),
-        maximumCount: OAuthClient.Grant.allCases.count, help: "what it may ask for; all when not given")
+        maximumCount: OAuthClient.Grant.allCases.count, help: "a grant type it may use; all when not given")
 
     private static let create = Command(
         "client create", summary: "Make a client of the token service and print its id and its secret",

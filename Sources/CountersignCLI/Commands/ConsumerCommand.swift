@@ -13,7 +13,7 @@ enum ConsumerCommand {
         "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
         help: "retention waits so many days longer for this consumer; not at all if not given")
     private static let user = Flag("user", .text("ID"), help: "only this user's events")
-    private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
+    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only this kind")
     private static let eventName = Flag("name", .text("TEXT"), help: "only events of this name")
     private static let verdict = Flag(
         "verdict", .choice(VerdictFilter.words), help: "only events that were judged so when they came")
@@ -33,7 +33,7 @@ enum ConsumerCommand {
     private static let create = Command(
         "consumer create", summary: "Make a consumer of an app's events and print its name",
         details: """
-            A consumer is a name and a position: a backend leases the next events, works them off and confirms them, and goes on
+            A consumer is a name and a position: a backend leases the next events, processes them and confirms them, and goes on
             from there after a crash. It begins before the oldest event unless you say otherwise. Reading takes an API token:
             `countersign admin token create --scopes reader --app APP`.
             """,

@@ -29,7 +29,7 @@ enum DoctorCommand {
             guard !invocation.isSet(SettingReader.file) else {
                 throw CommandError(
                     .usage, "--config is for a data directory",
-                    hint: "a gateway elsewhere has its own settings")
+                    hint: "a remote gateway has its own settings")
             }
             if let remote { return await AdminDoctor(admin: remote).gateway() }
             do {

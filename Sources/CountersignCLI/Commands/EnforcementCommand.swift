@@ -61,22 +61,30 @@ enum EnforcementCommand {
         ).body
         try invocation.print(preview) {
             let bad = preview["would_reject"]
+            let judged = (preview["requests"].integer ?? 0) - (preview["not_judged"].integer ?? 0)
             try invocation.io.print(
-                "\(bad["requests"].shown) of \(preview["requests"].shown) requests, \(bad["users"].shown) of \(preview["users"].shown) users in \(preview["hours"].shown) h"
+                "\(bad["requests"].shown) of \(counted(judged, "request")), \(bad["users"].shown) of \(counted(preview["users"].integer ?? 0, "user")) in \(preview["hours"].shown) h"
             )
             for part in preview["by_code"].elements {
                 let name = part["code"] == .null ? "-" : "\(part["code"].shown) \(part["reason"].shown)"
                 try invocation.io.print(
-                    "  \(name): \(part["requests"].shown) requests, \(part["users"].shown) users")
+                    "  \(name): \(counted(part))")
             }
             for part in preview["by_app_version"].elements {
                 let version = part["app_version"].text.flatMap { $0.isEmpty ? nil : TerminalText.safe($0) }
                 try invocation.io.print(
-                    "  app version \(version ?? "unknown"): \(part["requests"].shown) requests, \(part["users"].shown) users"
-                )
+                    "  app version \(version ?? "unknown"): \(counted(part))")
             }
             if let note = preview["unknown"].text { invocation.io.say(TerminalText.safe(note)) }
         }
+    }
+
+    private static func counted(_ part: JSONValue) -> String {
+        counted(part["requests"].integer ?? 0, "request") + ", " + counted(part["users"].integer ?? 0, "user")
+    }
+
+    private static func counted(_ count: Int64, _ noun: String) -> String {
+        "\(count) \(noun)\(count == 1 ? "" : "s")"
     }
 
     private static let percent = Flag(

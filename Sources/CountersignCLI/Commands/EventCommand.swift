@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import GatewayModel
 
 /// `countersign event …`.
 enum EventCommand {
@@ -6,11 +7,11 @@ enum EventCommand {
 
     private static let user = Flag("user", .text("ID"), help: "only this user's: the id, or the pseudonym")
     private static let messageID = Flag("message-id", .text("ID"), help: "only events with this message id")
-    private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
+    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only this kind")
     private static let name = Flag("name", .text("TEXT"), help: "only events of this name")
     private static let verdict = Flag(
         "verdict", .choice(verdicts), help: "only events that were judged so when they came")
-    private static let unverified = Flag("unverified", help: "only events that no valid token vouches for")
+    private static let unverified = Flag("unverified", help: "only events without a valid token")
     private static let verdicts = [
         "verified", "server", "warned", "not_judged", "anonymous", "unknown", "unverified",
     ]
@@ -37,7 +38,7 @@ enum EventCommand {
         positionals: [.app], flags: filters + [limit, .json] + Flag.place,
         examples: [
             "What came last?": "countersign event list shop",
-            "What nobody vouches for": "countersign event list shop --unverified",
+            "Events without a valid token": "countersign event list shop --unverified",
             "One user's purchases": "countersign event list shop --user user-1 --name 'Order Completed'",
         ]
     ) { invocation in
@@ -66,7 +67,7 @@ enum EventCommand {
             event has, with the event itself as JSON in the last one. A server shows pseudonyms instead of user ids, and hides
             whatever else identifies a user, unless you give --unmask: an export that you want to send elsewhere needs it.
             With --after or --follow each line is an event's whole entry: position, time of receipt, verdict, and in body
-            the event as it came. Where --after goes on is said on standard error, also after Ctrl-C, which ends --follow
+            the event as it came. The position to resume from is printed on standard error, also after Ctrl-C, which ends --follow
             with status 0.
             """,
         positionals: [.app], flags: filters + [format, after, follow] + Flag.place,

@@ -141,11 +141,15 @@ enum KeyCommand {
                 : "\(invocation.app) has no key of its own.")
         guard let follows else { return }
         let count = source["keys"].elements.count
-        let problem = source["problem"].text.map { ", which cannot be fetched: \($0)" } ?? ""
-        invocation.io.say(
-            TerminalText.safe(
-                "It follows \(follows)\(problem); \(count) of its \(count == 1 ? "keys verifies" : "keys verify") too."
-            ))
+        let state =
+            if admin is LocalAdmin {
+                "Whether it can be fetched is known to the gateway: ask it with --server."
+            } else if let problem = source["problem"].text {
+                "It cannot be fetched: \(problem)"
+            } else {
+                "\(count) \(count == 1 ? "key" : "keys") loaded."
+            }
+        invocation.io.say(TerminalText.safe("\(invocation.app) follows \(follows). \(state)"))
     }
 
     private static let jwks = Command(

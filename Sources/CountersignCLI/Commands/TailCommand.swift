@@ -16,7 +16,7 @@ enum TailCommand {
         details: """
             One line for each request. On a data directory users are named by their ids, as `event list` does; on a server by
             pseudonyms unless --unmask is given. With --json one object a line. When the connection ends it is made
-            again and goes on where it stopped; what was missed is said on standard error. On a data directory it finds the
+            again and goes on where it stopped; what was missed is reported on standard error. On a data directory it finds the
             gateway that runs there, and makes itself a token, which it deletes at its end.
             """,
         flags: [app, code, user, count, .unmask, .json] + Flag.place,

@@ -7,11 +7,12 @@ enum TopCommand {
         "interval", .duration(.seconds, 1...3_600), default: "2", help: "how often it looks")
     private static let count = Flag(
         "count", .integer("N", 1...1_000_000_000),
-        help: "end after so many looks; else it goes on until Ctrl-C, and ends after one where nobody watches"
+        help:
+            "end after so many looks; by default it goes on until Ctrl-C, or ends after one when output is not a terminal"
     )
 
     static let command = Command(
-        "top", summary: "Show how a running gateway does, again and again",
+        "top", summary: "Show the live status of a running gateway",
         details: """
             Ready or not and why, the last minute, what is stored and free, warnings, and the busiest apps with what was
             refused. With --json one object for each look. On a data directory it asks the gateway that runs there, with a

@@ -16,7 +16,7 @@ enum WebhookCommand {
     private static let newURL = Flag("url", .text("URL"), help: "another address")
     private static let verdict = Flag(
         "verdict", .choice(VerdictFilter.words), help: "only events that were judged so when they came")
-    private static let type = Flag("type", .choice(EventKind.all.map(\.rawValue)), help: "only this kind")
+    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only this kind")
     private static let name = Flag(
         "name", .text("TEXT"), mayBeEmpty: true,
         help: "only events of this name; empty, in an update: of any name")
@@ -71,7 +71,7 @@ enum WebhookCommand {
         positionals: [.app, url], flags: filters + [from, .secretFile, .json] + Flag.place,
         examples: [
             "Everything from now on": "countersign webhook create shop https://shop.example/events",
-            "Purchases that a token vouches for":
+            "Purchases with a valid token":
                 "countersign webhook create shop https://shop.example/events --verdict verified --name 'Order Completed'",
         ]
     ) { invocation in

@@ -33,7 +33,10 @@ enum WriteKeyCommand {
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items("apps", invocation.app, "write-keys"),
-            ["KEY": "id", "MADE": "created_ms", "USED": "last_used_ms", "DESCRIPTION": "description"],
+            [
+                "KEY": "id", "BEGINS": Column { $0["prefix"] == .null ? "-" : $0["prefix"].shown + "…" },
+                "CREATED": "created_ms", "LAST USED": "last_used_ms", "DESCRIPTION": "description",
+            ],
             empty: "No write key, so nobody can send. Next: countersign write-key create \(invocation.app)")
     }
 

@@ -47,7 +47,7 @@ enum SettingTable {
         Setting(
             "admin-host", .text("ADDRESS"),
             help:
-                "address of a listener for operators alone; the page is beside the apps' requests when not given"
+                "address of a listener for operators alone; by default the page is on the same listener as the apps' requests"
         ) { $0.adminHost = $1 },
         Setting(
             "admin-port", .integer("PORT", 0...65_535), default: "8788",

@@ -19,6 +19,7 @@ final class DemoNetwork: HTTPTransport {
     private struct State {
         var isCut = false
         var holdsNext = false
+        var isHolding = false
         var tally = Tally()
     }
 
@@ -39,6 +40,14 @@ final class DemoNetwork: HTTPTransport {
     }
 
     var tally: Tally { state.withLock { $0.tally } }
+
+    /// Why events wait at this moment; nil when nothing keeps them.
+    var delay: String? {
+        state.withLock { state in
+            if state.isCut { return "has no network" }
+            return state.isHolding ? "waits until its token expires on the way" : nil
+        }
+    }
 
     /// Cuts the network, or mends it.
     func setCut(_ isCut: Bool) {
@@ -73,6 +82,8 @@ final class DemoNetwork: HTTPTransport {
         guard let bearer = request.header("Authorization"), bearer.hasPrefix("Bearer "),
             let expiresAt = tokens.expiry(of: String(bearer.dropFirst("Bearer ".count)))
         else { return }
+        state.withLock { $0.isHolding = true }
+        defer { state.withLock { $0.isHolding = false } }
         // A little longer, so that no rounding makes the token good.
         let seconds = max(0, expiresAt + 0.05 - Date().timeIntervalSince1970)
         do {

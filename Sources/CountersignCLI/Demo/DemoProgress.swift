@@ -23,7 +23,11 @@ struct DemoProgress: Sendable {
         let tallies = devices.map(\.network.tally)
         let delivered = tallies.reduce(0) { $0 + $1.delivered }
         let refused = tallies.reduce(0) { $0 + $1.refusals.values.reduce(0, +) }
+        let delays = devices.compactMap { device in
+            device.network.delay.map { "\(device.plan.name) \($0)" }
+        }
         return String(format: "%5.1f s", seconds)
             + "  recorded \(recorded) of \(total) events, delivered \(delivered), refused requests \(refused)"
+            + delays.map { "; \($0)" }.joined()
     }
 }

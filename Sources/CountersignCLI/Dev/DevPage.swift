@@ -10,6 +10,7 @@ enum DevPage {
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width">
         <title>countersign dev</title>
+        <link rel="icon" href="data:,">
         <style>
         body { font: 16px/1.5 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }
         label { display: block; margin: .5rem 0 } input { font: inherit; width: 100%; box-sizing: border-box; padding: .3rem }

@@ -103,9 +103,16 @@ struct AdminDoctor: Sendable {
 
     private func receivers(of app: String) async throws -> [Problem] {
         var found: [Problem] = []
-        if let problem = try await admin.get("apps", app, "key-source").body["problem"].text {
+        let source = try await admin.get("apps", app, "key-source").body
+        if let problem = source["problem"].text {
             found.append(
                 ("its published keys cannot be fetched: \(problem)", "countersign key follow \(app) URL"))
+        } else if admin is LocalAdmin, let url = source["url"].text {
+            found.append(
+                (
+                    "it follows \(TerminalText.safe(url)); whether that can be fetched is known to the gateway",
+                    "countersign doctor --server URL"
+                ))
         }
         for hook in try await admin.items("apps", app, "webhooks") {
             let id = hook["id"].shown

@@ -32,7 +32,7 @@ enum HelpText {
         lines += [
             "",
             "`countersign WORD --help` lists a group's commands, `countersign COMMAND --help` says more, with examples.",
-            "Flags stand before or after the words. `countersign help exit-codes` lists what the exit status means.",
+            "Flags may stand before, between and after the words. `countersign help exit-codes` lists what the exit status means.",
         ]
         return lines.joined(separator: "\n")
     }

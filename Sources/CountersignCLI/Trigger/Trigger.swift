@@ -25,7 +25,7 @@ struct Trigger: Sendable {
     private static let lifetime: Int64 = 600
     private static let userID = "trigger-user"
 
-    /// Nil for a gateway elsewhere.
+    /// Nil for a remote gateway.
     private let dataDirectory: String?
     /// Where clients reach the gateway.
     private let url: URL

@@ -54,7 +54,7 @@ struct Health: Sendable {
             lines.append(
                 (
                     free >= diskFloorBytes,
-                    "disk: \(free) bytes free, the floor is \(diskFloorBytes)"
+                    "disk: \(free >> 20) MiB free, the floor is \(diskFloorBytes >> 20) MiB"
                 ))
         }
         lines.append((true, "queue: \(load.waitingBatches) batches wait for the disk"))

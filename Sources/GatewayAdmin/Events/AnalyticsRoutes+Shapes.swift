@@ -59,7 +59,8 @@ extension AnalyticsRoutes {
     static let previewShape = AnswerShape<(hours: Int, found: EnforcementPreview)>(
         named: "EnforcementPreview", .init("hours") { $0.hours },
         .time("from_ms") { $0.found.fromMilliseconds }, .init("requests") { $0.found.requests },
-        .init("users") { $0.found.users }, .init("users_estimated") { _ in true },
+        .init("not_judged") { $0.found.notJudged }, .init("users") { $0.found.users },
+        .init("users_estimated") { _ in true },
         .object("would_reject", refused) { $0.found }, .list("by_code", codePart) { $0.found.byCode },
         .list("by_app_version", versionPart) { $0.found.byAppVersion },
         .init("unknown") { preview in

@@ -6,7 +6,8 @@ package import GatewayHTTP
 package struct UnsupportedProtocol: Sendable {
     /// Whose protocol it is.
     let name: String
-    /// Where its clients post.
+    var method = "POST"
+    /// Where its clients send.
     let paths: [String]
     /// What its clients look for besides the members of every failure.
     let members: @Sendable (_ sentence: String) -> [String: JSONValue]
@@ -34,6 +35,15 @@ package struct UnsupportedProtocol: Sendable {
         UnsupportedProtocol(
             name: "Sentry", paths: ["/api/{project}/envelope/", "/api/{project}/store/"]
         ) { ["detail": .string($0)] },
+        UnsupportedProtocol(
+            name: "Customer.io", method: "PUT", paths: ["/api/v1/customers/{customer}"], members: customerIO),
+        UnsupportedProtocol(
+            name: "Customer.io",
+            paths: [
+                "/api/v1/customers/{customer}/events", "/api/v1/events", "/api/v2/entity", "/api/v2/batch",
+            ],
+            members: customerIO),
+        UnsupportedProtocol(name: "Google Analytics", paths: ["/mp/collect", "/g/collect"]) { _ in [:] },
         // A google.rpc.Status in JSON; 3 is INVALID_ARGUMENT.
         UnsupportedProtocol(name: "OTLP", paths: ["/v1/traces", "/v1/metrics", "/v1/logs"]) { _ in ["code": 3]
         },
@@ -44,11 +54,15 @@ package struct UnsupportedProtocol: Sendable {
         ["code": 400, "error": .string($0), "missing_field": .string($0)]
     }
 
+    private static let customerIO: @Sendable (_ sentence: String) -> [String: JSONValue] = {
+        ["meta": ["error": .string($0)]]
+    }
+
     /// Endpoints that refuse. They are in no document: nobody should use them.
     package static var endpoints: [Endpoint] {
         all.flatMap { other in
             other.paths.map { path in
-                Endpoint(method: "POST", path: path) { request, _ in .answer(other.refusal(request)) }
+                Endpoint(method: other.method, path: path) { request, _ in .answer(other.refusal(request)) }
             }
         }
     }

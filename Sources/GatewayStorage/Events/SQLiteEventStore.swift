@@ -274,7 +274,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         // Counts alone are written below the floor too: they take no more than they had.
         if !jobs.isEmpty, let free = freeSpace(), free < diskFloorBytes {
             let failure = StoreFailure(
-                reason: .full, detail: "\(free) bytes are free, the floor is \(diskFloorBytes)")
+                reason: .full, detail: "\(free >> 20) MiB are free, the floor is \(diskFloorBytes >> 20) MiB")
             record.failure = failure
             keep(uses)
             return jobs.map { _ in .failure(failure) }

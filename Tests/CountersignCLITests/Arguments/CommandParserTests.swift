@@ -77,6 +77,19 @@ struct CommandParserTests {
         #expect(try invocation.integer(of: Self.port) == 1)
     }
 
+    @Test(arguments: [
+        "app --port 7 --json create shop", "--port=7 app --json create shop",
+        "app --json --port 7 create shop",
+        "app --port 7 create --json shop",
+    ])
+    func flagsMayStandBetweenTheWordsOfACommand(line: String) throws {
+        let invocation = try invocation(line)
+        #expect(invocation[Self.app] == "shop")
+        #expect(try invocation.integer(of: Self.port) == 7)
+        #expect(invocation.isSet(Self.json))
+        #expect(throws: CommandError.self) { try self.invocation("app --nothing create shop") }
+    }
+
     @Test func everythingBehindTwoDashesIsAWord() throws {
         let invocation = try invocation("send shop -- --json --help -")
         #expect(invocation.allWords(of: Self.rest) == ["--json", "--help", "-"])

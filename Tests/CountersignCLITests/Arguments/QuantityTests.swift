@@ -48,6 +48,15 @@ struct QuantityTests {
         #expect(Quantity.size(text) == value)
     }
 
+    @Test(arguments: [
+        (Int64(0), "0B"), (1_001, "1001B"), (10_000_000_000, "10GB"), (1_500_000_000, "1500MB"),
+        (65_536, "64KiB"), (5 << 30, "5GiB"),
+    ])
+    func sizesAreShownAsTheyAreTyped(bytes: Int64, text: String) {
+        #expect(Quantity.text(bytes: bytes) == text)
+        #expect(Quantity.size(text) == Int(bytes))
+    }
+
     @Test(arguments: ["", "GB", "10G", "1.5GB", "9223372036854775807TB"])
     func whatIsNoSizeIsNone(text: String) {
         #expect(Quantity.size(text) == nil)

@@ -34,7 +34,7 @@ struct ConfirmationTests {
         let (code, io) = await run("app retention shop --bytes 1")
         #expect(code == .usage)
         #expect(io.talk.contains("delete the oldest events of shop, at once, until no more than 1 bytes"))
-        #expect(await run("app retention shop").io.output.contains("10000000000"))
+        #expect(await run("app retention shop").io.output.contains("10GB"))
         // No stricter than it is.
         #expect(await run("app retention shop --bytes 20GB").code == .done)
         #expect(await run("app retention shop --bytes 1 --confirm kiosk").code == .usage)

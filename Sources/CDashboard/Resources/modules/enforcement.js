@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { preferences } from "./preferences.js";
-import { ago, dateTime, percent, toInput, fromInput, zoneName, HOUR } from "./format.js";
+import { ago, dateTime, number, percent, plural, toInput, fromInput, zoneName, HOUR } from "./format.js";
 import { confirm, dialog } from "./dialogs.js";
 import { button, card, field, notice, segmented, select, shareInput, skeleton, stateBadge, toast, problemNotice } from "./ui.js";
 import { attempt, view } from "./views.js";
@@ -127,9 +127,10 @@ export function enforcement(context) {
     if (rule.state === "disabled") return { to: "optional", text: "Choose Optional: nothing is rejected, and you see what would be." };
     if (rule.state === "required") return rule.ramp_percent < 100 ? { to: "ramp", text: `Raise the share of users from ${rule.ramp_percent} % when the failures are as you expect.` } : null;
     if (preview === null) return { to: null, text: "" };
-    if (preview.requests === 0) return { to: "wait", text: "Wait for requests of logged-in users: there is nothing yet to decide by." };
-    const share = preview.users > 0 ? preview.would_reject.users / preview.users : 0;
-    return share >= FEW ? { to: "failures", text: `Look at the failures first: Required would reject requests of ${percent(share)} of the users.` }
+    if (preview.requests === preview.not_judged) return { to: "wait", text: "Wait for requests of logged-in users whose tokens are checked: there is not enough data yet." };
+    const { requests, users } = preview.would_reject;
+    return preview.users > 0 && users / preview.users >= FEW
+      ? { to: "failures", text: `Look at the failures first: Required would reject requests of ${number(users)} of ${plural(preview.users, "user")} (${percent(requests / (preview.requests - preview.not_judged))} of requests).` }
       : { to: "required", text: `Choose Required, for ${FIRST_SHARE} % of the users at first.` };
   }
 

@@ -129,12 +129,13 @@ export function failures(context) {
     return content.isConnected ? undefined : content;
   }
 
-  function difference(now, then, better) {
+  /** How much more or less than before; `text` says it, by default as a share of what was. */
+  function difference(now, then, better, text = (share) => percent(share)) {
     if (!(then > 0)) return null;
     const share = (now - then) / then;
     if (Math.abs(share) < 0.005) return h("span", { class: "delta" }, "as before");
     const tone = (share > 0) === (better === "up") ? "good" : "bad";
-    return h("span", { class: `delta ${tone}` }, `${share > 0 ? "▲" : "▼"} ${percent(Math.abs(share))}`,
+    return h("span", { class: `delta ${tone}` }, `${share > 0 ? "▲" : "▼"} ${text(Math.abs(share), Math.abs(now - then))}`,
       h("span", { class: "visually-hidden" }, " against the period before"));
   }
 
@@ -150,7 +151,7 @@ export function failures(context) {
       stat(name ? `Failures${name}` : "Failures in total", number(failed), `${number(rejected)} rejected, ${number(failed - rejected)} accepted with a warning`,
         previous && difference(failed, failuresOf(previous, codes), "down"), failed > 0 ? "bad" : ""),
       stat("Failure rate", percent(rate ?? NaN), state.code ? "against those with a good token" : "of verified requests",
-        previous && rate !== null && difference(rate, rateOf(previous, codes), "down")),
+        previous && rate !== null && difference(rate, rateOf(previous, codes), "down", (_, points) => `${(points * 100).toFixed(1)} points`)),
       stat("Accepted", number(totals.accepted), "good tokens", previous && difference(totals.accepted, previous.accepted, "up")),
       stat("Anonymous", number(totals.anonymous), "no user, not judged", previous && difference(totals.anonymous, previous.anonymous, "up")),
       totals.not_judged > 0 && stat("Not judged", number(totals.not_judged), "while disabled")));
@@ -245,7 +246,6 @@ export function failures(context) {
     if (top.by !== state.top || top.code !== state.code) return;
     replace(topsTitle, top.code ? ["Where failures with ", swatch(top.code), ` ${top.code} ${reason(top.code)} come from`] : "Where failures come from");
     const rate = (item) => (item.requests ? item.failures / item.requests : 0);
-    const highest = Math.max(0.01, ...top.items.map(rate));
     replace(tops, top.items.length === 0 ? h("p", { class: "muted" }, "Nothing was sent in this range.")
       : table("Requests and failures", [
         { title: dimensions.find(([name]) => name === state.top)[1], heading: true, cell: (item) => h("button", {
@@ -253,7 +253,7 @@ export function failures(context) {
         { title: "Requests", class: "num", cell: (item) => number(item.requests) },
         { title: "Failures", class: "num", cell: (item) => number(item.failures) },
         { title: "Rate", class: "num", cell: (item) => percent(item.requests ? rate(item) : NaN) },
-        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: highest, value: rate(item), "aria-label": `Failure rate of ${item.value || "unknown"}` }) },
+        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: 1, value: rate(item), "aria-label": `Failure rate of ${item.value || "unknown"}` }) },
       ], top.items));
   }
 
@@ -293,7 +293,7 @@ export function failures(context) {
         if (state.code !== code || state.at !== at) return;
         items = items.concat(page.items);
         replace(list, items.length === 0
-          ? emptyState("check", "No failed request is kept for this", "A bounded number is kept per code; older ones make room for newer ones.")
+          ? emptyState("check", "No failed requests", "A bounded number is kept per code; older ones make room for newer ones.")
           : [sampleTable(app, items, context), page.next && h("div", { class: "pager" }, button("Show more", { onclick: () => load(page.next) }))]);
         if (jump && !cursor) announce(`${plural(items.length, "failed request")} listed`);
       } catch (error) {

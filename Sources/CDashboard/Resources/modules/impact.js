@@ -43,7 +43,8 @@ export function returnsAtOnce(preview, rule) {
 
 /** What Required would have rejected. */
 export function impact(preview) {
-  const { requests, users, would_reject: bad } = preview;
+  const { users, would_reject: bad } = preview;
+  const requests = preview.requests - preview.not_judged;
   const share = requests ? bad.requests / requests : 0;
   const since = `Since ${dateTime(preview.from_ms)}`;
   // All users are estimated, those who failed are counted.
@@ -52,7 +53,7 @@ export function impact(preview) {
   const bar = (count) => h("meter", { min: 0, max: Math.max(1, bad.requests), value: count, "aria-hidden": "true" });
   return h("div", { class: "impact" },
     preview.unknown && notice("amber", preview.unknown),
-    requests === 0 ? h("p", {}, `${since} there were no requests from logged-in users, so there is nothing to predict from.`)
+    requests === 0 ? h("p", {}, `${since} there were no requests from logged-in users whose tokens were checked, so there is nothing to predict from.`)
       : h("p", { class: `impact-lead ${bad.requests === 0 ? "good" : "bad"}` }, h("strong", {}, bad.requests === 0 ? "Nothing" : percent(share)), h("span", {},
         `${since}, ${plural(bad.requests, "request")} from ${plural(bad.users, "user")} would have been rejected, out of ${plural(requests, "request")} from ${everybody}.`)),
     bad.requests > 0 && h("div", { class: "split tight" },

@@ -25,9 +25,14 @@ export function webhooks(context) {
   const base = path("apps", context.app.id, "webhooks");
   const operator = context.can("operator");
   const place = h("div", {});
-  const part = view(context, (signal) => api.get(base, { limit: 500 }, signal), ({ items }) => card(null,
+  const load = async (signal) => {
+    const [{ items }, alerts] = await Promise.all([api.get(base, { limit: 500 }, signal), api.get(path("apps", context.app.id, "webhook"), {}, signal)]);
+    return { items, alerts };
+  };
+  const part = view(context, load, ({ items, alerts }) => card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Webhooks"), h("div", { class: "actions" },
-      operator && button("Test the alert webhook", { onclick: () => test("alerts") }), button("Alerts sent", { onclick: () => deliveries({ id: "alerts", url: "The alert webhook" }) }),
+      alerts.url === null ? h("a", { class: "button plain", href: `#${path("apps", context.app.id, "settings")}` }, "Set up the alert webhook")
+        : operator && button("Test the alert webhook", { onclick: () => test("alerts") }), button("Alerts sent", { onclick: () => deliveries({ id: "alerts", url: "The alert webhook" }) }),
       operator && button("Add a webhook", { symbol: "plus", onclick: () => edit(null) }))),
     items.length === 0 ? emptyState("out", "No webhooks yet", "A webhook is an address of yours that the gateway sends events to, in signed requests (Standard Webhooks): each event at least once, and in order.")
       : h("ul", { class: "hooks", "aria-label": "Webhooks" }, items.map((item) => h("li", { "aria-label": item.url },
