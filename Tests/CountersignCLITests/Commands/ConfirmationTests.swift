@@ -33,7 +33,7 @@ struct ConfirmationTests {
         #expect(await run("app retention shop --days 1").code == .done)
         let (code, io) = await run("app retention shop --bytes 1")
         #expect(code == .usage)
-        #expect(io.talk.contains("delete the oldest events of shop, at once, until no more than 1 bytes"))
+        #expect(io.talk.contains("delete the oldest events of shop, at once, until no more than 1B of them"))
         #expect(await run("app retention shop").io.output.contains("10GB"))
         // No stricter than it is.
         #expect(await run("app retention shop --bytes 20GB").code == .done)
