@@ -156,6 +156,28 @@ extension PostgreSQLTests {
             }
         }
 
+        /// A page of 500 of very many events reads 500 of them, not all that come after.
+        @Test func aPageIsReadInTheOrderOfTheIndex() throws {
+            try TestDatabase.use { database in
+                try database.connect().execute(
+                    """
+                    INSERT INTO event (position, day, app_id, message_id, type, timestamp_ms, received_ms, body)
+                        SELECT number, 1, 'shop', number, 'track', 1, 1, repeat('x', 200)
+                        FROM generate_series(1, 20000) AS number;
+                    ANALYZE event
+                    """)
+                let copy = try DatabaseCopy(
+                    database.settings, tokenKeyFile: TestFolder().tokenKeyFile, isSource: true)
+                let plan = try copy.connection.all(
+                    """
+                    EXPLAIN SELECT position FROM event WHERE (app_id, position) > ('shop', 10)
+                    ORDER BY app_id, position LIMIT 500
+                    """
+                ) { $0.text(0) }
+                #expect(!plan.contains { $0.contains("Sort  (") }, "\(plan)")
+            }
+        }
+
         @Test func everythingGoesToADatabaseAndBackHoweverOftenItIsEnded() throws {
             try TestDatabase.use { database in
                 let (first, second, keys) = (try TestFolder(), try TestFolder(), try TestFolder())

@@ -506,4 +506,16 @@ def recommended(visitor, gateway):
     visitor.open("apps/shop/enforcement")
     expect(filled).to_have_text(["Look at the failures"])
     assert json.loads(gateway.run("enforcement", "show", "shop", "--json"))["state"] == "optional"
+    # What came while nobody looked at tokens says nothing about Required.
+    key = gateway.run("app", "create", "unjudged").strip()
+    assert gateway.send("ada", key=key) == 200
+    gateway.run("enforcement", "set", "unjudged", "optional")
+    while json.loads(gateway.run("enforcement", "preview", "unjudged", "--json"))["not_judged"] == 0:
+        time.sleep(0.2)
+    visitor.open("apps/unjudged/enforcement")
+    expect(page.get_by_text("came while enforcement was disabled")).to_be_visible()
+    expect(page.get_by_text("there is not enough data yet")).to_be_visible()
+    expect(page.get_by_text("so there is nothing to predict from")).to_be_visible()
+    expect(filled).to_have_count(0)
+    gateway.run("app", "delete", "unjudged", "--confirm", "unjudged")
     say("the filled button is the next step of the roll-out")

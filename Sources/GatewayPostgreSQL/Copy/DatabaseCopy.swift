@@ -11,7 +11,7 @@ package final class DatabaseCopy: CopyPlace {
     private static let mostDays: Int64 = 400
 
     private let settings: PostgreSQLSettings
-    private let connection: PostgreSQLConnection
+    let connection: PostgreSQLConnection
     private let tokenKey: TokenKeySeal
     private var days: Set<Int64> = []
 
@@ -25,6 +25,9 @@ package final class DatabaseCopy: CopyPlace {
             try PostgreSQLSchema.migrate(settings)
             let connection = try PostgreSQLConnection(settings.patient)
             if isSource { try CopyMark.check(connection) }
+            // Rows are read page by page in the order of a key. Of keys of two columns the planner thinks that next to nothing
+            // comes after a row of the last app, and would read all that does, and sort it, for each page.
+            try connection.execute("SET enable_sort = off")
             let pool = PostgreSQLPool(settings, connections: 1)
             return (
                 connection,
