@@ -17,7 +17,7 @@ struct AppRulesCommandTests {
         let shown = RecordedIO()
         #expect(await shown.run("app", "origins", "shop", "--data", data) == .done)
         #expect(await shown.run("app", "retention", "shop", "--data", data) == .done)
-        #expect(shown.output == "https://shop.example\ndays   90\nbytes  1000\n")
+        #expect(shown.output == "https://shop.example\ndays   90\nbytes  1000B\n")
         #expect(await set.run("app", "retention", "shop", "--days", "0", "--data", data) == .done)
         #expect(await set.run("app", "origins", "shop", "--none", "--data", data) == .done)
         let rules = try AppDirectory(dataDirectory: data).rules(of: "shop")
