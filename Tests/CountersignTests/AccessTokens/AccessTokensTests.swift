@@ -35,6 +35,15 @@ struct AccessTokensTests {
         #expect(bench.events.withLock { $0.count } == 20)
     }
 
+    /// What the app has handed over to a client that it closes at once.
+    @Test func aTokensLifetimeCountsFromAClientThatWasClosedAtOnce() async {
+        await bench.make(bench.expiring(in: 600)).close()
+        bench.clock.advance(by: 600)
+        let tokens = bench.make(bench.expiring(in: 600))
+        #expect(await tokens.authorize(rejected: nil).token == "A1")
+        await tokens.close()
+    }
+
     @Test func refusalOfAnOlderTokenRefreshesNothing() async {
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).token == "A1")

@@ -117,9 +117,11 @@ package actor AccessTokens {
         settle()
     }
 
-    /// Ends the waiting for the next expiry, and waits for a refresh that is under way: its answer must be kept.
+    /// Ends the waiting for the next expiry, and waits for what must be kept: tokens that the app has handed over, and the
+    /// answer of a refresh that is under way.
     package func close() async {
         isClosed = true
+        await prepare()
         timer?.task.cancel()
         timer = nil
         await flight?.value
