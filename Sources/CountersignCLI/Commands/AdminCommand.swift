@@ -107,7 +107,7 @@ enum AdminCommand {
         try invocation.printList(
             try await invocation.admin().items("tokens"),
             [
-                "TOKEN": "id", "NAME": "name", "SCOPES": "scopes", "APP": "app", "USED": "last_used_ms",
+                "TOKEN": "id", "NAME": "name", "SCOPES": "scopes", "APP": "app", "LAST USED": "last_used_ms",
                 "EXPIRES": "expires_ms",
             ],
             empty: "No token. Next: countersign admin token create")

@@ -43,7 +43,7 @@ enum AdminUserCommand {
         try invocation.printList(
             try await invocation.admin().items("users"),
             [
-                "NAME": "name", "ROLE": "role", "SECOND FACTOR": "second_factor", "MADE": "created_ms",
+                "NAME": "name", "ROLE": "role", "SECOND FACTOR": "second_factor", "CREATED": "created_ms",
                 "LAST SIGN-IN": "last_sign_in_ms",
             ],
             empty: "No user. Next: countersign admin reset")

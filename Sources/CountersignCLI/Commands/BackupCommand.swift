@@ -60,7 +60,7 @@ enum BackupCommand {
             backups = try await invocation.admin().items("backups")
         }
         try invocation.printList(
-            backups, ["BACKUP": "name", "EVENTS": "events", "BYTES": "bytes", "MADE": "created_ms"],
+            backups, ["BACKUP": "name", "EVENTS": "events", "BYTES": "bytes", "CREATED": "created_ms"],
             empty: "No backup. Next: countersign backup create")
     }
 

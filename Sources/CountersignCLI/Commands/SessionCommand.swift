@@ -48,7 +48,7 @@ enum SessionCommand {
                     session["state"].shown
                         + (session["reason"].text.map { "_" + TerminalText.safe($0) } ?? "")
                 },
-                "USER": "user", "USED": "last_used_ms", "REFRESHES": "refreshes",
+                "USER": "user", "LAST USED": "last_used_ms", "REFRESHES": "refreshes",
                 "CLIENT": Column { TerminalText.safe($0["client"].text ?? "") },
             ], empty: "No session.")
     }

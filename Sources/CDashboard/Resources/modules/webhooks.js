@@ -31,7 +31,7 @@ export function webhooks(context) {
   };
   const part = view(context, load, ({ items, alerts }) => card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Webhooks"), h("div", { class: "actions" },
-      alerts.url === null ? h("a", { class: "button plain", href: `#${path("apps", context.app.id, "settings")}` }, "Set up the alert webhook")
+      alerts.url === null ? operator && h("a", { class: "button plain", href: `#${path("apps", context.app.id, "settings")}` }, "Set up the alert webhook")
         : operator && button("Test the alert webhook", { onclick: () => test("alerts") }), button("Alerts sent", { onclick: () => deliveries({ id: "alerts", url: "The alert webhook" }) }),
       operator && button("Add a webhook", { symbol: "plus", onclick: () => edit(null) }))),
     items.length === 0 ? emptyState("out", "No webhooks yet", "A webhook is an address of yours that the gateway sends events to, in signed requests (Standard Webhooks): each event at least once, and in order.")
