@@ -133,8 +133,11 @@ extension PostgreSQLTests {
                 await withTaskGroup(of: Void.self) { group in
                     for writer in 0..<4 {
                         group.addTask {
-                            for number in 0..<150 {
+                            var number = 0
+                            // Until a cut was met: a fast machine is through 150 before one meets a statement that runs.
+                            while number < 150 || failures.withLock({ $0 }) == 0 && number < 5_000 {
                                 let ids = (0..<3).map { "\(writer)-\(number)-\($0)" }
+                                number += 1
                                 // As a device does: the same again, until it is told that it is there.
                                 while (try? store.store(.of(ids)).get()) == nil {
                                     failures.withLock { $0 += 1 }
@@ -158,8 +161,9 @@ extension PostgreSQLTests {
                     }
                 }
                 let stored = try database.log.ids()
-                #expect(stored.count == 1_800 && Set(stored) == Set(acknowledged.withLock { $0 }))
-                #expect(try database.log.count() == 1_800)
+                let told = acknowledged.withLock { $0 }
+                #expect(stored.count == told.count && Set(stored) == Set(told))
+                #expect(try database.log.count() == told.count)
                 #expect(failures.withLock { $0 } > 0)
             }
         }
