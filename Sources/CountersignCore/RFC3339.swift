@@ -3,11 +3,13 @@ package enum RFC3339 {
     /// Milliseconds since 1970, or nil when `text` is not a date, `T`, a time and `Z` or an offset.
     ///
     /// Years 0000 to 9999. Digits after the milliseconds are cut off. A leap second counts as the second after it.
-    package static func milliseconds(_ text: some Collection<UInt8>) -> Int64? {
-        text.withContiguousStorageIfAvailable(parse) ?? Array(text).withUnsafeBufferPointer(parse)
+    package static func milliseconds(_ text: String) -> Int64? {
+        var text = text
+        return text.withUTF8 { milliseconds($0) }
     }
 
-    private static func parse(_ text: UnsafeBufferPointer<UInt8>) -> Int64? {
+    /// The same of a text's UTF-8.
+    package static func milliseconds(_ text: UnsafeBufferPointer<UInt8>) -> Int64? {
         var digits = Reader(bytes: text)
         guard let year = digits.number(4), digits.take("-"), let month = digits.number(2), digits.take("-"),
             let day = digits.number(2), digits.take("T") || digits.take("t") || digits.take(" "),

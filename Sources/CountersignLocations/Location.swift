@@ -89,7 +89,7 @@ struct LocationRecord {
             object["uuid"] = .string(uuid)
         }
         var instant = now
-        if let text = given["timestamp"]?.string, let time = RFC3339.milliseconds(text.utf8) {
+        if let text = given["timestamp"]?.string, let time = RFC3339.milliseconds(text) {
             instant = Milliseconds(time).date
         } else if let time = given["timestamp"]?.double {
             instant = Milliseconds(time).date

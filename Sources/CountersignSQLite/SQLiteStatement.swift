@@ -28,18 +28,33 @@ package final class SQLiteStatement {
         self.sql = sql
     }
 
+    /// Texts that are bound where they lie, which costs SQLite no memory of its own for each.
+    private var texts: UnsafeMutableRawBufferPointer?
+    private var textsEnd = 0
+    private var textsKept = 0
+    private static let textsBytes = 8 * 1024
+
     deinit {
         sqlite3_finalize(handle)
+        texts?.deallocate()
     }
 
     /// Makes the statement ready to run again, without bindings.
     package func reset() {
         sqlite3_reset(handle)
         sqlite3_clear_bindings(handle)
+        textsEnd = 0
+        textsKept = 0
     }
 
+    /// Keeps the texts bound so far over ``rewind()``; those bound later must be bound again after it.
+    package func keepTexts() { textsKept = textsEnd }
+
     /// Makes the statement ready to run again with the same bindings, as far as they are not bound again.
-    package func rewind() { sqlite3_reset(handle) }
+    package func rewind() {
+        sqlite3_reset(handle)
+        textsEnd = textsKept
+    }
 
     /// Runs to the next row. Returns true if there is a row to read, false at the end.
     package func step() throws(SQLiteError) -> Bool {
@@ -81,6 +96,26 @@ package final class SQLiteStatement {
             }
         }
         guard code == SQLITE_OK else { throw error() }
+    }
+
+    /// Binds a text, or `NULL` for nil, and holds it until ``rewind()`` or ``reset()``.
+    ///
+    /// For statements that run for many rows: SQLite copies what ``bind(_:at:)`` is given to memory that it allocates for each.
+    package func bind(text: String?, at index: Int32) throws(SQLiteError) {
+        guard var text else { return try bind(.null, at: index) }
+        let place = texts ?? .allocate(byteCount: Self.textsBytes, alignment: 1)
+        texts = place
+        let code: Int32? = text.withUTF8 { utf8 in
+            guard utf8.count <= place.count - textsEnd else { return nil }
+            let part = UnsafeMutableRawBufferPointer(rebasing: place[textsEnd..<textsEnd + utf8.count])
+            part.copyMemory(from: UnsafeRawBufferPointer(utf8))
+            return sqlite3_bind_text(
+                handle, index, part.baseAddress?.assumingMemoryBound(to: CChar.self),
+                Int32(utf8.count), nil)
+        }
+        guard let code else { return try bind(.text(text), at: index) }
+        guard code == SQLITE_OK else { throw error() }
+        textsEnd += text.utf8.count
     }
 
     /// Binds a part of `bytes`, which must be UTF-8, as text without a copy: `bytes` must stay where it is until the

@@ -18,9 +18,9 @@ package final class AppRegistry: Sendable {
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// What is published for apps, by id; kept over changes of everything but the source.
     private let published = Lock<[String: PublishedKeys]>([:])
-    private let usedWriteKeys = Lock<[[UInt8]: Int64]>([:])
+    private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
     /// What of the uses is on disk, and since when.
-    private let notedUses = Lock<(uses: [[UInt8]: Int64], at: Date)>(([:], .distantPast))
+    private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
     private let issued: IssuedTokens
     private let cluster: (any Cluster)?
     private let fetch: KeySourceFetch
@@ -28,7 +28,7 @@ package final class AppRegistry: Sendable {
     private let now: @Sendable () -> Date
 
     private struct Apps {
-        var byWriteKey: [[UInt8]: AdmittedApp] = [:]
+        var byWriteKey: [WriteKeyDigest: AdmittedApp] = [:]
         var byProject: [String: AdmittedApp] = [:]
         var byID: [String: AdmittedApp] = [:]
         var clients: [String: OAuthClient] = [:]
@@ -84,17 +84,17 @@ package final class AppRegistry: Sendable {
 
     /// The app that this write key belongs to, or nil.
     package func app(writeKey: String) -> AdmittedApp? {
-        let hash = SHA256.digest(writeKey.utf8)
-        guard let app = apps.withLock({ $0.byWriteKey[hash] }) else { return nil }
+        let digest = WriteKeyDigest(of: writeKey)
+        guard let app = apps.withLock({ $0.byWriteKey[digest] }) else { return nil }
         let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
-        usedWriteKeys.withLock { $0[hash] = milliseconds }
+        usedWriteKeys.withLock { $0[digest] = milliseconds }
         return app
     }
 
     /// When each write key was used last since the gateway's start, by its id.
     package var writeKeyUses: [String: Int64] {
         let uses = usedWriteKeys.withLock { $0 }
-        return Dictionary(uniqueKeysWithValues: uses.map { (WriteKey.identifier($0.key), $0.value) })
+        return Dictionary(uniqueKeysWithValues: uses.map { (WriteKey.identifier($0.key.bytes), $0.value) })
     }
 
     /// The app that this project token stands for in a path, or nil.
@@ -170,7 +170,10 @@ package final class AppRegistry: Sendable {
         let uses = usedWriteKeys.withLock { $0 }
         let noted = notedUses.withLock { $0.uses }
         let changed = uses.filter { noted[$0.key] != $0.value }
-        if !changed.isEmpty { try directory.noteWriteKeyUses(changed) }
+        if !changed.isEmpty {
+            try directory.noteWriteKeyUses(
+                Dictionary(uniqueKeysWithValues: changed.map { ($0.key.bytes, $0.value) }))
+        }
         let instant = now()
         notedUses.withLock { $0 = (uses, instant) }
     }
@@ -218,7 +221,9 @@ package final class AppRegistry: Sendable {
         }
         apps.rules = try directory.settings(AppRules.self)
         apps.origins = Set(apps.rules.values.flatMap(\.origins))
-        for (hash, appID) in try directory.writeKeys() { apps.byWriteKey[hash] = apps.byID[appID] }
+        for (hash, appID) in try directory.writeKeys() {
+            if let digest = WriteKeyDigest(bytes: hash) { apps.byWriteKey[digest] = apps.byID[appID] }
+        }
         for client in try directory.clients.all() { apps.clients[client.id] = client }
         return apps
     }

@@ -23,7 +23,7 @@ struct SharedKeySet: Sendable {
 
     /// The set of one app's source.
     init(in cluster: any Cluster, source: KeySource, of appID: String) {
-        let digest = SHA256.digest("\(appID)\n\(source.url)".utf8).hexadecimal
+        let digest = SHA256.digest("\(appID)\n\(source.url)").hexadecimal
         let name = ClusterNote.Name(.publishedKeys, digest)
         self.init(
             read: {

@@ -51,7 +51,7 @@ package struct ClientAuthentication {
             }
             return .device(appID: id)
         }
-        guard let client = apps.client(id: id), client.secretHash == SHA256.digest(secret.utf8) else {
+        guard let client = apps.client(id: id), client.secretHash == SHA256.digest(secret) else {
             throw OAuthError(.invalidClient, "the client is not known, or its secret is wrong")
         }
         return .client(client, nil)

@@ -12,7 +12,7 @@ struct RFC3339Tests {
         ("2024-02-29T00:00:00.5Z", 1_709_164_800_500), ("0000-03-01T00:00:00Z", -62_162_035_200_000),
     ])
     func textIsRead(text: String, expected: Int64) {
-        #expect(RFC3339.milliseconds(text.utf8) == expected)
+        #expect(RFC3339.milliseconds(text) == expected)
     }
 
     @Test(arguments: [
@@ -21,7 +21,7 @@ struct RFC3339Tests {
         "20261121T010203Z", "٢026-11-21T01:02:03Z", "-026-11-21T01:02:03Z",
     ])
     func otherTextIsNotRead(text: String) {
-        #expect(RFC3339.milliseconds(text.utf8) == nil)
+        #expect(RFC3339.milliseconds(text) == nil)
     }
 
     @Test func whatIsWrittenIsReadAgainAndIsWhatFoundationWrites() {
@@ -32,7 +32,7 @@ struct RFC3339Tests {
             // Foundation changes to the Julian calendar before 1582.
             let milliseconds = Int64.random(in: -12_000_000_000_000...253_402_300_799_999, using: &random)
             let text = RFC3339.text(milliseconds: milliseconds)
-            #expect(RFC3339.milliseconds(text.utf8) == milliseconds)
+            #expect(RFC3339.milliseconds(text) == milliseconds)
             #expect(
                 text.dropLast(5)
                     == formatter.string(

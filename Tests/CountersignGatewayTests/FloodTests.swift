@@ -207,7 +207,7 @@ struct FloodTests {
         }
         let connection = WatchedConnection(socket: ends[0], passes: passes)
         watch.add(connection)
-        connection.enter(.header)
+        connection.enter(.header, at: .now())
         var byte: UInt8 = 0x20
         #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
         func isOpen() -> Bool { recv(ends[1], &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0 }

@@ -1,6 +1,7 @@
 import CountersignGatewayTesting
 import Foundation
 import Testing
+
 @testable import CountersignGateway
 
 /// A request gets the same answer over a connection and without one, or tests without one would prove nothing.

@@ -1,5 +1,6 @@
 import CountersignGatewayTesting
 import Testing
+
 @testable import CountersignGateway
 
 /// Request line, Host and fields that must stand once (RFC 9112, sections 3 and 5; RFC 9110, sections 5.3 and 7.2).

@@ -159,7 +159,7 @@ struct ServerLoopTests {
         let holders = MemoryHolders(limit: 20_000, connections: watch)
         let slow = WatchedConnection(socket: ends[0], passes: PassCount())
         watch.add(slow)
-        slow.enter(.body)
+        slow.enter(.body, at: .now())
         let (first, second) = (HeldMemory(memory), HeldMemory(memory))
         #expect(first.take(15_000))
         holders.add(first, of: slow)

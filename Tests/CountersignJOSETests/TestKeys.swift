@@ -1,4 +1,5 @@
 import CountersignCore
+
 @testable import CountersignJOSE
 
 /// Key pairs that are made once for all tests.

@@ -3,6 +3,7 @@ import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
+
 @testable import Countersign
 
 /// D7: damaged queue files. Never a crash, the readable events saved, the old file kept.

@@ -5,7 +5,7 @@ extension Invocation {
     /// A flag's time in milliseconds since 1970: a date and time, or how long ago as `30s`, `10m`, `2h`, `7d`.
     func time(of flag: Flag) throws(CommandError) -> Int64? {
         guard let text = try value(of: flag) else { return nil }
-        if let milliseconds = RFC3339.milliseconds(text.utf8) { return milliseconds }
+        if let milliseconds = RFC3339.milliseconds(text) { return milliseconds }
         if let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true,
             seconds < 1_000_000_000
         {
@@ -24,7 +24,7 @@ extension Invocation {
         {
             return now + Int64(seconds) * 1000
         }
-        guard let milliseconds = RFC3339.milliseconds(text.utf8) else {
+        guard let milliseconds = RFC3339.milliseconds(text) else {
             throw CommandError(
                 .usage,
                 "--\(flag.name) takes a time such as 2030-01-31T08:00:00Z, or 10m, 2h, 7d from now, not '\(text)'"

@@ -80,7 +80,7 @@ enum AccessLog {
         let monthNumber = month < 9 ? "0\(month + 1)" : "\(month + 1)"
         let standard =
             "\(part(7..<11))-\(monthNumber)-\(part(0..<2))T\(part(12..<20))\(part(21..<24)):\(part(24..<26))"
-        guard let milliseconds = RFC3339.milliseconds(standard.utf8) else {
+        guard let milliseconds = RFC3339.milliseconds(standard) else {
             throw LineProblem(reason: "the time is not like 17/May/2015:10:05:03 +0000")
         }
         return milliseconds

@@ -28,9 +28,12 @@ package enum SHA256 {
     }
 
     /// The 32 bytes of the digest.
-    package static func digest(_ bytes: some Collection<UInt8>) -> [UInt8] {
-        let array = Array(bytes)
-        return array.withUnsafeBytes { digest($0) }
+    package static func digest(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { digest($0) } }
+
+    /// The 32 bytes of the digest of the text's UTF-8.
+    package static func digest(_ text: String) -> [UInt8] {
+        var text = text
+        return text.withUTF8 { digest(UnsafeRawBufferPointer($0)) }
     }
 
     /// The digest of bytes that come in pieces. Belongs to one thread.

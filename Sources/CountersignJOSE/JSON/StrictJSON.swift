@@ -1,4 +1,5 @@
 internal import CStrictJSON
+internal import Foundation
 
 /// Why a text is not JSON that we take.
 package enum StrictJSONError: Error {
@@ -166,8 +167,8 @@ package struct JSONNode {
         var at = index + 1
         while UInt8(words[at] >> 56) != UInt8(ascii: "}") {
             let key = text(at: words[at])
-            if key.count == name.utf8CodeUnitCount,
-                key.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+            if key.count == name.utf8CodeUnitCount, let start = key.baseAddress,
+                memcmp(start, name.utf8Start, key.count) == 0
             {
                 return node(at + 1)
             }

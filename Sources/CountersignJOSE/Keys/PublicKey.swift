@@ -73,7 +73,7 @@ public final class PublicKey: Sendable {
         self.algorithm = algorithm ?? material.onlyAlgorithm
         bits = Int(EVP_PKEY_get_bits(key.pointer))
         self.material = material
-        thumbprint = Base64URL.encode(SHA256.digest(material.canonicalJSON.utf8))
+        thumbprint = Base64URL.encode(SHA256.digest(material.canonicalJSON))
     }
 
     static let privateKeyGiven = JOSEError(

@@ -112,7 +112,7 @@ final class RememberedAnswers: Sendable {
     }
 
     private static func note(_ name: String) -> ClusterNote.Name {
-        ClusterNote.Name(.answers, SHA256.digest(name.utf8).hexadecimal)
+        ClusterNote.Name(.answers, SHA256.digest(name).hexadecimal)
     }
 
     /// Nil for what takes no key: what is not made, and what anybody may ask.

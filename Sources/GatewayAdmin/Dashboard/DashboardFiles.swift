@@ -43,7 +43,7 @@ struct DashboardFiles: Sendable {
     }()
 
     private static func hash(_ text: String) -> String {
-        Base64URL.encode(Array(SHA256.digest(text.utf8).prefix(12)))
+        Base64URL.encode(Array(SHA256.digest(text).prefix(12)))
     }
 
     var endpoints: [Endpoint] {

@@ -111,7 +111,7 @@ package struct DocumentationFiles: Sendable {
     /// styles of their own.
     private static func policy(_ page: [UInt8]) -> String {
         let scripts = inlineScripts(of: String(decoding: page, as: UTF8.self))
-            .map { " 'sha256-\(Data(SHA256.digest($0.utf8)).base64EncodedString())'" }.joined()
+            .map { " 'sha256-\(Data(SHA256.digest(String($0))).base64EncodedString())'" }.joined()
         return "default-src 'none'; script-src 'self'\(scripts); style-src 'self' 'unsafe-inline'; "
             + "img-src 'self' data:; font-src 'self' data:; media-src 'self'; connect-src 'self'; "
             + "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

@@ -97,6 +97,6 @@ enum PasswordRules {
 
     /// True when the table of common passwords has it.
     private static func contains(_ word: [Unicode.Scalar]) -> Bool {
-        countersign_is_common_password(SHA256.digest(String(String.UnicodeScalarView(word)).utf8))
+        countersign_is_common_password(SHA256.digest(String(String.UnicodeScalarView(word))))
     }
 }

@@ -146,7 +146,7 @@ final class SignInThrottle: Sendable {
         guard let cluster else { return state.withLock(body) }
         let (name, place) = (Self.known(name), Self.place(address))
         let keys = [Key(name: name, place: place), Key(name: nil, place: place), Key(name: name, place: nil)]
-        let ownPlaces = ClusterNote.Name(.signInPlaces, SHA256.digest(name.utf8).hexadecimal)
+        let ownPlaces = ClusterNote.Name(.signInPlaces, SHA256.digest(name).hexadecimal)
         do throws(GatewayError) {
             return try cluster.change(keys.map(\.noteName) + [ownPlaces]) { notes in
                 var state = State()
@@ -166,7 +166,7 @@ final class SignInThrottle: Sendable {
 extension SignInThrottle.Key {
     fileprivate var noteName: ClusterNote.Name {
         // Whatever a stranger calls himself is kept as this.
-        let digest = SHA256.digest("\(place ?? "")\n\(name.map { "=" + $0 } ?? "")".utf8)
+        let digest = SHA256.digest("\(place ?? "")\n\(name.map { "=" + $0 } ?? "")")
         return ClusterNote.Name(.signInAttempts, digest.hexadecimal)
     }
 }

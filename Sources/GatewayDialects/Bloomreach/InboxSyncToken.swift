@@ -30,7 +30,7 @@ struct InboxSyncToken: Equatable {
     static func audience(of identifiers: [CustomerIdentifier]) -> String {
         let names = identifiers.map { JSONValue.array([.string($0.name), .string($0.value)]).bytes }
             .sorted { $0.lexicographicallyPrecedes($1) }
-        return Base64URL.encode(Array(SHA256.digest(names.joined()).prefix(9)))
+        return Base64URL.encode(Array(SHA256.digest(Array(names.joined())).prefix(9)))
     }
 
     /// Nil for what is no token of ours.

@@ -10,13 +10,18 @@ extension HTTPResponse {
         failsWithoutEvents: Bool = false
     ) -> HTTPResponse {
         let isFailure = !rejected.isEmpty && outcome.accepted == 0 && outcome.duplicates == 0
-        let verdict =
-            isFailure
-            ? #""success":false,"code":"all_events_rejected","reason":"every event was rejected; see rejected""#
-            : #""success":true"#
-        var body = Array(
-            #"{\#(verdict),"accepted":\#(outcome.accepted),"duplicates":\#(outcome.duplicates),"rejected":["#
-                .utf8)
+        var body: [UInt8] = []
+        body.reserveCapacity(128)
+        body.append(
+            contentsOf: isFailure
+                ? #"{"success":false,"code":"all_events_rejected","reason":"every event was rejected; see rejected""#
+                    .utf8
+                : #"{"success":true"#.utf8)
+        body.append(contentsOf: #","accepted":"#.utf8)
+        body.append(contentsOf: String(outcome.accepted).utf8)
+        body.append(contentsOf: #","duplicates":"#.utf8)
+        body.append(contentsOf: String(outcome.duplicates).utf8)
+        body.append(contentsOf: #","rejected":["#.utf8)
         for (position, event) in rejected.enumerated() {
             if position > 0 { body.append(UInt8(ascii: ",")) }
             JSONValue.object([

@@ -106,20 +106,23 @@ package struct RequestPath: Sendable {
         var batch = batch
         batch.proof = request.context.proof(dialect: dialect, requestID: request.id)
         let judged = batch
-        func finished(_ result: Result<AppendOutcome, StoreFailure>) -> HTTPResponse {
-            if case .success(let outcome) = result { request.context.note(outcome) }
-            return finish(result)
-        }
-        guard request.context.span != nil else {
-            return .waiting({ store.append(judged, completion: $0) }, finish: finished)
-        }
-        return .waiting({ done in
-            request.context.span?.storeBegan = RequestSpan.instant
-            store.append(judged) { done(($0, RequestSpan.instant)) }
-        }) { (result, ended: UInt64) in
-            request.context.span?.storeEnded = ended
-            return finished(result)
-        }
+        let isTraced = request.context.span != nil
+        // As `waiting` does it, and compiled for this value: every event that is stored comes by here.
+        let ended = Lock<(result: Result<AppendOutcome, StoreFailure>, instant: UInt64?)?>(nil)
+        return .later(
+            start: { [store] resume in
+                if isTraced { request.context.span?.storeBegan = RequestSpan.instant }
+                store.append(judged) { result in
+                    ended.withLock { $0 = (result, isTraced ? RequestSpan.instant : nil) }
+                    resume()
+                }
+            },
+            poll: {
+                guard let (result, instant) = ended.withLock({ $0 }) else { return nil }
+                if let instant { request.context.span?.storeEnded = instant }
+                if case .success(let outcome) = result { request.context.note(outcome) }
+                return finish(result)
+            })
     }
 
     /// Answers with what `work` has read, on a queue where it may wait for the disk. Returns an outcome that is not

@@ -112,10 +112,8 @@ struct NativeDecoder {
             name = previous
         default: break
         }
-        for (name, value) in [
-            ("properties", node["properties"]), ("traits", node["traits"]), ("context", node["context"]),
-        ] {
-            if let value, value.kind != .object, !value.isNull {
+        for name in ["properties", "traits", "context"] as [StaticString] {
+            if let value = node[name], value.kind != .object, !value.isNull {
                 return reject("invalid_event", "\(name) must be a JSON object")
             }
         }

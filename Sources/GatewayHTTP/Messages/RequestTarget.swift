@@ -19,7 +19,9 @@ struct RequestTarget {
         count = bytes.count
         var rest = bytes[...]
         var authority: Slice<UnsafeBufferPointer<UInt8>>?
-        for scheme in ["http://", "https://"] where Self.begins(rest, with: scheme) {
+        // Nearly all begin with a slash.
+        for scheme in ["http://", "https://"]
+        where rest.first != UInt8(ascii: "/") && Self.begins(rest, with: scheme) {
             rest = rest.dropFirst(scheme.utf8.count)
             let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
             authority = rest[..<end]
@@ -51,6 +53,7 @@ struct RequestTarget {
     /// Why a path is none, or nil. Whoever reads the query judges its parameters; in the path NUL would end it for whoever
     /// works with C strings.
     static func fault(ofPath path: String) -> String? {
+        guard path.utf8.contains(UInt8(ascii: "%")) else { return nil }
         let path = Array(path.utf8)
         var index = 0
         while index < path.count {

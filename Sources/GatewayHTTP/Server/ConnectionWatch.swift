@@ -65,10 +65,10 @@ final class WatchedConnection: @unchecked Sendable {
         self.passes = passes
     }
 
-    func enter(_ phase: Phase) {
+    func enter(_ phase: Phase, at now: DispatchTime) {
         state.withLock { state in
             state.phase = phase
-            state.since = .now()
+            state.since = now
             state.pieces = 0
             if case .handling = phase { state.requests += 1 }
         }

@@ -144,13 +144,18 @@ final class Exchange {
         case .noRoom: return noRoom
         case nil: break
         }
-        var trailers: [HTTPField] = []
-        withUnsafeMutablePointer(to: &trailers) { pointer in
-            _ = MHD_get_connection_values_n(connection, MHD_ValueKind.FOOTER_KIND, collectField, pointer)
+        // Only chunks are followed by trailer fields.
+        if chunks != nil {
+            var trailers: [HTTPField] = []
+            withUnsafeMutablePointer(to: &trailers) { pointer in
+                _ = MHD_get_connection_values_n(connection, MHD_ValueKind.FOOTER_KIND, collectField, pointer)
+            }
+            if let fault = Framing.fault(inTrailers: trailers) { return fault }
         }
-        if let fault = Framing.fault(inTrailers: trailers) { return fault }
-        request.readMultipartForm = { [connection, unowned request] in
-            MultipartForm(request.body, connection: connection)
+        if request.headerBytes("content-type")?.first.map({ $0 | 0x20 }) == UInt8(ascii: "m") {
+            request.readMultipartForm = { [connection, unowned request] in
+                MultipartForm(request.body, connection: connection)
+            }
         }
         guard request.isCompressed else { return nil }
         do throws(Gunzip.Failure) {

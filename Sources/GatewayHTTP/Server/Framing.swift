@@ -14,6 +14,7 @@ enum Framing {
         if fields.count > limits.headerFields {
             return refusal(431, "too_many_headers", "more than \(limits.headerFields) header fields")
         }
+        let isTokenByte = isTokenByte
         guard method.utf8.allSatisfy({ isTokenByte[Int($0)] }), !method.isEmpty else {
             return refusal(400, "invalid_framing", "the method has characters that no method has")
         }
@@ -103,15 +104,26 @@ enum Framing {
         "x-csrf-token", "x-write-key",
     ]
 
-    private static func repeated(_ fields: [HTTPField]) -> StaticString? {
-        singles.first { name in
-            var isThere = false
-            for field in fields where field.isNamed(name) {
-                if isThere { return true }
-                isThere = true
-            }
-            return false
+    /// The same by the length of the name, each with a bit of its own.
+    private static let singlesByLength: [[(name: StaticString, bit: UInt32)]] = {
+        let longest = singles.map(\.utf8CodeUnitCount).max() ?? 0
+        var table = [[(name: StaticString, bit: UInt32)]](repeating: [], count: longest + 1)
+        for (index, name) in singles.enumerated() {
+            table[name.utf8CodeUnitCount].append((name, 1 << UInt32(index)))
         }
+        return table
+    }()
+
+    private static func repeated(_ fields: [HTTPField]) -> StaticString? {
+        let table = singlesByLength
+        var seen: UInt32 = 0
+        for field in fields where field.nameBytes.count < table.count {
+            for (name, bit) in table[field.nameBytes.count] where field.isNamed(name) {
+                if seen & bit != 0 { return name }
+                seen |= bit
+            }
+        }
+        return nil
     }
 
     /// True for `uri-host [ ":" port ]` (RFC 9110, section 7.2) with a registered name of the characters that names have.
@@ -125,7 +137,8 @@ enum Framing {
             rest = rest[rest.index(after: end)...]
         } else {
             let end = rest.firstIndex(of: UInt8(ascii: ":")) ?? rest.endIndex
-            guard end != rest.startIndex, rest[..<end].allSatisfy({ $0.isASCIIAlphanumeric(or: "-._") })
+            let isNameByte = isNameByte
+            guard end != rest.startIndex, rest[..<end].allSatisfy({ isNameByte[Int($0)] })
             else { return false }
             rest = rest[end...]
         }
@@ -183,6 +196,9 @@ enum Framing {
             return character.isASCII && (character.isLetter || character.isNumber) || marks.contains(byte)
         }
     }()
+
+    /// By byte: those of a registered name without percent-encoding (RFC 3986, section 3.2.2).
+    private static let isNameByte: [Bool] = (0...UInt8.max).map { $0.isASCIIAlphanumeric(or: "-._") }
 
     /// Looks at every byte whatever it finds, so that the processor can take many at a time.
     private static func hasControlCharacter(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {

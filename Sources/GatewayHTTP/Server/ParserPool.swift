@@ -19,33 +19,17 @@ package final class ParserPool: Sendable {
         self.limits = limits
     }
 
-    /// Parses a body and hands its root to `body`, or says in the native dialect's words why it is no JSON.
-    package func parse<Result>(_ request: HTTPRequest, _ body: (JSONNode) -> Result) -> Parsed<Result> {
-        switch read(request, body) {
-        case .success(let value): .value(value)
-        case .failure(let invalid):
-            .refused(.failure(400, code: "invalid_json", reason: invalid.reason, requestID: request.id))
-        }
-    }
-
     /// Parses a body and hands its root to `body`, or says why it is no JSON.
-    package func read<Value>(
-        _ request: HTTPRequest, _ body: (JSONNode) -> Value
-    ) -> Result<Value, InvalidJSON> {
+    package func withRoot(of request: HTTPRequest, _ body: (JSONNode) -> Void) throws(InvalidJSON) {
         let parser =
             parsers.withLock { $0.free.popLast() }
             ?? StrictJSONParser(maximumBytes: limits.bodyBytes, maximumDepth: limits.jsonDepth)
         defer { if request.body.count <= Self.usual { parsers.withLock { $0.free.append(parser) } } }
         do {
-            return .success(try parser.parse(bytes: request.body, body))
+            try parser.parse(bytes: request.body, body)
         } catch {
-            return .failure(InvalidJSON(reason: reason(error as? StrictJSONError)))
+            throw InvalidJSON(reason: reason(error as? StrictJSONError))
         }
-    }
-
-    package enum Parsed<Value> {
-        case value(Value)
-        case refused(HTTPResponse)
     }
 
     private func reason(_ error: StrictJSONError?) -> String {

@@ -2,7 +2,7 @@ internal import Foundation
 internal import GatewayModel
 
 /// What becomes of a request that has been read, whoever brought it: a connection, or somebody in the same process.
-package struct RequestService: Sendable {
+package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
 
     let limits: GatewayLimits

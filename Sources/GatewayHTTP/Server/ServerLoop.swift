@@ -28,6 +28,8 @@ final class ServerLoop: @unchecked Sendable {
     private var pass = 0 {
         didSet { passes.note(pass) }
     }
+    /// When the pass began: deadlines are counted in seconds, and to ask for the time at each step costs more than the step.
+    private var passBegan = DispatchTime.now()
     /// How many passes there were, for the watch of connections.
     private let passes = PassCount()
     /// Answers that this pass has made, which the next one sends, and bodies of which it has brought a piece.
@@ -90,6 +92,7 @@ final class ServerLoop: @unchecked Sendable {
                     daemon, wake.reading, longestWait, allWait ? 1 : 0, &ready) != 0
             for ended in wake.rearm() { ended.exchange.isReady = true }
             pass += 1
+            passBegan = .now()
             unfinished = 0
             countersign_mhd_pass(daemon, &ready)
             if !begun.isEmpty {
@@ -125,7 +128,7 @@ final class ServerLoop: @unchecked Sendable {
         inFlight += 1
         let watched = countersign_mhd_socket_context(connection)
             .map { Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue() }
-        watched?.enter(.header)
+        watched?.enter(.header, at: passBegan)
         let exchange = Exchange(connection: connection, uri: uri, watched: watched, memory: common.memory)
         watched?.request = exchange
         return exchange
@@ -133,7 +136,7 @@ final class ServerLoop: @unchecked Sendable {
 
     fileprivate func end(_ exchange: Exchange) {
         exchange.watched?.request = nil
-        exchange.watched?.enter(.idle)
+        exchange.watched?.enter(.idle, at: passBegan)
         if exchange.phase == .waiting { waiting -= 1 }
         if exchange.isStreaming {
             streaming -= 1
@@ -191,7 +194,7 @@ final class ServerLoop: @unchecked Sendable {
     ) -> MHD_Result {
         switch exchange.phase {
         case .header:
-            exchange.watched?.enter(.body)
+            exchange.watched?.enter(.body, at: passBegan)
             exchange.phase = .body
             if let refusal = exchange.readHeader(method: method, version: version, service: common.service) {
                 return send(refusal, exchange)
@@ -209,7 +212,7 @@ final class ServerLoop: @unchecked Sendable {
                 return fits ? .YES : .NO
             }
             if exchange.lastPiece == pass { unfinished -= 1 }
-            exchange.watched?.enter(.handling)
+            exchange.watched?.enter(.handling, at: passBegan)
             return respond(exchange)
         case .waiting:
             guard exchange.isReady, let response = exchange.poll?() else { return .YES }
@@ -288,7 +291,7 @@ final class ServerLoop: @unchecked Sendable {
         exchange.letGo()
         _ = unlist(exchange)
         if response.stream != nil { return common.takeStream() ? response : exchange.noRoom }
-        exchange.watched?.enter(.answering(bytes: response.body.count))
+        exchange.watched?.enter(.answering(bytes: response.body.count), at: passBegan)
         guard response.body.count > MemoryHolders.untouched, !response.isShared else { return response }
         if !exchange.hold(response.body.count, makeRoom: makeRoom) {
             guard !response.changesNothing, exchange.request?.isSafe == false else { return exchange.noRoom }

@@ -57,7 +57,7 @@ package final class EventArrivals: Sendable {
     }
 
     /// Something has happened to these apps.
-    package func note(_ appIDs: some Sequence<String>) {
+    package func note(_ appIDs: Set<String>) {
         let wakes = state.withLock { state in
             appIDs.flatMap { appID in
                 state.last += 1

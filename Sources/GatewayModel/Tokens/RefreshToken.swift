@@ -59,7 +59,7 @@ package struct RefreshToken: Sendable {
     }
 
     /// What is stored of it.
-    package var hash: [UInt8] { SHA256.digest(text.utf8) }
+    package var hash: [UInt8] { SHA256.digest(text) }
 
     /// As the client keeps it.
     package var text: String { Self.prefix + Base64URL.encode(body + tag) }

@@ -26,8 +26,10 @@ struct FrequentClients {
     }
 
     private mutating func count(_ client: ClientInfo) {
-        if counts[client] != nil || counts.count < Self.capacity {
-            counts[client, default: 0] += 1
+        if let known = counts.index(forKey: client) {
+            counts.values[known] += 1
+        } else if counts.count < Self.capacity {
+            counts[client] = 1
         } else {
             // Takes no more than was added before: on average one step a request.
             counts = counts.compactMapValues { $0 > 1 ? $0 - 1 : nil }

@@ -78,6 +78,6 @@ final class ArrivalWatch: @unchecked Sendable {
             }
             return apps
         }
-        if let found, !found.isEmpty { arrivals.note(found) }
+        if let found, !found.isEmpty { arrivals.note(Set(found)) }
     }
 }

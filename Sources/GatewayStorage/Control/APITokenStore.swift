@@ -71,7 +71,7 @@ package struct APITokenStore: ControlStore {
         let entry = AdminToken(
             id: id, name: name, scopes: Set(scopes).sorted(), appID: appID,
             createdMilliseconds: Self.now(), usedMilliseconds: nil, expiresMilliseconds: expiresMilliseconds,
-            hash: SHA256.digest(text.utf8))
+            hash: SHA256.digest(text))
         try write { connection in
             if let appID {
                 let isThere = try connection.first("SELECT 1 FROM app WHERE id = ?", .text(appID)) { _ in true
@@ -104,7 +104,7 @@ package struct APITokenStore: ControlStore {
 
     /// The token with this text; nil when there is none or it has expired. Its use is noted once an hour.
     package func token(_ text: String, at milliseconds: Int64) throws(GatewayError) -> AdminToken? {
-        let hash = SHA256.digest(text.utf8)
+        let hash = SHA256.digest(text)
         let found = try read { connection in
             try connection.first(
                 "SELECT \(Self.columns) FROM admin_token WHERE hash = ?", .blob(hash), row: Self.token)

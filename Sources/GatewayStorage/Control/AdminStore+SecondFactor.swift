@@ -65,7 +65,7 @@ extension AdminStore {
                 .integer(step))
             try connection.run(
                 "DELETE FROM admin_session WHERE \"user\" = ?1 AND hash <> ?2", .text(name),
-                .blob(SHA256.digest(session.utf8)))
+                .blob(SHA256.digest(session)))
             let codes = try Self.newRecoveryCodes(of: name, connection)
             try audit(connection, "second_factor.enable", name)
             return codes

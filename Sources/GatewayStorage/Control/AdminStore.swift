@@ -36,7 +36,7 @@ package struct AdminStore: ControlStore {
         try write { connection in
             try connection.run("DELETE FROM admin_setup")
             try connection.run(
-                "INSERT INTO admin_setup (hash, expires_ms) VALUES (?, ?)", .blob(SHA256.digest(token.utf8)),
+                "INSERT INTO admin_setup (hash, expires_ms) VALUES (?, ?)", .blob(SHA256.digest(token)),
                 .integer(milliseconds + Self.setupMilliseconds))
             try audit(connection, "setup.link", "", at: milliseconds)
         }
@@ -48,7 +48,7 @@ package struct AdminStore: ControlStore {
         try read { connection in
             try connection.first(
                 "SELECT 1 FROM admin_setup WHERE hash = ?1 AND expires_ms > ?2",
-                .blob(SHA256.digest(token.utf8)), .integer(milliseconds)
+                .blob(SHA256.digest(token)), .integer(milliseconds)
             ) { _ in true } ?? false
         }
     }
@@ -62,7 +62,7 @@ package struct AdminStore: ControlStore {
         try write { connection in
             try connection.run(
                 "DELETE FROM admin_setup WHERE hash = ?1 AND expires_ms > ?2",
-                .blob(SHA256.digest(token.utf8)), .integer(milliseconds))
+                .blob(SHA256.digest(token)), .integer(milliseconds))
             guard connection.changes > 0 else {
                 throw GatewayError(
                     .notFound, "the link was used or is older than 30 minutes")
@@ -114,7 +114,7 @@ package struct AdminStore: ControlStore {
             if password != nil || (role ?? user.role) != user.role {
                 try connection.run(
                     "DELETE FROM admin_session WHERE \"user\" = ?1 AND hash <> ?2", .text(name),
-                    .blob(session.map { SHA256.digest($0.utf8) } ?? []))
+                    .blob(session.map { SHA256.digest($0) } ?? []))
             }
             try audit(
                 connection, "user.change", name, before: ["role": .string(user.role.rawValue)],
@@ -144,7 +144,7 @@ package struct AdminStore: ControlStore {
             try connection.run("DELETE FROM admin_session WHERE expires_ms <= ?", .integer(milliseconds))
             try connection.run(
                 "INSERT INTO admin_session (hash, \"user\", expires_ms) VALUES (?, ?, ?)",
-                .blob(SHA256.digest(token.utf8)), .text(name),
+                .blob(SHA256.digest(token)), .text(name),
                 .integer(milliseconds + Self.sessionMilliseconds))
             try connection.run(
                 "UPDATE admin_user SET signed_in_ms = ?2 WHERE name = ?1", .text(name),
@@ -169,7 +169,7 @@ package struct AdminStore: ControlStore {
         try read { connection in
             let found = try connection.first(
                 "SELECT \"user\", expires_ms FROM admin_session WHERE hash = ?1 AND expires_ms > ?2",
-                .blob(SHA256.digest(token.utf8)), .integer(milliseconds)
+                .blob(SHA256.digest(token)), .integer(milliseconds)
             ) { ($0.text(0), $0.int64(1)) }
             return try found.map { name, expires in
                 let user = try Self.user(name, connection)
@@ -180,7 +180,7 @@ package struct AdminStore: ControlStore {
 
     package func closeSession(_ token: String) throws(GatewayError) {
         try write {
-            try $0.run("DELETE FROM admin_session WHERE hash = ?", .blob(SHA256.digest(token.utf8)))
+            try $0.run("DELETE FROM admin_session WHERE hash = ?", .blob(SHA256.digest(token)))
         }
     }
 

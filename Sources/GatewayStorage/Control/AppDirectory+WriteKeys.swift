@@ -39,7 +39,7 @@ extension AppDirectory {
     ) throws(GatewayError) -> (entry: WriteKey, text: String) {
         let app = try app(id: appID)
         let text = Self.newWriteKey()
-        let hash = SHA256.digest(text.utf8)
+        let hash = SHA256.digest(text)
         let entry = WriteKey(
             id: WriteKey.identifier(hash), prefix: Self.prefix(ofWriteKey: text), description: description,
             createdMilliseconds: Self.now())

@@ -101,7 +101,7 @@ public final class AppDirectory: ControlStore {
                 .integer(now))
             try connection.run(
                 "INSERT INTO write_key (hash, app_id, created_ms, prefix) VALUES (?, ?, ?, ?)",
-                .blob(SHA256.digest(writeKey.utf8)), .text(id), .integer(now),
+                .blob(SHA256.digest(writeKey)), .text(id), .integer(now),
                 .text(Self.prefix(ofWriteKey: writeKey)))
             try audit(
                 connection, "app.create", id, app: id,

@@ -35,7 +35,7 @@ public struct ClientStore: ControlStore {
         let client = OAuthClient(
             id: "client_" + Base64URL.encode(.random(count: 12)), appID: appID, name: name, grants: grants,
             publicKey: publicKey, createdMilliseconds: Self.now(),
-            secretHash: secret.map { SHA256.digest($0.utf8) })
+            secretHash: secret.map { SHA256.digest($0) })
         try write {
             try audit($0, "client.create", client.id, app: client.appID, after: client.json)
             try $0.run(

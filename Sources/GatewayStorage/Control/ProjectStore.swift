@@ -165,7 +165,7 @@ package struct ProjectStore: ControlStore {
         switch members["expires"] {
         case nil, .null?: break
         case .string(let text)?:
-            expires = RFC3339.milliseconds(text.utf8)
+            expires = RFC3339.milliseconds(text)
             if expires == nil { fallthrough }
         default:
             throw GatewayError(

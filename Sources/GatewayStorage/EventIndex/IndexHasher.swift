@@ -5,6 +5,9 @@ struct EventKey: Hashable, Comparable {
     let high: UInt64
     let low: UInt64
 
+    // It is a keyed hash already.
+    func hash(into hasher: inout Hasher) { hasher.combine(low) }
+
     static func < (one: EventKey, other: EventKey) -> Bool {
         one.high != other.high ? one.high < other.high : one.low < other.low
     }
@@ -51,22 +54,26 @@ struct IndexHasher {
         let count =
             secret.count + 1 + 12 + first.utf8.count + second.utf8.count + (third?.utf8.count ?? 0)
         return withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { bytes in
-            var end = 0
-            func append(_ part: some Collection<UInt8>, _ count: Int) {
-                UnsafeMutableRawBufferPointer(rebasing: bytes[end..<end + count]).copyBytes(from: part)
-                end += count
-            }
-            func append(_ part: String) {
-                withUnsafeBytes(of: UInt32(part.utf8.count).littleEndian) { append($0, 4) }
-                append(part.utf8, part.utf8.count)
-            }
-            append(secret, secret.count)
-            append(CollectionOfOne(kind), 1)
-            append(first)
-            append(second)
-            if let third { append(third) }
+            secret.withUnsafeBytes { bytes.copyMemory(from: $0) }
+            bytes[secret.count] = kind
+            var end = Self.append(first, to: bytes, at: secret.count + 1)
+            end = Self.append(second, to: bytes, at: end)
+            if let third { end = Self.append(third, to: bytes, at: end) }
             let words = SHA256.words(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
             return (UInt64(littleEndian: words.0), UInt64(littleEndian: words.1))
+        }
+    }
+
+    /// Returns where the next part begins.
+    private static func append(
+        _ part: String, to bytes: UnsafeMutableRawBufferPointer, at start: Int
+    ) -> Int {
+        var part = part
+        return part.withUTF8 { text in
+            bytes.storeBytes(of: UInt32(text.count).littleEndian, toByteOffset: start, as: UInt32.self)
+            UnsafeMutableRawBufferPointer(rebasing: bytes[(start + 4)...]).copyMemory(
+                from: UnsafeRawBufferPointer(text))
+            return start + 4 + text.count
         }
     }
 }

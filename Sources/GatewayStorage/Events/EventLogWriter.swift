@@ -206,16 +206,17 @@ final class EventLogWriter {
         let statement = try connection.cached(Self.insert)
         try batch.body.withUnsafeBufferPointer { body in
             defer { statement.reset() }
-            try statement.bind(.text(batch.appID), at: 1)
+            try statement.bind(text: batch.appID, at: 1)
             try statement.bind(.integer(batch.receivedMilliseconds), at: 8)
             let proof = batch.proof
-            try statement.bind(.optionalText(proof?.verdict.rawValue), at: 12)
+            try statement.bind(text: proof?.verdict.rawValue, at: 12)
             try statement.bind(.optionalInteger(proof?.code.map { Int64($0) }), at: 13)
-            try statement.bind(.optionalText(proof?.keyID), at: 14)
-            try statement.bind(.optionalText(proof?.enforcement), at: 15)
-            try statement.bind(.optionalText(proof?.dialect), at: 16)
-            try statement.bind(.optionalText(proof?.requestID), at: 17)
-            try statement.bind(.optionalText(proof?.tokenID), at: 18)
+            try statement.bind(text: proof?.keyID, at: 14)
+            try statement.bind(text: proof?.enforcement, at: 15)
+            try statement.bind(text: proof?.dialect, at: 16)
+            try statement.bind(text: proof?.requestID, at: 17)
+            try statement.bind(text: proof?.tokenID, at: 18)
+            statement.keepTexts()
             let app = hash(ofApp: batch.appID)
             for event in batch.events {
                 let entry = hasher.entry(
@@ -226,14 +227,14 @@ final class EventLogWriter {
                     outcome.duplicates += 1
                     continue
                 }
-                try statement.bind(.text(event.messageID), at: 2)
-                try statement.bind(.text(event.kind.rawValue), at: 3)
-                try statement.bind(.optionalText(event.userID), at: 4)
-                try statement.bind(.optionalText(event.anonymousID), at: 5)
-                try statement.bind(.optionalText(event.name), at: 6)
+                try statement.bind(text: event.messageID, at: 2)
+                try statement.bind(text: event.kind.rawValue, at: 3)
+                try statement.bind(text: event.userID, at: 4)
+                try statement.bind(text: event.anonymousID, at: 5)
+                try statement.bind(text: event.name, at: 6)
                 try statement.bind(.integer(event.timestampMilliseconds), at: 7)
                 try statement.bind(borrowing: body, event.json, at: 9)
-                try statement.bind(.optionalText(event.sender), at: 10)
+                try statement.bind(text: event.sender, at: 10)
                 try statement.bind(.integer(commit.next), at: 11)
                 _ = try statement.step()
                 statement.rewind()

@@ -67,7 +67,7 @@ package struct EventPositions: Sendable {
     }
 
     private static func mark(of appID: String) -> [UInt8] {
-        Array(Array(appID.utf8).withUnsafeBytes { SHA256.digest($0) }.prefix(4))
+        Array(SHA256.digest(appID).prefix(4))
     }
 }
 

@@ -9,11 +9,21 @@ package import GatewayModel
 /// come during a commit share the next one. After a commit that several shared the next one waits a moment for more of
 /// them; a lone sender is never kept waiting.
 package final class SQLiteEventStore: EventStore, @unchecked Sendable {
-    private struct Job {
+    /// One object, because it is handed on several times.
+    private final class Job: Sendable {
         let batch: EventBatch?
         /// Instead of a batch: something else that is written with the next commit.
-        var change: (@Sendable (SQLiteConnection) throws -> Void)?
+        let change: (@Sendable (SQLiteConnection) throws -> Void)?
         let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
+
+        init(
+            batch: EventBatch?, change: (@Sendable (SQLiteConnection) throws -> Void)? = nil,
+            completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
+        ) {
+            self.batch = batch
+            self.change = change
+            self.completion = completion
+        }
     }
 
     package let arrivals = EventArrivals()
@@ -53,7 +63,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var lastBatches = 0
 
     /// How long a commit waits for more batches when the one before had several.
-    private static let gatherMicroseconds: UInt32 = 150
+    private static let gatherMicroseconds: UInt32 = 300
     /// How long what is known of the disk's free space holds.
     private static let spaceMilliseconds = 100
 
@@ -284,10 +294,19 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 jobs.filter { $0.change == nil }.map(\.batch), counting: uses, with: jobs.compactMap(\.change)
             )[...]
             guard files.areInPlace else { throw loseFiles() }
-            let results = jobs.map { $0.change == nil ? outcomes.removeFirst() : AppendOutcome() }
-            arrivals.note(
-                Set(zip(jobs, results).compactMap { $1.accepted > 0 ? $0.batch?.appID : nil }))
-            return results.map { .success($0) }
+            var changed: Set<String> = []
+            var last: String?
+            let results = jobs.map { job -> Result<AppendOutcome, StoreFailure> in
+                let outcome = job.change == nil ? outcomes.removeFirst() : AppendOutcome()
+                // Those that come together are mostly one app's.
+                if outcome.accepted > 0, let appID = job.batch?.appID, appID != last {
+                    changed.insert(appID)
+                    last = appID
+                }
+                return .success(outcome)
+            }
+            arrivals.note(changed)
+            return results
         } catch {
             let sqlite = error as? SQLiteError
             if sqlite?.isConstraint == true, jobs.count > 1 {

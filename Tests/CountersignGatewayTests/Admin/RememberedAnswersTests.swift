@@ -2,6 +2,7 @@ import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 import Testing
+
 @testable import CountersignGateway
 
 /// A POST that is sent again under its `Idempotency-Key`.

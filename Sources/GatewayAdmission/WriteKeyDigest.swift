@@ -1,0 +1,24 @@
+internal import CountersignJOSE
+
+/// SHA-256 of a write key: what is known of it. Four words, which a table finds sooner than an array.
+struct WriteKeyDigest: Hashable {
+    private let words: (UInt64, UInt64, UInt64, UInt64)
+
+    init(of writeKey: String) {
+        var writeKey = writeKey
+        words = writeKey.withUTF8 { SHA256.words(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// From the bytes of the digest; nil when they are not 32.
+    init?(bytes: [UInt8]) {
+        guard bytes.count == 32 else { return nil }
+        words = bytes.withUnsafeBytes { $0.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self) }
+    }
+
+    /// The 32 bytes of the digest.
+    var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }
+
+    static func == (one: Self, other: Self) -> Bool { one.words == other.words }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+}

@@ -1,0 +1,31 @@
+package import CountersignJOSE
+package import GatewayHTTP
+
+// Here and not beside the pool: what is generic is compiled for its values only within the module that has it.
+extension ParserPool {
+    /// What `body` makes of a body's root, or why it is no JSON, in the native dialect's words.
+    package func parse<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Parsed<Value> {
+        switch read(request, body) {
+        case .success(let value): .value(value)
+        case .failure(let invalid):
+            .refused(.failure(400, code: "invalid_json", reason: invalid.reason, requestID: request.id))
+        }
+    }
+
+    /// What `body` makes of a body's root, or why it is no JSON.
+    func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<Value, InvalidJSON> {
+        var value: Value?
+        do throws(InvalidJSON) {
+            try withRoot(of: request) { value = body($0) }
+        } catch {
+            return .failure(error)
+        }
+        guard let value else { preconditionFailure("a body was parsed and its root not handed over") }
+        return .success(value)
+    }
+
+    package enum Parsed<Value> {
+        case value(Value)
+        case refused(HTTPResponse)
+    }
+}
