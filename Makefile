@@ -160,14 +160,15 @@ lint: ## Check the style, and that no folders refer to each other in a circle
 format: ## Format the sources
 	swift format -i -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
 
+# The gateway as it is released: with the Swift runtime inside.
 bench: ## Measure verification and the gateway (release build)
 	@scripts/setup.sh bench
-	swift build -c release --product countersign-cli
+	swift build -c release --static-swift-stdlib --scratch-path .build-static --product countersign-cli
 	swift run -c release --package-path Benchmarks Verifying
-	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli"
-	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" views
-	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" floods
-	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build/release/countersign-cli" dashboards
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build-static/release/countersign-cli"
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build-static/release/countersign-cli" views
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build-static/release/countersign-cli" floods
+	swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build-static/release/countersign-cli" dashboards
 	swift run -c release --package-path Benchmarks Queue
 
 interop: build ## Exchange tokens and keys with PyJWT (makes .venv)
