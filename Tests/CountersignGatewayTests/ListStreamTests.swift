@@ -10,29 +10,68 @@ import Testing
 /// Lists that are sent page by page.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ListStreamTests {
-    /// The lines of an answer that is such a list.
-    private func lines(_ pages: [[UInt8]?]) throws -> [String] {
-        let rest = Lock(pages[...])
+    /// A server whose answers are lists, by the path.
+    private func server(
+        _ page: @escaping @Sendable (_ path: String) throws -> [UInt8]?
+    ) throws -> (HTTPServer, port: UInt16) {
         let server = try HTTPServer(
             limits: GatewayLimits(), trustedProxies: [], certificates: nil,
             observer: ObserverGroup(members: [])
-        ) { _ in
+        ) { request in
             var response = HTTPResponse(status: 200, headers: [], body: [])
-            response.stream =
-                ListStream {
-                    guard let page = rest.withLock({ $0.popFirst() }) else { return nil }
-                    guard let page else { throw POSIXError(.EIO) }
-                    return page
-                }.body
+            let path = request.path
+            response.stream = ListStream { try page(path) }.body
             return .answer(response)
         }
-        let port = try server.start(host: "127.0.0.1", port: 0)
-        defer { server.stop(graceSeconds: 1) }
+        return (server, try server.start(host: "127.0.0.1", port: 0))
+    }
+
+    private func ask(_ path: String, _ port: UInt16) throws -> RawConnection {
         let connection = try RawConnection(port: port)
-        connection.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        connection.send("GET \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        return connection
+    }
+
+    private func lines(_ connection: RawConnection) -> [String] {
         var lines: [String] = []
         while let line = connection.line() { lines.append(line) }
         return lines
+    }
+
+    /// The lines of an answer that is such a list.
+    private func lines(_ pages: [[UInt8]?]) throws -> [String] {
+        let rest = Lock(pages[...])
+        let (server, port) = try server { _ in
+            guard let page = rest.withLock({ $0.popFirst() }) else { return nil }
+            guard let page else { throw POSIXError(.EIO) }
+            return page
+        }
+        defer { server.stop(graceSeconds: 1) }
+        return lines(try ask("/", port))
+    }
+
+    /// The last page of an export waits for transactions of the database.
+    @Test func aListThatWaitsHoldsUpNoOther() throws {
+        let (waits, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let isRead = Lock(false)
+        let (server, port) = try server { path in
+            if path == "/waits" {
+                waits.signal()
+                // Until the other has ended; a bound, so that it fails rather than hangs.
+                _ = goesOn.wait(timeout: .now() + 20)
+                return nil
+            }
+            return isRead.withLock { isRead in
+                defer { isRead = true }
+                return isRead ? nil : Array("one\n".utf8)
+            }
+        }
+        defer { server.stop(graceSeconds: 1) }
+        let waiting = try ask("/waits", port)
+        waits.wait()
+        #expect(lines(try ask("/other", port)).contains("one"))
+        #expect(goesOn.signal() != 0, "the other came to its end while this one waited")
+        #expect(lines(waiting).last == "")
     }
 
     @Test func aWholeListEndsAsChunksDo() throws {

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// A long list, read page by page on its own queue and sent as fast as the client takes it.
+/// A long list, read page by page beside the server's threads and sent as fast as the client takes it.
 package final class ListStream: Sendable {
     private struct State {
         var ready: [[UInt8]] = []
@@ -10,7 +10,8 @@ package final class ListStream: Sendable {
         var hasFailed = false
     }
 
-    private static let queue = DispatchQueue(label: "exports")
+    /// Whoever waits for the database holds up no other list.
+    private static let queue = DispatchQueue(label: "exports", attributes: .concurrent)
     private let state = Lock(State())
     private let page: @Sendable () throws -> [UInt8]?
 
