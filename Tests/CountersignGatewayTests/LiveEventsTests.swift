@@ -56,6 +56,23 @@ struct LiveEventsTests {
         }
     }
 
+    /// The other gateways of a cluster must hear of it.
+    @Test func whoBeginsToWatchIsToldOfOnce() {
+        let bench = Bench()
+        let told = Lock(0)
+        bench.feed.whenWatched { told.withLock { $0 += 1 } }
+        let watcher = bench.watch()
+        _ = bench.next(watcher)
+        #expect(told.withLock { $0 } == 1)
+        _ = bench.next(watcher)
+        _ = bench.next(bench.watch())
+        #expect(told.withLock { $0 } == 1)
+        // Nobody has looked for a minute.
+        bench.time.withLock { $0 += 60_000_000_000 }
+        _ = bench.next(bench.watch())
+        #expect(told.withLock { $0 } == 2)
+    }
+
     private func ids(_ lines: [String]) -> [UInt64] {
         zip(lines, lines.dropFirst()).compactMap { event, id in
             event == "event: verdict" ? UInt64(id.dropFirst(4)) : nil

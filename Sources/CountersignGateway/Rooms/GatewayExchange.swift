@@ -11,7 +11,8 @@ final class GatewayExchange: Sendable {
     /// How long others send their verdicts after they have heard that somebody watches, and how often they are told.
     private static let watchSeconds: UInt64 = 15
     private static let tellNanoseconds: UInt64 = 5_000_000_000
-    /// What a question takes at most; a gateway that has the token answers at its next look, at most a second later.
+    /// What a question takes at most. A gateway that has the token answers at once; one of the version before looks only
+    /// once a second.
     private static let questionSeconds = 2.5
     private static let longestQuestions = 16
 
@@ -45,7 +46,9 @@ final class GatewayExchange: Sendable {
     }
 
     func start() {
-        channel?.start(
+        guard let channel else { return }
+        feed.whenWatched { channel.wake() }
+        channel.start(
             take: { [weak self] in self?.take() ?? [] }, hear: { [weak self] in self?.hear($0) },
             isBusy: { [weak self] in self?.isBusy ?? false })
     }

@@ -45,6 +45,8 @@ package final class LiveFeed: Sendable {
         /// Until when somebody watches at another gateway, and what that one is to hear.
         var sharedUntil: UInt64 = 0
         var shared = Shared()
+        /// Hears that somebody begins to watch.
+        var begins: @Sendable () -> Void = {}
     }
 
     private let capacity: Int
@@ -94,6 +96,11 @@ package final class LiveFeed: Sendable {
         return state.withLock { $0.watchedUntil > now }
     }
 
+    /// `body` is called when somebody looks and nobody had within the last minute.
+    package func whenWatched(_ body: @escaping @Sendable () -> Void) {
+        state.withLock { $0.begins = body }
+    }
+
     /// Somebody watches at another gateway, for the next so many seconds.
     package func share(forSeconds seconds: UInt64) {
         let now = nanoseconds()
@@ -125,15 +132,22 @@ package final class LiveFeed: Sendable {
     /// What came after an id; nil begins with what comes from now on.
     package func entries(after id: UInt64?) -> Page {
         let now = nanoseconds()
-        return state.withLock { state in
+        let (begins, page) = state.withLock { state -> ((@Sendable () -> Void)?, Page) in
+            let begins = state.watchedUntil > now ? nil : state.begins
             state.watchedUntil = now + 60_000_000_000
-            guard let id, id != state.lastID else { return Page(lastID: state.lastID) }
-            // An id from the future is of a run whose clock was ahead.
-            let isOfThisRun = (firstID...state.lastID).contains(id)
-            let found = isOfThisRun ? state.ring.drop { $0.id <= id } : state.ring[...]
-            return Page(
-                entries: Array(found),
-                missed: isOfThisRun ? state.lastID - id - UInt64(found.count) : nil, lastID: state.lastID)
+            return (begins, found(after: id, state))
         }
+        begins?()
+        return page
+    }
+
+    private func found(after id: UInt64?, _ state: State) -> Page {
+        guard let id, id != state.lastID else { return Page(lastID: state.lastID) }
+        // An id from the future is of a run whose clock was ahead.
+        let isOfThisRun = (firstID...state.lastID).contains(id)
+        let found = isOfThisRun ? state.ring.drop { $0.id <= id } : state.ring[...]
+        return Page(
+            entries: Array(found),
+            missed: isOfThisRun ? state.lastID - id - UInt64(found.count) : nil, lastID: state.lastID)
     }
 }

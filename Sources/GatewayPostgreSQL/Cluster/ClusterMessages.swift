@@ -8,6 +8,8 @@ internal import GatewayStorage
 enum ClusterMessages {
     /// Others look every second while there is something to hear.
     static let keptMilliseconds: Int64 = 10_000
+    /// Where it is told that there is something to hear.
+    static let channel = "countersign_message"
 
     static func send(
         _ messages: [ClusterMessage], of gateway: String, after number: Int64,
@@ -24,6 +26,8 @@ enum ClusterMessages {
             FROM unnest($3, $4) WITH ORDINALITY AS sent (kind, body, place)
             """, parameters
         ) { _ in true }
+        // Verdicts are many, and a commit that notifies waits for every other that does.
+        if messages.contains(where: { $0.kind != .verdicts }) { try connection.execute("NOTIFY \(channel)") }
     }
 
     /// What the other gateways have sent after the numbers that are known of them, in the order in which each has sent it.

@@ -2,14 +2,15 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayStorage
 
-/// One gateway's end of the channel: a thread with a connection of its own that sends and hears by a table.
+/// One gateway's end of the channel: a thread with a connection of its own that sends and hears by a table. It looks there
+/// when it is notified of something, and after a pause.
 final class PostgreSQLChannel: ClusterChannel {
-    private static let pauseMilliseconds: Int32 = 1_000
     private static let busyMilliseconds: Int32 = 200
     private static let rememberedMilliseconds: Int64 = 600_000
 
     private let id: String
     private let settings: PostgreSQLSettings
+    private let pauseMilliseconds: Int32
     private let bell = Bell()
     private let isStopping = Lock(false)
     private let wasStarted = Lock(false)
@@ -24,9 +25,10 @@ final class PostgreSQLChannel: ClusterChannel {
         var known: [String: (number: Int64, at: Int64)]?
     }
 
-    init(_ id: String, _ settings: PostgreSQLSettings) {
+    init(_ id: String, _ settings: PostgreSQLSettings, pauseMilliseconds: Int32 = 1_000) {
         self.id = id
         self.settings = settings
+        self.pauseMilliseconds = pauseMilliseconds
     }
 
     func start(
@@ -43,8 +45,7 @@ final class PostgreSQLChannel: ClusterChannel {
                     // What was to be sent is lost. The member's thread says that the database is gone.
                     looks.connection = nil
                 }
-                bell.wait(
-                    besides: nil, milliseconds: isBusy() ? Self.busyMilliseconds : Self.pauseMilliseconds)
+                wait(looks.connection, milliseconds: isBusy() ? Self.busyMilliseconds : pauseMilliseconds)
             }
             if looks.hasSent, let connection = looks.connection {
                 _ = try? ClusterMessages.forget(of: id, all: true, connection)
@@ -65,10 +66,23 @@ final class PostgreSQLChannel: ClusterChannel {
         _ = ended.wait(timeout: .now() + 3)
     }
 
+    private func wait(_ connection: PostgreSQLConnection?, milliseconds: Int32) {
+        // It may have come with the answer to something else.
+        if let connection, !connection.notifications().isEmpty { return }
+        bell.wait(besides: connection?.socket, milliseconds: milliseconds)
+        connection?.takeNotifications()
+    }
+
+    private func connect() throws -> PostgreSQLConnection {
+        let connection = try PostgreSQLConnection(settings)
+        try connection.execute("LISTEN \(ClusterMessages.channel)")
+        return connection
+    }
+
     private func look(
         _ looks: inout Looks, _ take: () -> [ClusterMessage], _ hear: (ClusterMessage) -> Void
     ) throws {
-        let connection = try looks.connection ?? PostgreSQLConnection(settings)
+        let connection = try looks.connection ?? connect()
         looks.connection = connection
         let heard = try ClusterMessages.heard(
             by: id, after: (looks.known ?? [:]).mapValues(\.number), connection)

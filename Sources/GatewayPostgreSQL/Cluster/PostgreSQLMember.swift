@@ -1,4 +1,3 @@
-internal import CPostgreSQL
 internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
@@ -235,12 +234,8 @@ final class PostgreSQLMember: ClusterMember {
     /// Until it is time to look again, somebody tells of a change, or the bell rings.
     private func wait(_ connection: PostgreSQLConnection?) {
         if let connection, !connection.notifications().isEmpty { return }
-        bell.wait(
-            besides: connection.map { PQsocket($0.handle) }, milliseconds: Int32(Self.pauseMilliseconds))
-        guard let connection else { return }
-        // What has come is the reason to look; a connection that has ended shows itself then.
-        _ = PQconsumeInput(connection.handle)
-        _ = connection.notifications()
+        bell.wait(besides: connection?.socket, milliseconds: Int32(Self.pauseMilliseconds))
+        connection?.takeNotifications()
     }
 
     // MARK: What there is to say

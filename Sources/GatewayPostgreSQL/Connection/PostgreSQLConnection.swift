@@ -162,6 +162,15 @@ package final class PostgreSQLConnection: SQLConnection {
         return channels
     }
 
+    /// Takes what has come while nobody asked; a connection that has ended shows itself at the next question.
+    func takeNotifications() {
+        _ = PQconsumeInput(handle)
+        _ = notifications()
+    }
+
+    /// What has something to read when the server says something unasked.
+    var socket: Int32 { PQsocket(handle) }
+
     private func note(_ result: OpaquePointer) {
         changes = PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
         guard changes > 0, let status = PQcmdStatus(result) else { return }

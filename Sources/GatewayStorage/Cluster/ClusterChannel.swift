@@ -22,7 +22,7 @@ package struct ClusterMessage: Sendable, Equatable {
     }
 }
 
-/// Carries messages among the gateways of a cluster, within a second, or within a fifth while they are busy.
+/// Carries messages among the gateways of a cluster: verdicts at the next look, all others at once.
 package protocol ClusterChannel: AnyObject, Sendable {
     /// Begins. `take` is asked at each look for what is to be sent, `hear` is told what the others have sent since the last
     /// look, and while `isBusy` the looks are close together. All are called on one thread.

@@ -1,0 +1,51 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import Testing
+
+@testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayAdmission
+@testable import GatewayModel
+@testable import GatewayObservability
+@testable import GatewayStorage
+
+/// What a gateway tells the others of its cluster, and when.
+@Suite(.timeLimit(.minutes(1)))
+struct GatewayExchangeTests {
+    /// A channel that looks when the test says so.
+    private final class Channel: ClusterChannel {
+        let wakes = Lock(0)
+        private let ends = Lock<[@Sendable () -> [ClusterMessage]]>([])
+
+        func start(
+            take: @escaping @Sendable () -> [ClusterMessage],
+            hear: @escaping @Sendable (ClusterMessage) -> Void, isBusy: @escaping @Sendable () -> Bool
+        ) {
+            ends.withLock { $0 = [take] }
+        }
+
+        func wake() { wakes.withLock { $0 += 1 } }
+        func stop() {}
+
+        func look() -> [ClusterMessage] { ends.withLock { $0 }.flatMap { $0() } }
+    }
+
+    /// Until the channel's next look they would miss what the others judge.
+    @Test func theOthersAreToldAtOnceThatSomebodyWatches() throws {
+        let place = try TestPlace()
+        let storage = try place.open()
+        let registry = AppRegistry(
+            directory: try storage.openControl(as: .account), now: { Date(timeIntervalSince1970: 1_000) })
+        let (channel, feed) = (Channel(), LiveFeed())
+        let judge = SampleJudge(
+            recorder: AnalyticsRecorder(), apps: registry, now: { Date(timeIntervalSince1970: 1_000) })
+        let exchange = GatewayExchange(channel, gateways: { 2 }, feed, judge, storage.analytics)
+        exchange.start()
+        #expect(channel.look() == [])
+        _ = feed.entries(after: nil)
+        #expect(channel.wakes.withLock { $0 } == 1)
+        #expect(channel.look().map(\.kind) == [.watch])
+        #expect(channel.look() == [])
+    }
+}

@@ -1,0 +1,77 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import GatewayStorage
+import Testing
+
+@testable import GatewayPostgreSQL
+
+extension PostgreSQLTests {
+    /// Messages between gateways.
+    @Suite(.timeLimit(.minutes(1)))
+    struct ChannelTests {
+        /// One end of a channel that looks only when it is woken or notified.
+        private final class End: Sendable {
+            let channel: PostgreSQLChannel
+            let looked = DispatchSemaphore(value: 0)
+            let heard = DispatchSemaphore(value: 0)
+            let outgoing = Lock<[ClusterMessage]>([])
+            let messages = Lock<[ClusterMessage]>([])
+
+            init(_ id: String, _ database: TestDatabase) {
+                channel = PostgreSQLChannel(id, database.settings, pauseMilliseconds: .max)
+                channel.start(
+                    take: { [self] in
+                        defer { looked.signal() }
+                        return outgoing.withLock { outgoing in
+                            defer { outgoing = [] }
+                            return outgoing
+                        }
+                    },
+                    hear: { [self] message in
+                        messages.withLock { $0.append(message) }
+                        heard.signal()
+                    }, isBusy: { false })
+                // Whoever has looked once is notified from then on.
+                looked.wait()
+            }
+
+            func send(_ message: ClusterMessage) {
+                outgoing.withLock { $0 = [message] }
+                channel.wake()
+            }
+        }
+
+        @Test(arguments: [ClusterMessage.Kind.watch, .question, .answer])
+        func whatIsAskedIsHeardAtOnce(kind: ClusterMessage.Kind) throws {
+            try TestDatabase.use { database in
+                let (one, other) = (End("one", database), End("other", database))
+                defer { for end in [one, other] { end.channel.stop() } }
+                one.send(ClusterMessage(kind, ["a": 1]))
+                #expect(other.heard.wait(timeout: .now() + 10) == .success, "nobody was notified")
+                #expect(other.messages.withLock { $0 } == [ClusterMessage(kind, ["a": 1])])
+            }
+        }
+
+        /// There may be a thousand of them in a second, and commits that notify wait for each other.
+        @Test func nobodyIsNotifiedOfVerdicts() throws {
+            try TestDatabase.use { database in
+                let end = End("one", database)
+                defer { end.channel.stop() }
+                let listener = try database.connect()
+                try listener.execute("LISTEN \(ClusterMessages.channel)")
+                func isNotified(after kind: ClusterMessage.Kind) throws -> Bool {
+                    end.send(ClusterMessage(kind, ["a": 1]))
+                    end.looked.wait()
+                    // The look after it begins when everything was sent.
+                    end.channel.wake()
+                    end.looked.wait()
+                    try listener.execute("SELECT 1")
+                    return !listener.notifications().isEmpty
+                }
+                #expect(try !isNotified(after: .verdicts))
+                #expect(try isNotified(after: .watch))
+            }
+        }
+    }
+}
