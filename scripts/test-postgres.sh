@@ -5,12 +5,16 @@
 #     scripts/test-postgres.sh [--essential | ARGUMENT OF swift test...]
 #
 # With --essential only those that depend on what the storage does: a part of `make test`. The tests of the storage on
-# PostgreSQL itself (GatewayPostgreSQLTests) run there in any case.
+# PostgreSQL itself (GatewayPostgreSQLTests) run there in any case; here they run first where POSTGRESQL_BIN names a server.
 set -eu
 cd "$(dirname "$0")/.."
 if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
     echo "test-postgres: skipped (COUNTERSIGN_POSTGRESQL=0)"
     exit 0
+fi
+if [ $# -eq 0 ] && [ -n "${POSTGRESQL_BIN:-}" ]; then
+    "$POSTGRESQL_BIN/postgres" --version
+    scripts/test.sh --filter '^GatewayPostgreSQLTests\.'
 fi
 export COUNTERSIGN_TEST_STORAGE=postgresql
 
