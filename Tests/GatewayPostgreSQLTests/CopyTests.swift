@@ -178,6 +178,47 @@ extension PostgreSQLTests {
             }
         }
 
+        /// 500 events of the longest kind are 2 GB.
+        @Test func aGroupHoldsSoManyBytes() throws {
+            try TestDatabase.use { database in
+                let (folder, keys) = (try TestFolder(), try TestFolder())
+                try FileManager.default.removeItem(atPath: folder.path)
+                let storage = try SQLiteStorage(dataDirectory: folder.path)
+                _ = try storage.openControl(as: .account)
+                try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30)).close()
+                // Ten of 1,000 bytes, one of 100,000, ten of 1,000.
+                try SQLiteConnection(path: folder.path + "/events.sqlite").execute(
+                    """
+                    WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 21)
+                    INSERT INTO event (seq, app_id, message_id, type, timestamp_ms, received_ms, body)
+                        SELECT n, 'shop', 'm-' || n, 'track', 1, 1,
+                            hex(zeroblob(iif(n = 11, 50000, 500))) FROM n
+                    """)
+                let source = try FolderCopy(from: folder.path)
+                let target = try DatabaseCopy(
+                    database.settings, tokenKeyFile: keys.tokenKeyFile, isSource: false)
+                try StorageCopy(from: source, to: target, tables: source.tables).copy()
+                let table = try #require(source.tables.last)
+                #expect(table.name == CopyTable.events)
+                for place in [source as any CopyPlace, target] {
+                    func groups(_ most: CopyGroup) throws -> [Int] {
+                        var (sizes, reached): ([Int], [SQLValue]) = ([], [])
+                        let key = place.key(of: table).map { table.place(of: $0) }
+                        while true {
+                            let rows = try place.rows(of: table, after: reached, most: most)
+                            guard let last = rows.last else { return sizes }
+                            sizes.append(rows.count)
+                            reached = key.map { last[$0] }
+                        }
+                    }
+                    #expect(try groups(CopyGroup(rows: 8, bytes: 1 << 20)) == [8, 8, 5])
+                    // The row that makes a group full belongs to it.
+                    #expect(try groups(CopyGroup(rows: 500, bytes: 5_000)) == [5, 5, 1, 5, 5])
+                    #expect(try groups(CopyGroup(rows: 500, bytes: 1)) == Array(repeating: 1, count: 21))
+                }
+            }
+        }
+
         @Test func everythingGoesToADatabaseAndBackHoweverOftenItIsEnded() throws {
             try TestDatabase.use { database in
                 let (first, second, keys) = (try TestFolder(), try TestFolder(), try TestFolder())

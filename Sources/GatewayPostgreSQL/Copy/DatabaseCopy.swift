@@ -114,9 +114,22 @@ package final class DatabaseCopy: CopyPlace {
         }
     }
 
-    package func rows(of table: CopyTable, after reached: [SQLValue], most: Int) throws -> [[SQLValue]] {
-        let rows = try connection.rows(
-            of: table, from: source(of: table), by: key(of: table), after: reached, most: most)
+    /// The server counts the bytes: whatever it sends is held here.
+    package func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
+    {
+        let key = key(of: table)
+        let sizes = table.columns.filter { $0.kind != .integer }
+            .map { " + coalesce(octet_length(\"\($0.name)\"), 0)" }.joined()
+        let page = table.page(
+            from: source(of: table), by: key, after: reached, most: most.rows,
+            more: ", 0\(sizes) AS row_bytes")
+        let rows = try connection.all(
+            """
+            SELECT \(table.list) FROM (
+                SELECT *, sum(row_bytes) OVER rows_before - row_bytes AS bytes_before FROM (\(page)) AS page
+                WINDOW rows_before AS (ORDER BY \(CopyTable.quoted(key)) ROWS UNBOUNDED PRECEDING)) AS sized
+            WHERE bytes_before < \(most.bytes) ORDER BY \(CopyTable.quoted(key))
+            """, reached, row: table.values)
         return try CopySecrets(table).opened(rows, tokenKey)
     }
 

@@ -14,8 +14,8 @@ package protocol CopyPlace: AnyObject {
     /// The columns in whose order this place reads a table.
     func key(of table: CopyTable) -> [String]
 
-    /// The next rows, as they are without any seal.
-    func rows(of table: CopyTable, after reached: [SQLValue], most: Int) throws -> [[SQLValue]]
+    /// The next rows, as they are without any seal: as many as make a group, and none after the last.
+    func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
 
     // MARK: Being filled
 
@@ -33,6 +33,21 @@ package protocol CopyPlace: AnyObject {
 
     /// Takes the mark away.
     func finish() throws
+}
+
+/// What is read at a time, and written in one transaction. It ends with the row that makes it full, so that one row always
+/// fits.
+package struct CopyGroup: Sendable {
+    package let rows: Int
+    /// Of texts and blobs.
+    package let bytes: Int
+
+    package static let standard = CopyGroup(rows: 500, bytes: 4 << 20)
+
+    package init(rows: Int, bytes: Int) {
+        self.rows = rows
+        self.bytes = bytes
+    }
 }
 
 /// A log of events, as a copy of it continues it.

@@ -91,22 +91,25 @@ package struct CopyTable: Sendable {
     }
 }
 
-extension SQLConnection {
-    /// The next rows of a table in the order of `key`, after the one whose key is `reached`; from the first on when that is
-    /// empty. `source` is the table, or a query in brackets with a name.
-    package func rows(
-        of table: CopyTable, from source: String, by key: [String], after reached: [SQLValue], most: Int
-    ) throws -> [[SQLValue]] {
-        let names = CopyTable.quoted(key)
+extension CopyTable {
+    /// SQL for the next rows in the order of `key`, after the one whose key is bound; from the first on when `reached` is
+    /// empty. `source` is the table, or a query in brackets with a name; `more` are columns besides the table's.
+    package func page(
+        from source: String, by key: [String], after reached: [SQLValue], most: Int, more: String = ""
+    ) -> String {
+        let names = Self.quoted(key)
         let marks = reached.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
         let condition = reached.isEmpty ? "" : " WHERE (\(names)) > (\(marks))"
-        return try all(
-            "SELECT \(table.list) FROM \(source)\(condition) ORDER BY \(names) LIMIT \(most)", reached
-        ) { row in
-            table.columns.enumerated().map { $1.value(row, Int32($0)) }
-        }
+        return "SELECT \(list)\(more) FROM \(source)\(condition) ORDER BY \(names) LIMIT \(most)"
     }
 
+    /// A row of such a page.
+    package func values(_ row: any SQLRow) -> [SQLValue] {
+        columns.enumerated().map { $1.value(row, Int32($0)) }
+    }
+}
+
+extension SQLConnection {
     /// The key of the last row in the order of `key`; of events, of the one that was copied last. Empty before the first.
     package func lastKey(of table: CopyTable, by key: [String]) throws -> [SQLValue] {
         let isEvents = table.name == CopyTable.events

@@ -120,9 +120,19 @@ package final class FolderCopy: CopyPlace {
 
     package func key(of table: CopyTable) -> [String] { table.key }
 
-    package func rows(of table: CopyTable, after reached: [SQLValue], most: Int) throws -> [[SQLValue]] {
-        try connection(table.file).rows(
-            of: table, from: "\"\(table.name)\"", by: table.key, after: reached, most: most)
+    package func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
+    {
+        var rows: [[SQLValue]] = []
+        var bytes = 0
+        try connection(table.file).each(
+            table.page(from: "\"\(table.name)\"", by: table.key, after: reached, most: most.rows), reached
+        ) { row in
+            let values = table.values(row)
+            rows.append(values)
+            bytes += values.reduce(0) { $0 + $1.bytes }
+            return bytes < most.bytes
+        }
+        return rows
     }
 
     package func begin(_ log: CopiedLog, _ tables: [CopyTable]) {}
@@ -201,6 +211,16 @@ package final class FolderCopy: CopyPlace {
             throw GatewayError(.storage, "cannot write \(folder.path)")
         }
         try connection(Self.events).execute("DROP TABLE \(UnfinishedCopy.table)")
+    }
+}
+
+extension SQLValue {
+    fileprivate var bytes: Int {
+        switch self {
+        case .text(let text): text.utf8.count
+        case .blob(let bytes): bytes.count
+        case .null, .integer, .real: 0
+        }
     }
 }
 

@@ -15,9 +15,6 @@ package struct StorageCopy {
         package var isSame: Bool { from == to }
     }
 
-    /// Rows of one transaction, and of one reading.
-    static let rowsPerGroup = 500
-
     private let source: any CopyPlace
     private let target: any CopyPlace
     private let tables: [CopyTable]
@@ -47,14 +44,12 @@ package struct StorageCopy {
         var reached = table.isWrittenWhole ? [] : try target.reached(in: table, by: key)
         var count = 0
         while true {
-            let rows = try source.rows(of: table, after: reached, most: Self.rowsPerGroup)
-            if let last = rows.last {
-                try target.write(rows, to: table)
-                reached = places.map { last[$0] }
-                count += rows.count
-                try report(table.name, count)
-            }
-            guard rows.count == Self.rowsPerGroup else { return }
+            let rows = try source.rows(of: table, after: reached, most: .standard)
+            guard let last = rows.last else { return }
+            try target.write(rows, to: table)
+            reached = places.map { last[$0] }
+            count += rows.count
+            try report(table.name, count)
         }
     }
 
@@ -83,9 +78,9 @@ package struct StorageCopy {
         var reached: [SQLValue] = []
         var sum = CopySum()
         while true {
-            let rows = try place.rows(of: table, after: reached, most: rowsPerGroup)
+            let rows = try place.rows(of: table, after: reached, most: .standard)
+            guard let last = rows.last else { return sum }
             for row in rows { sum.add(row) }
-            guard rows.count == rowsPerGroup, let last = rows.last else { return sum }
             reached = places.map { last[$0] }
         }
     }
