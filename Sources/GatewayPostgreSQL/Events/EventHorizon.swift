@@ -26,17 +26,24 @@ package enum EventHorizon {
         } ?? 0
     }
 
+    /// How long to wait between two looks for the end of a transaction, in seconds: mostly it is near.
+    private static let pauses = (shortest: 0.001, longest: 0.05)
+
     /// Waits until every transaction has ended that is open now, so that whatever was stored before may be read. Returns
     /// false when that takes longer; one that another program has forgotten may stay open for hours.
+    ///
+    /// It asks again and again: the server tells nobody that another's transaction has ended.
     package static func settle(_ connection: PostgreSQLConnection, seconds: Double) throws -> Bool {
         let start = Uptime.milliseconds
         let now = "pg_current_snapshot()"
         let next = try connection.first("SELECT pg_snapshot_xmax(\(now))::text::bigint") { $0.int64(0) } ?? 0
+        var pause = pauses.shortest
         while try connection.first(
             "SELECT pg_snapshot_xmin(\(now))::text::bigint >= ?1", .integer(next), row: { $0.int(0) }) != 1
         {
             if Double(Uptime.milliseconds - start) > seconds * 1_000 { return false }
-            Thread.sleep(forTimeInterval: 0.001)
+            Thread.sleep(forTimeInterval: pause)
+            pause = min(2 * pause, pauses.longest)
         }
         return true
     }
