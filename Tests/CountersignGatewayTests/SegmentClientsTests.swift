@@ -102,7 +102,9 @@ struct SegmentClientsTests {
         ("/batch", "Amplitude or PostHog", "missing_field"), ("/batch", "Amplitude or PostHog", "detail"),
         ("/2/httpapi", "Amplitude", "error"), ("/track", "Mixpanel", "error"),
         ("/com.snowplowanalytics.snowplow/tp2", "Snowplow", "message"),
-        ("/api/42/envelope/", "Sentry", "detail"), ("/v1/traces", "OTLP", "message"),
+        ("/api/42/envelope/", "Sentry", "detail"), ("/api/42/envelope", "Sentry", "detail"),
+        ("/api/42/store", "Sentry", "detail"), ("/httpapi", "Amplitude", "error"),
+        ("/identify", "Amplitude", "missing_field"), ("/v1/traces", "OTLP", "message"),
     ])
     func anotherProductsProtocolIsNamedWhereItsClientsLook(path: String, name: String, member: String) throws
     {

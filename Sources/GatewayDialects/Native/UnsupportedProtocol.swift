@@ -19,7 +19,9 @@ package struct UnsupportedProtocol: Sendable {
                 "/batch/", "/capture", "/i/v0/e", "/i/v0/ai/batch", "/e", "/s", "/decide", "/flags",
             ]
         ) { ["detail": .string($0)] },
-        UnsupportedProtocol(name: "Amplitude", paths: ["/2/httpapi"], members: amplitude),
+        UnsupportedProtocol(
+            name: "Amplitude", paths: ["/2/httpapi", "/httpapi", "/identify", "/groupidentify"],
+            members: amplitude),
         // Amplitude's batches go there, and those of some of PostHog's libraries.
         UnsupportedProtocol(name: "Amplitude or PostHog", paths: ["/batch"]) { sentence in
             amplitude(sentence).merging(["detail": .string(sentence)]) { own, _ in own }
@@ -33,7 +35,8 @@ package struct UnsupportedProtocol: Sendable {
             paths: ["/com.snowplowanalytics.snowplow/tp2", "/com.snowplowanalytics.iglu/v1"]
         ) { _ in [:] },
         UnsupportedProtocol(
-            name: "Sentry", paths: ["/api/{project}/envelope/", "/api/{project}/store/"]
+            name: "Sentry",
+            paths: ["envelope", "envelope/", "store", "store/"].map { "/api/{project}/" + $0 }
         ) { ["detail": .string($0)] },
         UnsupportedProtocol(
             name: "Customer.io", method: "PUT", paths: ["/api/v1/customers/{customer}"], members: customerIO),
