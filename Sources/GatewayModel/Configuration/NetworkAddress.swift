@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// An IPv6 address, or an IPv4 address in its mapped form (RFC 4291, section 2.5.5.2).
@@ -16,6 +17,14 @@ package struct NetworkAddress: Hashable, Sendable {
         guard inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
         high = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// Reads an IPv4 address as resolvers do: one to four numbers, each decimal, octal after `0` or hexadecimal after `0x`, of
+    /// which the last fills what is left (inet_aton, POSIX inet_addr): `2130706433` and `0x7f.1` are 127.0.0.1.
+    package init?(numbers text: String) {
+        var address = in_addr()
+        guard text.utf8.first?.isASCIIDigit == true, inet_aton(text, &address) != 0 else { return nil }
+        self.init(v4: UInt32(bigEndian: address.s_addr))
     }
 
     package init(v4: UInt32) {

@@ -21,7 +21,8 @@ enum OutgoingURL {
         if !parts.hasUsablePort { try refuse("the address must have a port from 1 to 65535, or none") }
         let name = host.hasSuffix(".") ? String(host.dropLast()) : host
         let isOwnName = name == "localhost" || name.hasSuffix(".localhost")
-        let address = isOwnName ? NetworkAddress("127.0.0.1") : NetworkAddress(host)
+        let address =
+            isOwnName ? NetworkAddress("127.0.0.1") : NetworkAddress(host) ?? NetworkAddress(numbers: name)
         let port = parts.port ?? (scheme == "http" ? 80 : 443)
         if let refusal = address?.refusal(
             port: UInt16(clamping: port), allowsPrivateAddresses: allowsPrivateAddresses)

@@ -95,6 +95,7 @@ struct AdminRefusalTests {
         for host in [
             "127.0.0.1", "[::1]", "localhost", "LocalHost.", "a.localhost", "10.1.2.3", "[fd00::1]",
             "[::ffff:10.0.0.1]", "shop.example:99999", "shop.example:99999999999999999999", "8.8.8.8:22",
+            "2130706433", "0x7f.1", "017700000001", "127.1", "%31%32%37.1", "2852039166",
             "169.254.169.254", "[fe80::1]", "u@shop.example", "shop.example/#a", "",
         ] {
             let answer = try send("https://\(host)", isPrivate: false)
@@ -104,7 +105,7 @@ struct AdminRefusalTests {
         }
         for url in [
             "http://shop.example/", "http://10.1.2.3/", "ftp://127.0.0.1/", "https://169.254.169.254/",
-            "https://[fd00:ec2::254]/", "https://127.0.0.1:0/",
+            "https://[fd00:ec2::254]/", "https://127.0.0.1:0/", "https://2852039166/",
         ] {
             #expect(try send(url, isPrivate: true).status == 422, "\(url)")
         }

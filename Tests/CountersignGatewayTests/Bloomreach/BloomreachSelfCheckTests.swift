@@ -95,32 +95,6 @@ struct BloomreachSelfCheckTests {
         #expect(!answer.body.contains("127.0.0.1"))
     }
 
-    @Test func aPrivateAddressIsRefusedUnlessItIsAllowed() throws {
-        let receiver = try WebhookServer { _ in .answer(200) }
-        // What is no address in the usual form is judged like a name, when it is connected to.
-        for host in ["2130706433", "0x7f.1"] {
-            try client.edit {
-                _ = try $0.setPushWebhook(url: "https://\(host):\(receiver.port)/", for: "shop")
-            }
-            let answer = try #require(check())
-            #expect(answer.status == 502)
-            #expect((answer.json["error"] as? String)?.contains("private") == true, "\(host)")
-        }
-        receiver.close()
-        #expect(receiver.requests.isEmpty)
-    }
-
-    @Test func aLinkLocalAddressIsRefusedEvenWhereAnOwnerAllowsPrivateOnes() throws {
-        for host in ["2852039166", "0xa9fea9fe"] {
-            try client.edit {
-                _ = try $0.setPushWebhook(url: "https://\(host)/", allowsPrivateAddresses: true, for: "shop")
-            }
-            let answer = try #require(check())
-            #expect(answer.status == 502)
-            #expect((answer.json["error"] as? String)?.contains("link-local") == true, "\(answer.body)")
-        }
-    }
-
     @Test(arguments: [
         #"{"push_notification_id":"x"}"#, #"{"platform":"ios"}"#,
         #"{"platform":"ios","push_notification_id":""}"#, #"{"platform":7,"push_notification_id":"x"}"#, "[]",

@@ -71,11 +71,19 @@ struct WebhookDeliveryTests {
     }
 
     // Whatever a name stood for when the webhook was made: the address is judged when it is connected to.
-    @Test(arguments: ["http://localhost:PORT/in", "http://127.0.0.1:PORT/in"])
+    @Test(arguments: [
+        "http://localhost:PORT/in", "http://127.0.0.1:PORT/in", "http://2130706433:PORT/in",
+    ])
     func aPrivateAddressIsNotAskedWithoutAnOwnersWord(url: String) throws {
         let (attempt, requests) = try deliver(.answer(200), url: url, allowsPrivate: false)
         #expect(attempt.error == "refused_address" && attempt.status == nil && requests.isEmpty)
         #expect(try deliver(.answer(200), url: url).attempt.error == nil)
+    }
+
+    @Test(arguments: ["https://2852039166/", "https://0xa9fea9fe/", "https://169.254.169.254/"])
+    func aLinkLocalAddressIsRefusedEvenWhereAnOwnerAllowsPrivateOnes(url: String) throws {
+        let (attempt, _) = try deliver(.answer(200), url: url)
+        #expect(attempt.error == "refused_address" && attempt.reason.contains("link-local"))
     }
 
     @Test func aDeliveryEndsWhenTheGatewayStops() throws {
