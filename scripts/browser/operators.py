@@ -12,6 +12,8 @@ from .screens import accessible
 # What a browser may load before the overview is there.
 MOST_REQUESTS = 8
 MOST_BYTES = 120_000
+# When something is first to be seen. A machine with other work paints late now and then, so the best of a few loads counts.
+LATEST_PAINT_MS = 300
 
 
 def check(browser, gateway, storage):
@@ -53,15 +55,24 @@ def load(browser, url, storage):
     expect(visitor.page.get_by_role("heading", name="Overview")).to_be_visible()
     visitor.settled()
     asked = [address for address in asked if not address.startswith("data:")]
-    painted = visitor.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    size = sum(carried)
     assert len(asked) <= MOST_REQUESTS, asked
-    assert sum(carried) <= MOST_BYTES, carried
+    assert size <= MOST_BYTES, carried
+    paints = []
+    for _ in range(5):
+        paints.append(visitor.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+        if paints[-1] < LATEST_PAINT_MS:
+            break
+        visitor.page.reload()
+        expect(visitor.page.get_by_role("heading", name="Overview")).to_be_visible()
+        visitor.settled()
+    assert min(paints) < LATEST_PAINT_MS, paints
     for address in visitor.page.locator("head link[rel=stylesheet], head script").evaluate_all("all => all.map(one => one.href || one.src)"):
         answer = visitor.context.request.get(address)
         assert "immutable" in answer.headers["cache-control"] and answer.headers["content-encoding"] == "gzip", (address, answer.headers)
         assert re.search(r"/app\.[\w-]{16}\.(js|css)$", address), address
     visitor.leave()
-    say(f"the overview takes {len(asked)} requests and {sum(carried) / 1000:.0f} kB; first paint after {painted:.0f} ms")
+    say(f"the overview takes {len(asked)} requests and {size / 1000:.0f} kB; first paint after {paints[-1]:.0f} ms")
 
 
 def first_address(browser, url):
