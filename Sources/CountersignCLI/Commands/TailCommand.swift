@@ -11,6 +11,9 @@ enum TailCommand {
     private static let count = Flag(
         "count", .integer("N", 1...1_000_000_000), help: "end after so many; else it goes on until Ctrl-C")
 
+    private static let last = Flag(
+        "last", .integer("N", 1...500), help: "with --app: begin with so many requests that came before")
+
     static let command = Command(
         "tail", summary: "Print verdicts as a running gateway gives them",
         details: """
@@ -19,17 +22,23 @@ enum TailCommand {
             again and goes on where it stopped; what was missed is reported on standard error. On a data directory it finds the
             gateway that runs there, and makes itself a token, which it deletes at its end.
             """,
-        flags: [app, code, user, count, .unmask, .json] + Flag.place,
+        flags: [app, code, user, count, last, .unmask, .json] + Flag.place,
         examples: ["The next expired token": "countersign tail --code EXPIRED --count 1"]
     ) { invocation in
         let remote = try invocation.remoteAdmin()
-        let options = Tail.Options(
+        let last = try invocation.integer(of: last)
+        let app = try invocation.value(of: app)
+        guard last == nil || app != nil else {
+            throw CommandError(.usage, "--last is of one app", hint: "name it with --app")
+        }
+        var options = Tail.Options(
             query: [
-                ("app", try invocation.value(of: app)),
+                ("app", app),
                 ("code", try invocation.value(of: code).map { String(try AuthErrorCode(word: $0).rawValue) }),
                 ("user", try invocation.value(of: user)),
                 (name: "unmask", value: remote == nil ? "1" : invocation.unmasking.value),
             ], count: try invocation.integer(of: count), printsJSON: invocation.printsJSON)
+        if let last, let app { options.earlier = Tail.Earlier(app: app, count: last) }
         let tail = Tail(options, io: invocation.io, connect: try connection(invocation, remote))
         let signals = StopSignals()
         let running = Task { try await tail.run() }

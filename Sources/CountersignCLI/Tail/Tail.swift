@@ -9,6 +9,14 @@ final class Tail: Sendable {
         /// How many are shown; nil for all that come.
         var count: Int?
         var printsJSON = false
+        /// What is shown first of what came before; nil for nothing.
+        var earlier: Earlier?
+    }
+
+    /// The last requests of an app.
+    struct Earlier: Sendable {
+        var app: String
+        var count: Int
     }
 
     /// One connection.
@@ -26,6 +34,7 @@ final class Tail: Sendable {
         var isConnected = false
         var failures = 0
         var shown = 0
+        var hasHeader = false
     }
 
     private static let retries = RetryPolicy(baseDelay: 1, maximumDelay: 30)
@@ -55,6 +64,9 @@ final class Tail: Sendable {
             do {
                 let connection = try await connect()
                 do {
+                    if let earlier = options.earlier, !hasBeenConnected {
+                        try await show(earlier, from: connection.admin)
+                    }
                     try await follow(connection.admin)
                 } catch {
                     await connection.close()
@@ -108,7 +120,7 @@ final class Tail: Sendable {
             }
             if isNew {
                 io.say("Connected to \(admin.place).")
-                if !options.printsJSON { io.say(line(Self.header)) }
+                if !options.printsJSON, !state.withLock({ $0.hasHeader }) { sayHeader() }
             }
             if let oneIn = data["one_in"].integer, oneIn > 1 {
                 io.say("More come than are shown: one in \(oneIn).")
@@ -117,11 +129,54 @@ final class Tail: Sendable {
             }
         case "gap":
             let missed = data["missed"].integer
-            io.say(missed.map { "Missed \($0) verdicts." } ?? "Missed verdicts: nobody knows how many.")
+            io.say(missed.map { "Missed \($0) verdicts." } ?? "Missed verdicts; how many is unknown.")
         case "verdict": try show(data)
         default: break
         }
     }
+
+    private func sayHeader() {
+        state.withLock { $0.hasHeader = true }
+        io.say(line(Self.header))
+    }
+
+    /// Shows what came before, the oldest first: requests that were stored, by their events, and those that failed, by their
+    /// samples. They do not count for ``Options/count``.
+    private func show(_ earlier: Earlier, from admin: RemoteAdmin) async throws {
+        func value(_ name: String) -> String? { options.query.first { $0.name == name }?.value ?? nil }
+        let shared = [("unmask", value("unmask"))]
+        let events = try await admin.items(
+            "apps", earlier.app, "events", query: shared + [("user", value("user"))], limit: earlier.count)
+        // Samples are found by their code, and not by their user.
+        let samples =
+            value("user") == nil
+            ? try await admin.items(
+                "apps", earlier.app, "samples", query: shared + [("code", value("code"))],
+                limit: earlier.count) : []
+        var found: [String: JSONValue] = [:]
+        for event in events {
+            guard let word = Self.verdicts[event["verdict"].text ?? ""] else { continue }
+            let code = event["code"].integer.flatMap { AuthErrorCode(rawValue: Int($0)) }
+            found[event["request_id"].text ?? event["seq"].shown] = [
+                "app": .string(earlier.app), "at_ms": event["received_ms"], "verdict": .string(word),
+                "code": event["code"], "reason": code.map { .string($0.reason) } ?? .null,
+                "user": event["user_id"] == .null ? event["anonymous_id"] : event["user_id"],
+                "request_id": event["request_id"],
+            ]
+        }
+        for sample in samples { found[sample["request_id"].text ?? sample["id"].shown] = sample }
+        let code = value("code")
+        let rows = found.values.filter { code == nil || $0["code"].shown == code }
+            .sorted { $0["at_ms"].integer ?? 0 < $1["at_ms"].integer ?? 0 }.suffix(earlier.count)
+        if !options.printsJSON { sayHeader() }
+        for row in rows { try print(row) }
+    }
+
+    /// The verdict on a request by that on its events; what an app's own server sends was accepted too.
+    private static let verdicts = [
+        "verified": "accepted", "server": "accepted", "warned": "warned", "not_judged": "not_judged",
+        "anonymous": "anonymous",
+    ]
 
     private static let header = ["TIME", "VERDICT", "CODE", "APP", "USER", "ENDPOINT"]
     private static let widths = [24, 10, 26, 16, 12, 0]
@@ -135,6 +190,15 @@ final class Tail: Sendable {
     }
 
     private func show(_ verdict: JSONValue) throws {
+        try print(verdict)
+        let isEnough = state.withLock { state in
+            state.shown += 1
+            return state.shown == options.count
+        }
+        if isEnough { throw Enough() }
+    }
+
+    private func print(_ verdict: JSONValue) throws {
         if options.printsJSON {
             try io.print(verdict)
         } else {
@@ -147,11 +211,6 @@ final class Tail: Sendable {
                     verdict["endpoint"].shown,
                 ]) { io.colored($0, color) })
         }
-        let isEnough = state.withLock { state in
-            state.shown += 1
-            return state.shown == options.count
-        }
-        if isEnough { throw Enough() }
     }
 }
 

@@ -122,6 +122,36 @@ struct TailTests {
         _ = await gateway.stop()
     }
 
+    @Test func whatCameBeforeIsShownFirstWhenAskedFor() async throws {
+        let url = try await gateway.start()
+        let directory = try AppDirectory(dataDirectory: data)
+        let writeKey = try directory.createApp(id: "before").writeKey
+        let token = try directory.apiTokens.create(name: "t", scopes: ["write"]).text
+        let admin = try RemoteAdmin(.init(url: url.absoluteString), token: token)
+        for id in ["ada", "bob"] {
+            let sent = try await shell.run(
+                """
+                curl -sS --retry 50 --retry-all-errors --retry-delay 0 --fail \(url.absoluteString)/v1/batch -H 'X-Write-Key: \(writeKey)' \\
+                    -d '{"batch":[{"type":"track","event":"A","messageId":"\(id)","userId":"\(id)"}]}'
+                """)
+            #expect(sent.status == 0, "\(sent.talk)")
+        }
+        let io = RecordedIO()
+        let tail = Tail(
+            .init(
+                query: [("app", "before"), ("unmask", "1")], earlier: .init(app: "before", count: 1)),
+            io: io.io, connect: { Tail.Connection(admin: admin) })
+        let running = Task { try await tail.run() }
+        defer { running.cancel() }
+        try await io.talkText.wait { $0.contains("Connected to") }
+        #expect(io.output.contains(" not_judged ") && io.output.contains(" bob"), "\(io.output)")
+        #expect(!io.output.contains("ada"))
+        #expect(io.talk.components(separatedBy: "VERDICT").count == 2, "\(io.talk)")
+        running.cancel()
+        await #expect(throws: (any Error).self) { try await running.value }
+        _ = await gateway.stop()
+    }
+
     /// A gateway ends what somebody watches when their token expires.
     @Test func itsOwnTokenOutlastsALongLookAndIsDeleted() async throws {
         _ = try await gateway.start()
