@@ -1,14 +1,17 @@
 /// `countersign complete`: what the completion scripts ask for.
 enum CompleteCommand {
     private static let kind = Positional(
-        "KIND", choices: ["apps", "keys", "profiles"], help: "apps, keys or profiles")
-    private static let app = Positional("APP", .optional, help: "the app whose keys are listed")
+        "KIND", choices: ["apps", "keys", "users", "profiles"], help: "apps, keys, users or profiles")
+    private static let app = Positional("APP", .optional, help: "the app whose keys or users are listed")
+    /// Of how many events the users are offered.
+    private static let newest = 200
 
     static let command = Command(
         "complete", summary: "Print ids for a shell's completion, one a line",
         details: """
             Where commands work: the data directory, or the profile in use. The scripts of `countersign completion` call it
-            when an app's or a key's id is to be typed. Users' ids are not offered: they would stand in the terminal.
+            when an id is to be typed. Users are those of an app's newest events: by their ids on a data directory, as in
+            `event list`; of a remote gateway by their pseudonyms, which filters take too.
             """,
         positionals: [kind, app], flags: Flag.place,
         examples: ["Which apps are offered?": "countersign complete apps"]
@@ -16,8 +19,15 @@ enum CompleteCommand {
         let ids: [String]
         switch invocation[kind] {
         case "apps": ids = try await invocation.admin().items("apps").map(\.["id"].shown)
-        case "keys":
-            guard let app = invocation.word(of: app) else { throw CommandError(.usage, "keys of which app?") }
+        case "keys", "users":
+            guard let app = invocation.word(of: app) else {
+                throw CommandError(.usage, "\(invocation[kind]) of which app?")
+            }
+            if invocation[kind] == "users" {
+                let events = try await invocation.admin().items("apps", app, "events", limit: newest)
+                ids = Set(events.compactMap(\.["user_id"].text)).map { TerminalText.safe($0) }.sorted()
+                break
+            }
             ids = try await invocation.admin().items("apps", app, "keys").map(\.["id"].shown)
         default: ids = try Profiles(environment: invocation.io.environment).all.map(\.name)
         }

@@ -63,25 +63,35 @@ enum CompletionScript {
             + (place.command?.flags.map { "--\($0.name)" } ?? []) + ["--help"]).joined(separator: " ")
     }
 
-    /// What `countersign complete` is asked for at a command's words: apps, then keys of the app before.
+    /// What `countersign complete` is asked for at a command's words: apps, then keys or users of the app before.
     private static func ids(_ place: Place) -> [String] {
         guard let words = place.command?.positionals, words.first == .app else { return [] }
-        let takesKey = place.command?.path.first == "key" && words.dropFirst().first?.name == "KEY"
-        return ["apps"] + (takesKey ? ["keys"] : [])
+        switch (place.command?.path.first, words.dropFirst().first?.name) {
+        case ("key", "KEY"): return ["apps", "keys"]
+        case ("customer", "ID"): return ["apps", "users"]
+        default: return ["apps"]
+        }
     }
 
     /// Where a word of a command is an app's or a key's id. `bash` and `zsh` keep the commands' words in `path`, and say how many
     /// follow them.
-    private static func idCases(_ places: [Place], previous: String, take: (String) -> String) -> [String] {
+    /// `app` is the word after the command's.
+    private static func idCases(
+        _ places: [Place], previous: String, app: String, take: (String) -> String
+    ) -> [String] {
+        func second(_ kind: String) -> String {
+            places.filter { ids($0).last == kind }.map { "\"1 \($0.path)\"" }.joined(separator: "|") + ") "
+                + take("countersign complete \(kind) \"\(previous)\"") + " ;;"
+        }
         return [
             "    case \"$behind $path\" in",
             places.filter { !ids($0).isEmpty }.map { "\"0 \($0.path)\"" }.joined(separator: "|") + ") "
                 + take("countersign complete apps") + " ;;",
-            places.filter { ids($0).count > 1 }.map { "\"1 \($0.path)\"" }.joined(separator: "|") + ") "
-                + take("countersign complete keys \"\(previous)\"") + " ;;",
+            second("keys"), second("users"),
             "    esac",
             "    case \"\(previous)\" in",
             "        --app) " + take("countersign complete apps") + " ;;",
+            "        --user) " + take("countersign complete users \"\(app)\"") + " ;;",
             "        --profile) " + take("countersign complete profiles") + " ;;",
             "    esac",
         ]
@@ -98,7 +108,7 @@ enum CompletionScript {
             "    done",
         ]
         let places = places(commands)
-        lines += idCases(places, previous: "$previous") {
+        lines += idCases(places, previous: "$previous", app: "${COMP_WORDS[COMP_CWORD-behind]}") {
             "COMPREPLY=($(compgen -W \"$(\($0) 2>/dev/null)\" -- \"$current\")); [[ $current == -* ]] || return"
         }
         lines.append("    case \"$path $previous\" in")
@@ -123,7 +133,7 @@ enum CompletionScript {
             "        (( index++, behind-- ))", "    done",
         ]
         let places = places(commands)
-        lines += idCases(places, previous: "${words[CURRENT-1]}") {
+        lines += idCases(places, previous: "${words[CURRENT-1]}", app: "${words[CURRENT-behind]}") {
             "[[ ${words[CURRENT]} == -* ]] || { compadd -- ${(f)\"$(\($0) 2>/dev/null)\"}; return }"
         }
         lines.append("    case \"$path ${words[CURRENT-1]}\" in")
@@ -175,9 +185,9 @@ enum CompletionScript {
             if !ids(place).isEmpty {
                 lines.append("complete -c countersign \(at) -a '(countersign complete apps 2>/dev/null)'")
             }
-            if ids(place).count > 1 {
+            if ids(place).count > 1, let kind = ids(place).last {
                 lines.append(
-                    "complete -c countersign \(within) -a '(countersign complete keys (commandline -opc)[-1] 2>/dev/null)'"
+                    "complete -c countersign \(within) -a '(countersign complete \(kind) (commandline -opc)[-1] 2>/dev/null)'"
                 )
             }
             if command.positionals.contains(where: { $0.choices == nil && $0 != .app }) {

@@ -1,4 +1,5 @@
 import Foundation
+import GatewayStorage
 import Testing
 
 @testable import CountersignCLI
@@ -67,6 +68,24 @@ struct CompletionTests {
                 result.output.split(separator: "\n").map(String.init).contains(expected),
                 "\(words): \(result)")
         }
+    }
+
+    /// The app is the word before a user's id, or the command's first where a flag names the user.
+    @Test(arguments: [
+        ["customer", "show", "shop", "us"], ["event", "list", "shop", "--user", "us"],
+        ["event", "export", "shop", "--since", "2h", "--user", "us"],
+    ])
+    func bashCompletesUsersOfAnApp(words: [String]) async throws {
+        let folder = TemporaryFolder()
+        _ = try AppDirectory(dataDirectory: folder.path + "/data").createApp(id: "shop")
+        try storeEvent(of: "user-1", in: folder.path + "/data")
+        let file = try folder.write(CompletionScript.bash(CommandTable.all), to: "completion")
+        let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": folder.path + "/data"])
+        let line = (["countersign"] + words).map { "'\($0)'" }.joined(separator: " ")
+        let result = try await shell.run(
+            "exec bash -c 'source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _countersign; printf \"%s\\n\" \"${COMPREPLY[@]}\"' '\(file)' \(line)"
+        )
+        #expect(result.output == "user-1\n", "\(result)")
     }
 
     @Test(.enabled(if: isInstalled("groff"), "groff is not installed"))

@@ -15,3 +15,15 @@ func storeCustomer(_ user: String, plan: String, in data: String) throws {
     // What waits is stored before it closes.
     store.close()
 }
+
+/// Stores an event of a user of the app shop in a data directory, as a gateway does.
+func storeEvent(of user: String, in data: String) throws {
+    let store = try SQLiteEventStore(path: data + "/events.sqlite", pendingBytes: 1 << 20)
+    let event = EventBatch.Event(
+        messageID: user, kind: .track, userID: user, anonymousID: nil, name: "n", timestampMilliseconds: 1,
+        json: 0..<2)
+    store.append(
+        EventBatch(appID: "shop", receivedMilliseconds: 1, body: Array("{}".utf8), events: [event])
+    ) { _ in }
+    store.close()
+}
