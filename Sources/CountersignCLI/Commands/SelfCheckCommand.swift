@@ -10,11 +10,12 @@ enum SelfCheckCommand {
             no account and stores nothing. Exit 1 when something is broken, 7 when nothing answers; notes do not affect the
             exit status. `countersign doctor` looks at the data directory instead.
             """,
-        flags: [.url, .certificateAuthorityFile, .json] + Flag.local,
+        flags: [.url, .certificateAuthorityFile, .profile, .json] + Flag.local,
         examples: ["The gateway of this machine; --server names another": "countersign self-check"]
     ) { invocation in
-        let url = try invocation.gatewayURL()
-        let authority = try invocation.value(of: .certificateAuthorityFile)
+        let (url, profile) = try invocation.destination()
+        let authority =
+            try invocation.value(of: .certificateAuthorityFile) ?? profile?.certificateAuthorityFile
         let findings = await SelfCheck(url: url, transport: try transport(authority)).findings()
         try DoctorCommand.report(findings, invocation)
     }

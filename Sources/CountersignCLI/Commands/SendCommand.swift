@@ -154,32 +154,6 @@ enum SendCommand {
     }
 }
 
-extension Invocation {
-    /// `--profile`, else `--server` or the gateway of `--data`, else what the environment says, else the profile in use, else the gateway that
-    /// runs on the account's data directory.
-    fileprivate func destination() throws -> (url: URL, profile: Profile?) {
-        if let name = flagValues[Flag.profile.name]?.last {
-            guard ([.url] + Flag.local).allSatisfy({ flagValues[$0.name] == nil }) else {
-                throw CommandError(
-                    .usage, "more than one place to send to was given",
-                    hint: "give one of --server, --profile, --data and --database")
-            }
-            let profile = try Profiles(environment: io.environment).named(name)
-            return (try Self.gatewayURL(profile.server), profile)
-        }
-        let flags: [Flag] = [.url] + Flag.local
-        let isSaid = flags.contains {
-            flagValues[$0.name] != nil || $0.environment.flatMap { io.environment[$0] }?.isEmpty == false
-        }
-        if isSaid { return (try gatewayURL(), nil) }
-        let profiles = try Profiles(environment: io.environment)
-        guard let profile = try value(of: .profile).map(profiles.named) ?? profiles.inUse else {
-            return (try gatewayURL(), nil)
-        }
-        return (try Self.gatewayURL(profile.server), profile)
-    }
-}
-
 /// How far a file has been sent, for the next call; kept in the account's state folder until it is done.
 struct SendPlace: Sendable {
     private let path: String?
