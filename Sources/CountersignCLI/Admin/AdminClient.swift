@@ -138,7 +138,9 @@ extension CommandError {
         case 404:
             let isApp = reason.hasPrefix("there is no app ")
             self.init(.notFound, reason, hint: isApp ? "`countersign app list` lists them" : nil)
-        case 400, 422: self.init(.usage, reason)
+        case 400, 422:
+            let isPrivate = reason.contains("an owner can allow private addresses")
+            self.init(.usage, reason, hint: isPrivate ? "say --allow-private when it is meant" : nil)
         case 412, 428: self.init(.conflict, reason, hint: "run the command again")
         case 409: self.init(.conflict, reason)
         case 429, 502, 503, 504: self.init(.unavailable, reason, hint: "try again in a moment")

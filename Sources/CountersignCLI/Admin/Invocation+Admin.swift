@@ -24,8 +24,13 @@ extension Flag {
         "profile", .text("NAME"), environment: "COUNTERSIGN_PROFILE",
         help: "work on the gateway of this profile")
 
+    /// Says how a gateway answers what a command asks it.
+    static let verbose = Flag(
+        "verbose", letter: "v",
+        help: "say where the command works, and what it asks a remote gateway: status, time and request id")
+
     /// Of every command that works on a data directory and on a running gateway.
-    static let place = connection + [.profile] + local
+    static let place = connection + [.profile, .verbose] + local
 
     /// Shows the users of apps as they are; on a data directory they always are.
     static let unmask = Flag(
@@ -48,7 +53,15 @@ extension Invocation {
         if flagValues[Flag.tokenFile.name] != nil {
             throw CommandError(.usage, "--token-file is for a server", hint: "add --server URL")
         }
-        return try LocalAdmin(placeWithData(makingData: makes))
+        let admin = try LocalAdmin(placeWithData(makingData: makes))
+        note("\(admin.place), without a gateway")
+        return admin
+    }
+
+    /// What `--verbose` shows.
+    private var note: @Sendable (String) -> Void {
+        guard flagValues[Flag.verbose.name] != nil else { return { _ in } }
+        return { [io] line in io.say("  " + TerminalText.safe(line)) }
     }
 
     /// A remote gateway that a flag, the environment or the profile in use names.
@@ -108,12 +121,12 @@ extension Invocation {
         try RemoteAdmin(
             .init(
                 url: profile.server, certificateAuthorityFile: profile.certificateAuthorityFile,
-                allowsPlainHTTP: profile.allowsPlainHTTP), token: profile.token)
+                allowsPlainHTTP: profile.allowsPlainHTTP), token: profile.token, note: note)
     }
 
     private func remoteAdmin(_ url: String) throws -> RemoteAdmin {
         var server = try server(url)
-        if let token = try apiToken() { return try RemoteAdmin(server, token: token) }
+        if let token = try apiToken() { return try RemoteAdmin(server, token: token, note: note) }
         guard
             let known = try Profiles(environment: io.environment).all.first(where: { $0.server == server.url }
             )
@@ -125,7 +138,7 @@ extension Invocation {
         if server.certificateAuthorityFile == nil {
             server.certificateAuthorityFile = known.certificateAuthorityFile
         }
-        return try RemoteAdmin(server, token: known.token)
+        return try RemoteAdmin(server, token: known.token, note: note)
     }
 
     /// How a server is reached, as the flags say.

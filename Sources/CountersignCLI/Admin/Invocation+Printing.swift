@@ -77,7 +77,7 @@ extension Invocation {
         guard !items.isEmpty else { return io.say(empty) }
         let rows = items.map { item in columns.map { $0.value.cell(item) } }
         let numbers = columns.indices.filter { column in rows.allSatisfy { Int64($0[column]) != nil } }
-        try io.print(TextTable(rightAligned: Set(numbers), rows: [columns.map(\.key)] + rows))
+        try io.print(list: TextTable(rightAligned: Set(numbers), rows: [columns.map(\.key)] + rows))
     }
 }
 
@@ -92,7 +92,7 @@ struct Column: ExpressibleByStringLiteral {
     init(stringLiteral name: String) {
         self.init { item in
             switch item[name] {
-            case .bool(let isOn): isOn ? "on" : "off"
+            case .bool(let isTrue): isTrue ? "yes" : "no"
             case .array: item[name].joined(",")
             default: name.hasSuffix("_ms") ? item[name].time : item[name].shown
             }

@@ -28,7 +28,12 @@ extension JSONValue {
     }
 
     /// Seconds with a unit; `-` for null.
-    var duration: String { integer.map(Quantity.text(seconds:)) ?? "-" }
+    var duration: String {
+        switch self {
+        case .number(let seconds): Int64(exactly: seconds).map(Quantity.text(seconds:)) ?? "\(seconds)s"
+        default: integer.map(Quantity.text(seconds:)) ?? "-"
+        }
+    }
 
     /// Milliseconds since 1970 as a date and time; `-` for null.
     var time: String { integer.map { RFC3339.text(milliseconds: $0) } ?? "-" }

@@ -36,6 +36,8 @@ struct RemoteAdmin: AdminClient {
     let server: Server
     /// The API token.
     private let token: String
+    /// Takes what is asked and how it is answered, without the token and the bodies.
+    private let note: @Sendable (String) -> Void
     #if os(Linux)
         private let transport: CurlTransport
     #else
@@ -45,9 +47,12 @@ struct RemoteAdmin: AdminClient {
     var place: String { server.url }
 
     /// Throws `usage` for a server that it must not be sent to, `notFound` without the CA file.
-    init(_ server: Server, token: String) throws(CommandError) {
+    init(
+        _ server: Server, token: String, note: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(CommandError) {
         self.server = try server.checked()
         self.token = token
+        self.note = note
         if let file = server.certificateAuthorityFile, !FileManager.default.isReadableFile(atPath: file) {
             throw CommandError(.notFound, "cannot read \(file)", hint: "--ca-file takes a PEM file")
         }
@@ -84,8 +89,13 @@ struct RemoteAdmin: AdminClient {
         // A backup takes as long as a copy of all data.
         let seconds: TimeInterval = request.path.first == "backups" ? 86_400 : 60
         do {
-            let response = try await transport.send(
-                try self.request(request, accept: "application/json", timeout: seconds))
+            let sent = try self.request(request, accept: "application/json", timeout: seconds)
+            let start = ContinuousClock.now
+            let response = try await transport.send(sent)
+            let milliseconds = (ContinuousClock.now - start) / .milliseconds(1)
+            let id = response.header("X-Request-Id") ?? "none"
+            note(
+                "\(sent.method) \(sent.url): \(response.status) in \(Int(milliseconds)) ms, request id \(id)")
             return try AdminAnswer(
                 status: response.status, tag: response.header("ETag"), bytes: response.body)
         } catch let error as HTTPTransportError {

@@ -71,6 +71,16 @@ struct Flag: Sendable, Equatable {
         }
     }
 
+    /// The opposite of ``plain(_:)``: a time or a size with its unit, else the text. 0 needs none.
+    func withUnit(_ text: String) -> String {
+        guard let number = Int64(text), number != 0 else { return text }
+        return switch value {
+        case .duration(let unit, _): Quantity.text(seconds: number * Int64(unit.inSeconds))
+        case .size: Quantity.text(bytes: number)
+        default: text
+        }
+    }
+
     /// Says what is wrong with `text` as this flag's value; nil when it is right.
     func problem(with text: String) -> String? {
         switch value {

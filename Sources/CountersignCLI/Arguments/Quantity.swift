@@ -4,7 +4,7 @@ enum Quantity {
     enum Time: String, Sendable, Equatable {
         case seconds, hours, days
 
-        fileprivate var inSeconds: Int {
+        var inSeconds: Int {
             switch self {
             case .seconds: 1
             case .hours: 3_600

@@ -117,8 +117,7 @@ enum AdminCommand {
         "admin token delete", summary: "Delete a token of the admin API; it is refused from then on",
         positionals: [tokenID], flags: Flag.place,
         examples: [
-            "The oldest one":
-                "countersign admin token delete $(countersign admin token create >/dev/null; countersign admin token list | awk 'NR==2 {print $1}')"
+            "One that `admin token list` shows": "countersign admin token delete 4f1d9c02ab73"
         ]
     ) { invocation in
         let id = invocation[tokenID]

@@ -45,6 +45,13 @@ enum AppTokensCommand {
             changes.isEmpty
             ? try await admin.get("apps", invocation.app, "token-rules").body
             : try await admin.change("apps", invocation.app, "token-rules") { $0.merge(changes) { $1 } }
+        if let absolute = rules["absolute_seconds"].integer, let refresh = rules["refresh_seconds"].integer,
+            absolute < refresh
+        {
+            invocation.io.say(
+                "Every session ends \(Quantity.text(seconds: absolute)) after it was opened, so the \(Quantity.text(seconds: refresh)) of --refresh-seconds never count."
+            )
+        }
         try invocation.printTable(
             rules,
             [

@@ -35,7 +35,7 @@ enum ConfigCommand {
                 .array([["name": "data", "value": .string(try invocation.dataDirectory())]] + members))
         }
         let rows = settings.map { found in
-            [found.setting.name, found.shown] + (invocation.isSet(origin) ? [found.origin.text] : [])
+            [found.setting.name, found.withUnit] + (invocation.isSet(origin) ? [found.origin.text] : [])
         }
         try invocation.io.print(TextTable(rows: [["data", try invocation.dataDirectory()]] + rows))
     }

@@ -14,6 +14,7 @@ enum ServeCommand {
             listens. On SIGTERM or Ctrl-C it stops accepting, drains requests, commits and exits 0.
             A second one ends it immediately. On SIGHUP it reloads a changed certificate and changed apps now rather than
             within a second; settings need a restart. Standard error gets a log, one line per request: text on a terminal, JSON elsewhere.
+            In the background of a shell (`serve &`) it logs what goes wrong only, unless log-level is set: the shell has the terminal.
             `countersign config print --origin` shows the settings and where each comes from.
             """,
         flags: SettingReader.flags,
@@ -26,9 +27,7 @@ enum ServeCommand {
         let running = Lock<Gateway?>(nil)
         let signals = StopSignals { running.withLock { $0 }?.reload() }
         var configuration = try SettingReader(invocation: invocation).configuration()
-        if invocation.io.isInteractive {
-            configuration.logFormat = .text(isColored: invocation.io.usesColor)
-        }
+        let isQuiet = adaptLog(of: &configuration, to: invocation.io)
         ProcessLimits.prepare(for: configuration.limits)
         // Said before anything else is begun: most often it is the address that is wrong.
         if let address = configuration.database { _ = try Invocation.schemaVersion(of: address) }
@@ -37,10 +36,24 @@ enum ServeCommand {
         try gateway.start()
         let url = configuration.url(port: gateway.port)
         try announce(url, gateway, configuration, invocation.io)
+        if isQuiet {
+            invocation.io.say("Log:   errors only, in the background; --log-level info for requests")
+        }
         _ = await signals.first()
         invocation.io.say("Stopping: requests in flight are answered first.")
         gateway.stop()
         invocation.io.say("Stopped.")
+    }
+
+    /// Makes the log what a person at the terminal can read. Returns true when requests are left out of it, since they would be
+    /// written between what is typed to somebody else.
+    static func adaptLog(of configuration: inout GatewayConfiguration, to io: CommandIO) -> Bool {
+        guard io.isInteractive else { return false }
+        configuration.logFormat = .text(isColored: io.usesColor)
+        let level = configuration.settings.first { $0.name == "log-level" }
+        guard io.isInBackground, level?.origin == SettingReader.Origin.standard.text else { return false }
+        configuration.logLevel = .error
+        return true
     }
 
     /// A process that crashes writes no copy of its memory, which holds tokens and keys. Where the limit may not be set, the
@@ -82,6 +95,6 @@ enum ServeCommand {
             let list = apps.map { "\($0.id) (\($0.enforcement.rawValue))" }.joined(separator: ", ")
             io.say("Apps:  \(list)")
         }
-        io.say("Stop:  Ctrl-C")
+        io.say("Stop:  \(io.isInBackground ? "kill \(getpid())" : "Ctrl-C")")
     }
 }

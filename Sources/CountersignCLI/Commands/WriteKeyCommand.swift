@@ -11,7 +11,7 @@ enum WriteKeyCommand {
     private static let create = Command(
         "write-key create", summary: "Make a write key for an app and print it",
         details: """
-            A client sends it with its events, so that the gateway knows the app. Shown only now: the gateway keeps a hash.
+            A client sends it with its events, so that the gateway knows the app. It is shown only once, since the gateway keeps a hash.
             An app may have several: make a new one, release the client with it, delete the old one when it is not used.
             """,
         positionals: [.app], flags: [description, .json] + Flag.place,
@@ -44,8 +44,7 @@ enum WriteKeyCommand {
         "write-key delete", summary: "Delete a write key; what is sent with it is refused from then on",
         positionals: [.app, key], flags: Flag.place,
         examples: [
-            "The first one":
-                "countersign write-key delete shop \"$(countersign write-key list shop | awk 'NR==2 {print $1}')\""
+            "The one that nobody uses any more": "countersign write-key delete shop 05188a308f089ab7"
         ]
     ) { invocation in
         let (app, id) = (invocation.app, invocation[key])

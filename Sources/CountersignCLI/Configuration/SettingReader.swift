@@ -30,6 +30,9 @@ struct SettingReader {
 
         /// The value as it may be shown.
         var shown: String { setting.isSecret && value != nil ? "********" : value.map(setting.show) ?? "" }
+
+        /// The same for people: times and sizes as they are typed.
+        var withUnit: String { setting.isSecret ? shown : setting.flag.withUnit(shown) }
     }
 
     static let file = Flag(

@@ -36,7 +36,8 @@ enum SettingReference {
         let variable =
             setting.isSecret
             ? "`\(setting.fileEnvironment)` or `\(setting.environment)`" : "`\(setting.environment)`"
-        let standard = setting.defaultValue.map { $0.isEmpty ? "none" : "`\($0)`" } ?? "none"
+        let given = setting.defaultValue.map(setting.flag.withUnit) ?? ""
+        let standard = given.isEmpty ? "none" : "`\(given)`"
         return "| \(setting.name) | `\(flag)` | \(variable) | \(standard) | \(setting.help) |\n"
     }
 }

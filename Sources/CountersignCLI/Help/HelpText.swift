@@ -66,7 +66,7 @@ enum HelpText {
     static func help(for flag: Flag) -> String {
         var notes: [String] = []
         if let variable = flag.environment { notes.append("or $\(variable)") }
-        if let value = flag.defaultValue, !value.isEmpty { notes.append("default: \(value)") }
+        if let value = flag.defaultValue, !value.isEmpty { notes.append("default: \(flag.withUnit(value))") }
         switch flag.value {
         case .duration(let unit, _): notes.append("in \(unit.rawValue), or as \(unit.examples)")
         case .size: notes.append("in bytes, or as 500MB or 10GB")

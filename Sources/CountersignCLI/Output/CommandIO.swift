@@ -13,6 +13,10 @@ struct CommandIO: Sendable {
     let isInteractive: Bool
     /// A person watches standard output, so data may be coloured.
     var isOutputWatched = false
+    /// How many characters a line of the terminal has at which a person reads data; nil when nobody does.
+    var width: Int?
+    /// The terminal takes what is typed to another job, such as the shell that has started this one with `&`.
+    var isInBackground = false
     /// Asks the person at the terminal for a secret, which is not shown; nil when nobody is there.
     var ask: @Sendable (String) -> String? = { _ in nil }
     /// Asks the person at the terminal for a line, which is shown; nil when nobody is there.
@@ -56,7 +60,21 @@ struct CommandIO: Sendable {
             input: { [UInt8](try FileHandle.standardInput.readToEnd() ?? Data()) },
             environment: ProcessInfo.processInfo.environment,
             isInteractive: isatty(STDERR_FILENO) == 1, isOutputWatched: isatty(STDOUT_FILENO) == 1,
+            width: terminalWidth, isInBackground: isInBackground(),
             ask: askWithoutEcho, askOpenly: askWithEcho)
+    }
+
+    /// Nil when standard output is no terminal, or one that does not say.
+    private static var terminalWidth: Int? {
+        var size = winsize()
+        guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
+        else { return nil }
+        return Int(size.ws_col)
+    }
+
+    private static func isInBackground() -> Bool {
+        let foreground = tcgetpgrp(STDERR_FILENO)
+        return foreground > 0 && foreground != getpgrp()
     }
 
     private static let askWithEcho: @Sendable (String) -> String? = { question in

@@ -13,6 +13,18 @@ struct TextTable {
         rows.append(cells)
     }
 
+    /// The lines for a place of so many columns: those of ``lines`` when they fit, else each row below the first as a block of
+    /// its own, with a line for each cell that says something and the first row's word before it. Nothing is cut: what is in a
+    /// table is copied from there.
+    func lines(within width: Int) -> [String] {
+        guard rows.count > 1, lines.contains(where: { $0.count > width }) else { return lines }
+        let names = rows[0]
+        return Array(
+            rows.dropFirst().map { row in
+                TextTable(rows: zip(names, row).filter { !$1.isEmpty }.map { [$0, $1] }).lines
+            }.joined(separator: [""]))
+    }
+
     /// The rows as lines, two spaces between columns, nothing after the last.
     var lines: [String] {
         let columns = rows.map(\.count).max() ?? 0

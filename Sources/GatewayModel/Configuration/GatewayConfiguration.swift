@@ -83,8 +83,10 @@ extension GatewayConfiguration {
     /// Where operators reach it when their listener has this port.
     package func adminURL(port: UInt16) -> String { url(host: adminHost ?? host, port: port) }
 
+    /// Where all addresses are listened on, by this machine's own: a browser opens no `0.0.0.0`.
     private func url(host: String, port: UInt16) -> String {
-        "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
+        return "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 
     /// Where clients reach the gateway when it listens on this port, the issuer of its tokens first. Without a public

@@ -42,6 +42,39 @@ struct RemoteAdminTests {
         #expect(await run("app list --server \(url) --token-file -", input: reader + "\n").code == .done)
     }
 
+    @Test func whoWantsToKnowIsToldWhatIsAskedAndHowItIsAnswered() async throws {
+        let fixture = try GatewayFixture()
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        let token = try fixture.apps.apiTokens.create(name: "r", scopes: ["read"]).text
+        for (line, status) in [("app show shop", 200), ("app show nothing", 404)] {
+            let (_, io) = await run("\(line) -v --server \(url)", environment: ["COUNTERSIGN_TOKEN": token])
+            #expect(io.talk.contains("GET \(url)/admin/api/apps/"), "\(io.talk)")
+            #expect(io.talk.contains(": \(status) in ") && io.talk.contains("request id 0"))
+            #expect(!io.talk.contains(token))
+        }
+        let local = await run("--verbose app list", environment: fixture.place.environment)
+        #expect(local.io.talk.contains("without a gateway"))
+    }
+
+    @Test func aDeploymentIsCheckedByItsProfile() async throws {
+        let fixture = try GatewayFixture()
+        let url = "http://127.0.0.1:\(fixture.gateway.port)"
+        #expect(await run("profile add live --server \(url)", input: "csa_a-token").code == .done)
+        let (code, io) = await run("self-check --profile live")
+        #expect(code == .done, "\(io.output)\(io.talk)")
+        #expect(io.output.contains("answers"))
+        #expect(await run("self-check --profile live --server \(url)").code == .usage)
+        #expect(await run("self-check --profile other").code == .notFound)
+    }
+
+    /// On a terminal that is too narrow for the table.
+    @Test func aListOfAFewColumnsFitsANarrowTerminal() async throws {
+        let fixture = try GatewayFixture()
+        let io = RecordedIO(environment: fixture.place.environment, isOutputWatched: true, width: 20)
+        #expect(await io.run("app", "list") == .done)
+        #expect(io.output.hasPrefix("APP          shop\nENFORCEMENT  "))
+    }
+
     @Test func aServerNamesUsersByPseudonymsUnlessSomebodyWhoMayAsksForIds() async throws {
         let fixture = try GatewayFixture()
         let local = fixture.place.environment

@@ -49,6 +49,7 @@ struct ExampleTests {
             ].contains(command) || command.hasPrefix("consumer") || command.hasPrefix("sink")
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)
+        let commandLine = try withRealID(command, commandLine)
         let result =
             ["serve", "dev"].contains(command)
             ? try await shell.runUntilFirstLine(commandLine + (command == "dev" ? " --backend-port 0" : ""))
@@ -89,6 +90,19 @@ struct ExampleTests {
                 environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "a secret of some length")
             #expect(await io.run(arguments: line) == .done)
         }
+    }
+
+    /// The example with an id that is there, in place of the one that help shows.
+    private func withRealID(_ command: String, _ commandLine: String) throws -> String {
+        let directory = try AppDirectory(dataDirectory: folder.path + "/data")
+        let id: String? =
+            switch command {
+            case "write-key delete": try directory.writeKeys(of: "shop").first?.id
+            case "admin token delete": try directory.apiTokens.create(name: "old", scopes: ["read"]).entry.id
+            default: nil
+            }
+        guard let id, let shown = commandLine.split(separator: " ").last else { return commandLine }
+        return commandLine.replacing(shown, with: id)
     }
 
     /// What the examples talk of; each is there only for the examples that name it.

@@ -52,7 +52,26 @@ struct MistakeTests {
         let (code, io) = await run("key", "follow", "shop", url)
         #expect(code == .usage)
         #expect(io.talk.contains("its address is private"))
+        #expect(io.talk.contains("--allow-private"))
         #expect(await run("key", "follow", "shop", url, "--allow-private").code == .done)
+    }
+
+    /// The API has a policy's times as numbers that may have a fraction.
+    @Test func whatAPolicyAllowsIsPrintedWithItsUnit() async {
+        #expect(await run("policy", "set", "shop", "--leeway", "2m", "--max-lifetime", "1h").code == .done)
+        let shown = await run("policy", "show", "shop").io.output
+        #expect(shown.contains("leeway            2m\n"), "\(shown)")
+        #expect(shown.contains("longest lifetime  1h\n"))
+        #expect(await run("app", "show", "shop").io.output.contains("leeway       2m\n"))
+        #expect(await run("policy", "set", "shop", "--max-lifetime", "0").code == .done)
+        #expect(await run("policy", "show", "shop").io.output.contains("longest lifetime  any\n"))
+    }
+
+    @Test func aLifetimeThatNeverCountsIsSaid() async {
+        let (code, io) = await run("app", "tokens", "shop", "--absolute-seconds", "2h")
+        #expect(code == .done)
+        #expect(io.talk.contains("Every session ends 2h after it was opened"))
+        #expect(await run("app", "tokens", "shop", "--refresh-seconds", "2h").io.talk.isEmpty)
     }
 
     @Test func aPublicSetIsFollowedWithoutAWarning() async {

@@ -32,6 +32,45 @@ struct SettingReaderTests {
         #expect(await printed("trusted-proxies", ["--config", file]) == "10.0.0.0/8,::1 file \(file)")
     }
 
+    @Test func timesAndSizesAreShownAsTheyAreTyped() async {
+        #expect(await printed("disk-floor-bytes") == "256MiB default")
+        #expect(await printed("body-bytes", ["--body-bytes", "1000000"]) == "1MB flag --body-bytes")
+        #expect(await printed("backup-hours", ["--backup-hours", "36"]) == "36h flag --backup-hours")
+        #expect(await printed("idle-seconds") == "30s default")
+        #expect(await printed("drain-seconds") == "0 default")
+        #expect(await printed("port") == "8787 default")
+        let help = RecordedIO()
+        #expect(await help.run("token", "create", "--help") == .done)
+        #expect(help.output.contains("(default: 1h; in seconds, or as 90s, 10m, 2h or 7d)"))
+    }
+
+    @Test func theAddressOfAllInterfacesIsShownAsOneThatOpens() {
+        var configuration = GatewayConfiguration(dataDirectory: "d")
+        for (host, shown) in [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("192.0.2.7", "192.0.2.7")] {
+            configuration.host = host
+            #expect(configuration.url(port: 8787) == "http://\(shown):8787")
+            #expect(configuration.adminURL(port: 8788) == "http://\(shown):8788")
+        }
+    }
+
+    /// The shell that has started it with `&` reads what is typed there.
+    @Test func inTheBackgroundOnlyWhatGoesWrongIsLogged() throws {
+        func level(_ io: RecordedIO, origin: SettingReader.Origin = .standard) -> (LogLevel, Bool) {
+            var configuration = GatewayConfiguration(dataDirectory: "d")
+            configuration.logLevel = .info
+            configuration.settings = [
+                GatewaySetting(name: "log-level", value: "info", origin: origin.text, help: "")
+            ]
+            let isQuiet = ServeCommand.adaptLog(of: &configuration, to: io.io)
+            return (configuration.logLevel, isQuiet)
+        }
+        let background = RecordedIO(isInteractive: true, isInBackground: true)
+        #expect(level(background) == (.error, true))
+        #expect(level(background, origin: .flag("log-level")) == (.info, false))
+        #expect(level(RecordedIO(isInteractive: true)) == (.info, false))
+        #expect(level(RecordedIO(isInBackground: true)) == (.info, false))
+    }
+
     @Test(arguments: [
         (#"{"prot": 1}"#, "did you mean port?"), (#"{"port": "x"}"#, "whole number"),
         (#"{"port": 70000}"#, "0 to 65535"), (#"{"port": 1, "port": 2}"#, "duplicateMember"),

@@ -7,15 +7,19 @@ final class RecordedIO: Sendable {
     private let environment: [String: String]
     private let isInteractive: Bool
     private let isOutputWatched: Bool
+    private let width: Int?
+    private let isInBackground: Bool
     private let input: String
 
     init(
         environment: [String: String] = [:], isInteractive: Bool = false, isOutputWatched: Bool = false,
-        input: String = ""
+        width: Int? = nil, isInBackground: Bool = false, input: String = ""
     ) {
         self.environment = environment
         self.isInteractive = isInteractive
         self.isOutputWatched = isOutputWatched
+        self.width = width
+        self.isInBackground = isInBackground
         self.input = input
     }
 
@@ -28,7 +32,8 @@ final class RecordedIO: Sendable {
             talk: talkText.append,
             input: { Array(self.input.utf8) },
             environment: environment,
-            isInteractive: isInteractive, isOutputWatched: isOutputWatched)
+            isInteractive: isInteractive, isOutputWatched: isOutputWatched,
+            width: width, isInBackground: isInBackground)
     }
 
     /// Runs one command line of the real table, or of `commands`.
