@@ -21,6 +21,11 @@ package struct Milliseconds: Hashable, Comparable, Sendable {
         self.init((seconds * 1_000).rounded(.down))
     }
 
+    package init(seconds: some BinaryInteger) {
+        let (count, overflows) = Int64(clamping: seconds).multipliedReportingOverflow(by: 1_000)
+        self.count = overflows ? (seconds < 0 ? .min : .max) : count
+    }
+
     /// The nearest one.
     package init(_ instant: Date) {
         self.init(instant.timeIntervalSince1970 * 1_000)

@@ -30,7 +30,7 @@ package enum UUIDv7 {
 
     /// A new id in the usual form: 36 lower-case characters.
     package static func make(at date: Date = Date()) -> String {
-        let now = UInt64(max(0, date.timeIntervalSince1970 * 1000))
+        let now = UInt64(max(0, Milliseconds(date).count))
         let (milliseconds, counter, random) = last.withLock { last -> (UInt64, UInt16, UInt64) in
             let random = last.random()
             if now > last.milliseconds {

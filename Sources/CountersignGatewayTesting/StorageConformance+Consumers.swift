@@ -341,7 +341,7 @@ extension StorageConformance {
     /// Of so little, all is swept before the first batch is answered.
     private static func retentionWaits(_ storage: any Storage) throws {
         let day: Int64 = 86_400_000
-        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        let now = Milliseconds(Date()).count
         let missed = Missed()
         var rules = AppRules()
         rules.retentionDays = 1

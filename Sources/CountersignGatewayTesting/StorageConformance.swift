@@ -239,7 +239,7 @@ extension StorageConformance {
             try storage.openEvents(
                 EventStoreOptions(pendingBytes: 1 << 20, retention: { ["shop": rules] }))
         }
-        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        let now = Milliseconds(Date()).count
         var store = try open(AppRules())
         let eve = change(["registered": "eve"])
         for app in ["shop", "kiosk"] {

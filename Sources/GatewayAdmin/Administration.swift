@@ -70,7 +70,7 @@ package final class Administration: Sendable {
                 log: storage.log, store: store,
                 diskFloorBytes: configuration.diskFloorBytes,
                 cluster: storage.cluster,
-                startedMilliseconds: Int64(now().timeIntervalSince1970 * 1000), recorder: recorder,
+                startedMilliseconds: Milliseconds(now()).count, recorder: recorder,
                 registry: registry, settings: configuration.settings,
                 servesDocumentation: configuration.docsFolder != nil
             ).all
@@ -116,7 +116,7 @@ package final class Administration: Sendable {
         flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
         let sessions = try SessionDirectory(
-            storage: storage, clock: { Int64(now().timeIntervalSince1970 * 1000) })
+            storage: storage, clock: { Milliseconds(now()).count })
         return AppRoutes(
             activity: { appID, now in
                 flush()
@@ -153,7 +153,7 @@ package final class Administration: Sendable {
     /// A token for the one-time link that sets the first password; nil when there is a user already.
     package func makeSetupToken() throws(GatewayError) -> String? {
         guard try directory.admins.users().isEmpty else { return nil }
-        return try directory.admins.makeSetupToken(at: Int64(now().timeIntervalSince1970 * 1000))
+        return try directory.admins.makeSetupToken(at: Milliseconds(now()).count)
     }
 
     package func start() {

@@ -86,7 +86,7 @@ package final class AppRegistry: Sendable {
     package func app(writeKey: String) -> AdmittedApp? {
         let digest = WriteKeyDigest(of: writeKey)
         guard let app = apps.withLock({ $0.byWriteKey[digest] }) else { return nil }
-        let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+        let milliseconds = Milliseconds(now()).count
         usedWriteKeys.withLock { $0[digest] = milliseconds }
         return app
     }

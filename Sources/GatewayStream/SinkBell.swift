@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// Wakes one thread that waits.
@@ -28,7 +29,7 @@ final class SinkBell: @unchecked Sendable {
     /// Returns once it has rung since the last time, or later.
     func wait(milliseconds: Int64) {
         condition.withLock {
-            let limit = Date(timeIntervalSinceNow: Double(milliseconds) / 1_000)
+            let limit = Date(timeIntervalSinceNow: Milliseconds(milliseconds).seconds)
             while !isRung, condition.wait(until: limit) {}
             isRung = false
         }

@@ -142,7 +142,7 @@ package final class SinkRunner: Sendable {
         for consumer in try dependencies.consumers.all(.sink, of: nil) {
             guard let sink = sinks[consumer.id.appID + "/" + consumer.id.name] else { continue }
             let age = consumer.oldestUnreadMilliseconds.map { milliseconds - $0 } ?? 0
-            let isLate = age > Int64(sink.alertSeconds) * 1_000
+            let isLate = age > Milliseconds(seconds: sink.alertSeconds).count
             guard isLate else {
                 state.withLock { _ = $0.lagging.remove(sink.key) }
                 continue

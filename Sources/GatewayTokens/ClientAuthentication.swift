@@ -105,12 +105,13 @@ package struct ClientAuthentication {
         else {
             throw OAuthError(.invalidClient, "the assertion needs a jti of 1 to 256 bytes")
         }
-        let forgetAt = (claims.expiresAt + Self.leeway + 1) * 1000
+        let forgetAt = claims.expiresAt + Self.leeway + 1
         return .client(
             client,
             SpentAssertion(
                 clientID: id, id: assertionID,
-                expiresMilliseconds: Int64(min(forgetAt, now * 1000 + 2 * Self.longestAssertion * 1000))))
+                expiresMilliseconds: Milliseconds(seconds: min(forgetAt, now + 2 * Self.longestAssertion))
+                    .count))
     }
 
     private static func text(_ name: StaticString, of json: [UInt8]) -> String? {

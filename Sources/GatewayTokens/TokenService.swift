@@ -40,7 +40,7 @@ package final class TokenService: Sendable {
     }
 
     /// Milliseconds since 1970.
-    var nowMilliseconds: Int64 { Int64(now().timeIntervalSince1970 * 1000) }
+    var nowMilliseconds: Int64 { Milliseconds(now()).count }
 
     /// What `iss` says: where clients reach the gateway, without a slash at the end.
     var issuer: String { baseURL.withLock { $0 } }
@@ -211,7 +211,7 @@ package final class TokenService: Sendable {
     ) -> HTTPOutcome {
         let now = nowMilliseconds
         let refreshToken = refreshToken(text)
-        let claims = refreshToken == nil ? issued.claims(of: text, at: Double(now) / 1000) : nil
+        let claims = refreshToken == nil ? issued.claims(of: text, at: Milliseconds(now).seconds) : nil
         return .waiting({ [store, issued] done in
             store.submit(
                 { table in

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// How long to wait after an attempt that has failed.
 package enum RetryPause {
     /// Milliseconds that the first pause has at most; each further one has twice as many.
@@ -14,7 +16,7 @@ package enum RetryPause {
     ) -> Int64 {
         let doublings = min(max(failures, 1) - 1, 20)
         let pause = random(least...min(first << Int64(doublings), longest))
-        let wanted = Int64(min(max(retryAfterSeconds ?? 0, 0), Int(longest / 1_000))) * 1_000
-        return max(pause, wanted)
+        let wanted = Milliseconds(seconds: max(retryAfterSeconds ?? 0, 0)).count
+        return max(pause, min(wanted, longest))
     }
 }

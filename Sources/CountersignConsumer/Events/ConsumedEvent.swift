@@ -1,3 +1,4 @@
+internal import CountersignCore
 public import Foundation
 
 /// An event as the gateway has stored it.
@@ -84,8 +85,8 @@ struct EventMembers: Decodable {
     func event(body: Data) -> ConsumedEvent {
         ConsumedEvent(
             position: position, sequence: seq, messageID: message_id, type: type,
-            timestamp: Date(timeIntervalSince1970: TimeInterval(timestamp_ms) / 1_000),
-            received: Date(timeIntervalSince1970: TimeInterval(received_ms) / 1_000),
+            timestamp: Milliseconds(timestamp_ms).date,
+            received: Milliseconds(received_ms).date,
             verdict: ConsumedEvent.Verdict(rawValue: verdict), code: code, userID: user_id,
             anonymousID: anonymous_id, name: name, keyID: key_id, tokenID: token_id,
             enforcement: enforcement, dialect: dialect, requestID: request_id, body: body)

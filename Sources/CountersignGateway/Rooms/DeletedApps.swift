@@ -63,7 +63,7 @@ final class DeletedApps: Sendable {
 
     private func work(on deletion: AppDeletion) throws(GatewayError) {
         let id = deletion.appID
-        let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+        let milliseconds = Milliseconds(now()).count
         guard let free = deletion.freeMilliseconds else {
             // Before any row goes: without its sessions it could not be told any more.
             try registry.refresh()

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 internal import GatewayAdmission
 internal import GatewayDialects
@@ -40,7 +41,7 @@ enum Dialects {
         by directory: AppDirectory, now: @escaping @Sendable () -> Date
     ) -> @Sendable (String) throws -> ReaderAccess {
         { text in
-            let milliseconds = Int64(now().timeIntervalSince1970 * 1_000)
+            let milliseconds = Milliseconds(now()).count
             guard let token = try directory.apiTokens.token(text, at: milliseconds) else { return .unknown }
             return token.appID.map { .app($0) } ?? .nothing
         }

@@ -35,15 +35,15 @@ struct Membership: Sendable {
             gateways: member.gateways,
             beat: member.lastBeat.map { beat in
                 ClusterGauges.Beat(
-                    ageSeconds: Double(beat.ageMilliseconds) / 1_000,
-                    clockOffsetSeconds: Double(beat.clockOffsetMilliseconds) / 1_000,
-                    readerLagSeconds: Double(beat.readerLagMilliseconds) / 1_000)
+                    ageSeconds: Milliseconds(beat.ageMilliseconds).seconds,
+                    clockOffsetSeconds: Milliseconds(beat.clockOffsetMilliseconds).seconds,
+                    readerLagSeconds: Milliseconds(beat.readerLagMilliseconds).seconds)
             }, database: database)
     }
 
     /// The time by the clock that the gateways share, the database's: for what one of them does when it is due, whichever it is.
     func sharedTime() -> Date {
-        ownTime().addingTimeInterval(-Double(member?.lastBeat?.clockOffsetMilliseconds ?? 0) / 1_000)
+        ownTime().addingTimeInterval(-Milliseconds(member?.lastBeat?.clockOffsetMilliseconds ?? 0).seconds)
     }
 
     func has(_ duty: ClusterDuty) -> Bool { member?.has(duty) ?? true }

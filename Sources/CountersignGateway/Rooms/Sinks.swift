@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 internal import GatewayObservability
@@ -39,7 +40,7 @@ enum Sinks {
         let lags = Dictionary(all.map { ($0.id, $0) }) { $1 }
         return runner.counts.map { sink, published, isFailing in
             let lag = lags[sink.consumer]
-            let oldest = lag?.oldestUnreadMilliseconds.map { Double($0) / 1_000 }
+            let oldest = lag?.oldestUnreadMilliseconds.map { Milliseconds($0).seconds }
             return Gauges.Sink(
                 appID: sink.appID, name: sink.name, lag: lag?.lag ?? 0,
                 oldestUnreadSeconds: oldest.map { max(0, now.timeIntervalSince1970 - $0) } ?? 0,

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 internal import GatewayHTTP
 internal import GatewayModel
@@ -21,7 +22,7 @@ enum Webhooks {
             let time = membership.sharedTime()
             let headers = StandardWebhook.headers(
                 id: messageID, timestamp: Int64(time.timeIntervalSince1970), body: body,
-                keys: endpoint.keys(atMilliseconds: Int64(time.timeIntervalSince1970 * 1000)))
+                keys: endpoint.keys(atMilliseconds: Milliseconds(time).count))
             return WebhookDelivery(
                 body: body, headers: headers, webhook: endpoint.target, timeoutMilliseconds: Self.timeout,
                 isCancelled: isCancelled
@@ -38,7 +39,7 @@ enum Webhooks {
             let oldest = storage.log.oldestUnread(of: endpoint, progress[endpoint.id])
             return Gauges.WebhookLag(
                 appID: endpoint.appID, id: endpoint.id,
-                seconds: oldest.map { max(0, now.timeIntervalSince1970 - Double($0) / 1_000) } ?? 0)
+                seconds: oldest.map { max(0, now.timeIntervalSince1970 - Milliseconds($0).seconds) } ?? 0)
         }
     }
 }

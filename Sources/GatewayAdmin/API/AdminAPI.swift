@@ -87,7 +87,7 @@ package final class AdminAPI: Sendable {
 
     private func respond(_ request: AdminRequest, _ route: AdminRoute) -> HTTPResponse {
         Self.respond(request) {
-            let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+            let milliseconds = Milliseconds(now()).count
             let identity = try authorize(request, route, at: milliseconds)
             if let known = try remembered.answer(to: request, route.operation, of: identity, at: milliseconds)
             {
@@ -111,7 +111,7 @@ package final class AdminAPI: Sendable {
 
     private func isStillAllowed(_ request: AdminRequest, _ route: AdminRoute) -> Bool {
         do {
-            _ = try authorize(request, route, at: Int64(now().timeIntervalSince1970 * 1000))
+            _ = try authorize(request, route, at: Milliseconds(now()).count)
             return true
         } catch {
             // What could not be read just now says nothing.

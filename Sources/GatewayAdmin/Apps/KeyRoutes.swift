@@ -184,7 +184,7 @@ struct KeyRoutes: Sendable {
         let apps = try call.directory.apps()
         let keys = pasted.items.map { item -> JSONValue in
             let users = apps.filter { $0.keys.contains { $0.id == item.key.thumbprint } }.map(\.id)
-            let milliseconds = item.expiresAt.map { Int64($0 * 1000) }
+            let milliseconds = item.expiresAt.map { Milliseconds(seconds: $0).count }
             var warnings = Self.warnings(item.key, app)
             if let milliseconds, milliseconds < call.nowMilliseconds {
                 warnings.append("The certificate has expired; only its key is used, its dates are not.")
@@ -207,7 +207,7 @@ struct KeyRoutes: Sendable {
         let verifier = TokenVerifier(
             keys: KeyRing(entries: [KeyRing.Entry(id: key.thumbprint, key: key)]), policy: policy)
         let trimmed = String(token.filter { !$0.isWhitespace })
-        return verifier.inspect(trimmed, at: Double(milliseconds) / 1000).matchedKeyID != nil
+        return verifier.inspect(trimmed, at: Milliseconds(milliseconds).seconds).matchedKeyID != nil
     }
 
     private static func warnings(_ key: PublicKey, _ app: App) -> [String] {

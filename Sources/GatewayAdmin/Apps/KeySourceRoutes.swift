@@ -57,7 +57,7 @@ struct KeySourceRoutes: Sendable {
         named: "KeySource", .init("url", \.source?.url),
         .init("allow_private") { $0.source?.allowsPrivateAddresses ?? false },
         .init("keys") { $0.published?.keys.map(\.thumbprint) ?? [] },
-        .time("fetched_ms") { $0.published?.fetchedAt.map { Int64($0 * 1000) } },
+        .time("fetched_ms") { $0.published?.fetchedAt.map { Milliseconds(seconds: $0).count } },
         .init("problem") { $0.published?.problem })
 
     /// What an operator sets; not there for an app that follows none.

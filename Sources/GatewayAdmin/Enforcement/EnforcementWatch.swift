@@ -76,7 +76,7 @@ final class EnforcementWatch: Sendable {
 
     /// Looks at every plan once.
     func look() {
-        let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+        let milliseconds = Milliseconds(now()).count
         do throws(GatewayError) {
             var isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
             for (appID, plan) in try directory.settings(EnforcementPlan.self) {

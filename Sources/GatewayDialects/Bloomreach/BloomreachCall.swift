@@ -88,7 +88,7 @@ struct BloomreachCall {
         request.context.note(.rejected(report), app: app)
         let error = AuthErrorBody(
             report: report, enforcement: .required, requestID: request.id,
-            serverMilliseconds: Int64(path.now().timeIntervalSince1970 * 1000))
+            serverMilliseconds: Milliseconds(path.now()).count)
         return BloomreachRefusal(BloomreachAnswer.rejection(error, request))
     }
 

@@ -142,9 +142,9 @@ struct BloomreachInbox {
             output.append(contentsOf: #"{"id":"#.utf8)
             JSONValue.write(message.id, to: &output)
             output.append(contentsOf: #","type":"\#(message.type)","is_read":\#(isRead),"create_time":"#.utf8)
-            output.append(contentsOf: "\(Double(message.createdMilliseconds) / 1000)".utf8)
+            output.append(contentsOf: "\(Milliseconds(message.createdMilliseconds).seconds)".utf8)
             if let expires = message.expiresMilliseconds {
-                output.append(contentsOf: ",\"expire_time\":\(Double(expires) / 1000)".utf8)
+                output.append(contentsOf: ",\"expire_time\":\(Milliseconds(expires).seconds)".utf8)
             }
             output.append(contentsOf: #","content":"#.utf8)
             output.append(contentsOf: message.content)

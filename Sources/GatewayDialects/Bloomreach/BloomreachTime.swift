@@ -27,7 +27,7 @@ struct BloomreachTime {
         if let node = root["timestamp"], !node.isNull {
             source = .instant
             if let seconds = node.double, seconds >= 0, seconds < Self.end {
-                milliseconds = Int64(seconds * 1000)
+                milliseconds = Milliseconds(seconds * 1_000).count
             } else if let text = node.utf8, let parsed = RFC3339.milliseconds(text) {
                 milliseconds = parsed
             } else {
@@ -40,7 +40,7 @@ struct BloomreachTime {
             }
             source = .age(seconds)
             // A clock that was set back in between makes an age negative: then it happened just now.
-            milliseconds = receivedMilliseconds - Int64(max(0, seconds) * 1000)
+            milliseconds = receivedMilliseconds - Milliseconds(max(0, seconds) * 1_000).count
         } else {
             source = .none
             milliseconds = receivedMilliseconds

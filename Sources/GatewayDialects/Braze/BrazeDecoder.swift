@@ -98,7 +98,7 @@ struct BrazeDecoder {
         }
         var timestamp = request.receivedMilliseconds
         if let seconds = node["time"]?.double, seconds > 0, seconds < 253_402_300_800 {
-            timestamp = Int64(seconds * 1000)
+            timestamp = Milliseconds(seconds * 1_000).count
         }
         contents.events.append(
             EventBatch.Event(

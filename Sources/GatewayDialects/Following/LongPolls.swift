@@ -76,7 +76,7 @@ package final class LongPolls: Sendable {
     /// Answers with what `look` finds, within so many seconds; nil when too many wait already.
     func outcome(of appID: String, waitSeconds: Int, look: @escaping @Sendable () -> Look) -> HTTPOutcome? {
         let request = WaitingRequest(
-            appID: appID, deadline: now() + Int64(waitSeconds) * 1_000, look: look)
+            appID: appID, deadline: now() + Milliseconds(seconds: waitSeconds).count, look: look)
         let isTaken = state.withLock { state in
             guard state.requests.count < Self.most, state.ofApp[appID, default: 0] < Self.mostOfApp else {
                 return false

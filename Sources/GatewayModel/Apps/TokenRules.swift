@@ -26,11 +26,11 @@ public struct TokenRules: Sendable, Equatable {
     public init() {}
 
     /// When a family's absolute lifetime ends, in the unit of `start`: milliseconds since 1970.
-    package func end(of start: Int64) -> Int64 { start + Int64(absoluteSeconds) * 1000 }
+    package func end(of start: Int64) -> Int64 { start + Milliseconds(seconds: absoluteSeconds).count }
 
     /// When a token family is over that is not used again, in milliseconds since 1970.
     package func expiry(of start: Int64, usedAt now: Int64) -> Int64 {
-        min(now + Int64(refreshSeconds) * 1000, end(of: start))
+        min(now + Milliseconds(seconds: refreshSeconds).count, end(of: start))
     }
 }
 

@@ -1,9 +1,10 @@
+internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
 /// The log, one line a request, written by its own thread: JSON, or text for a terminal.
 ///
-/// A request only leaves its record behind. When the reader of the log is so slow that too many records wait, further
+/// A request only leaves its record. When the reader of the log is so slow that too many records wait, further
 /// ones are dropped, counted, and the count is logged as soon as there is room.
 package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private enum Entry {
@@ -52,7 +53,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
         note(.error, "commit failed", [("code", failure.code), ("detail", failure.detail)])
     }
 
-    /// Logs something that is no request. The values must hold no token, key or body.
+    /// Logs something that is not a request. The values must hold no token, key or body.
     package func note(_ own: LogLevel, _ message: StaticString, _ values: [(StaticString, String)] = []) {
         guard own <= level else { return }
         enqueue(.line(line(own, message, values)))
@@ -61,7 +62,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private func line(
         _ level: LogLevel, _ message: StaticString, _ values: [(StaticString, String)], count: Int? = nil
     ) -> [UInt8] {
-        let now = Int64(Date().timeIntervalSince1970 * 1000)
+        let now = Milliseconds(Date()).count
         switch format {
         case .json:
             var line = LogLine(milliseconds: now, level: level, message: message)

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 package import GatewayModel
 package import GatewayStorage
@@ -16,7 +17,7 @@ extension PostgreSQLEventConsumers {
                 row.partitions.indices.filter { row.partitions[$0].leaseEnd.map { $0 <= now } ?? true }
             )
         }
-        // Beginning with another one each time, so that none waits for ever.
+        // Beginning with another one each time, so that none waits forever.
         let start = Int.random(in: 0..<max(1, count))
         var hasMore = false
         var looked = 0
@@ -66,7 +67,7 @@ extension PostgreSQLEventConsumers {
         }
         let lease = EventLease(
             id: Base64URL.encode(.random(count: 12)), partition: partition,
-            deadlineMilliseconds: now + Int64(seconds) * 1_000, events: stretch.events,
+            deadlineMilliseconds: now + Milliseconds(seconds: seconds).count, events: stretch.events,
             reached: stretch.reached, hasMissed: stretch.hasMissed)
         let isLeased = try rows.lease(
             lease.id, partition, of: id, from: from, last: last.sequence, reached: lease.reached,

@@ -62,7 +62,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     private var database: any SQLDatabase
     private var nextSweep: Int64 = 0
 
-    /// Opens the file, and makes it when it is not there. Throws `storage`.
+    /// Opens the file, and makes it when it does not exist. Throws `storage`.
     package convenience init(
         path: String, source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void
@@ -131,7 +131,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
 
     private func write() {
         let gathered = source.take()
-        let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+        let milliseconds = Milliseconds(now()).count
         let isSweepDue = milliseconds >= nextSweep
         guard !gathered.isEmpty || isSweepDue else { return }
         do {

@@ -59,7 +59,7 @@ package struct Backup: Sendable, Equatable {
         guard present.contains("control.sqlite") else {
             throw GatewayError(.notFound, "\(dataDirectory) is no data directory: it has no control.sqlite")
         }
-        let milliseconds = Int64(now.timeIntervalSince1970 * 1000)
+        let milliseconds = Milliseconds(now).count
         let stamp = RFC3339.text(milliseconds: milliseconds).filter { $0.isNumber || $0 == "T" || $0 == "Z" }
         let path = URL(fileURLWithPath: folder).appendingPathComponent(prefix + stamp).standardizedFileURL
             .path
@@ -96,7 +96,7 @@ package struct Backup: Sendable, Equatable {
         }
     }
 
-    /// The finished copies in a folder, the newest first; none when there is no such folder.
+    /// The finished copies in a folder, newest first; none when there is no such folder.
     package static func all(in folder: String) -> [Backup] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasPrefix(prefix) && !$0.hasSuffix(".partial") }.sorted().reversed()

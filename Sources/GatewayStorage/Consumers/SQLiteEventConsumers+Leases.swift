@@ -69,7 +69,7 @@ extension SQLiteEventConsumers {
             let lease = ConsumerLeases.Lease(
                 id: Base64URL.encode(.random(count: 12)), partition: partition, from: from,
                 last: last.sequence, reached: stretch.reached, generation: row.generation,
-                deadlineMilliseconds: now() + Int64(seconds) * 1_000)
+                deadlineMilliseconds: now() + Milliseconds(seconds: seconds).count)
             leases.withLock { $0[id]?.begin(lease) }
             let given = EventLease(
                 id: lease.id, partition: partition, deadlineMilliseconds: lease.deadlineMilliseconds,

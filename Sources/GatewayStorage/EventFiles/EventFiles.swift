@@ -5,7 +5,7 @@ internal import GatewayModel
 
 /// Writes the events of each hour that is over to compressed files, once, for whoever loads them elsewhere.
 ///
-/// Each file holds the events that follow those of the file before, so where to go on is read from the manifest alone. A file
+/// Each file holds the events that follow those of the file before, so where to resume is read from the manifest alone. A file
 /// is listed once it is on the disk: a crash leaves at most one that is not listed, which is removed and written again.
 package final class EventFiles: Sendable {
     /// What there is to say of a look.
@@ -72,7 +72,7 @@ package final class EventFiles: Sendable {
     package func finish() { queue.sync { writeIfDue() } }
 
     private func writeIfDue() {
-        let milliseconds = Int64(now().timeIntervalSince1970 * 1000)
+        let milliseconds = Milliseconds(now()).count
         let hour = milliseconds - milliseconds % Self.hour
         guard hour > written.withLock({ $0 }), hasDuty() else { return }
         var problem: String?

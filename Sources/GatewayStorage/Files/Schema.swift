@@ -22,7 +22,7 @@ enum Schema {
                 """)
             try connection.run(
                 "INSERT OR REPLACE INTO schema_version VALUES (?1, ?2, ?3)", .integer(Int64(number)),
-                .integer(Int64(Date().timeIntervalSince1970 * 1000)), .text(countersignVersion))
+                .integer(Milliseconds(Date()).count), .text(countersignVersion))
         }
     }
 
@@ -31,7 +31,7 @@ enum Schema {
         let folder = file.deletingLastPathComponent().appendingPathComponent("backups")
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let time = RFC3339.text(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+        let time = RFC3339.text(milliseconds: Milliseconds(Date()).count)
             .filter { $0.isNumber || $0 == "T" }
         let name = "\(file.deletingPathExtension().lastPathComponent)-schema\(version)-\(time).sqlite"
         let copy = folder.appendingPathComponent(name).path

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
@@ -136,7 +137,7 @@ package struct SessionTable {
                 session, token, expires: rules.expiry(of: lifetimeFrom, usedAt: now), at: now)
         }
         if presented == session.generation - 1, let exchanged = record?.exchangedMilliseconds,
-            now < exchanged + Int64(rules.reuseSeconds) * 1000,
+            now < exchanged + Milliseconds(seconds: rules.reuseSeconds).count,
             let child = try activeChild(of: token, in: session)
         {
             return .granted(session, child)
@@ -222,7 +223,7 @@ package struct SessionTable {
         try connection.run(
             "INSERT INTO revoked_access_token (id, expires_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",
             .text(claims.tokenID),
-            .integer(claims.expiresAt * 1000))
+            .integer(Milliseconds(seconds: claims.expiresAt).count))
         return .revoked(claims.tokenID)
     }
 

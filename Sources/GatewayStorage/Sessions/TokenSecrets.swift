@@ -14,11 +14,11 @@ package final class TokenSecrets: Sendable {
     /// How long a key is published before it signs.
     package static let leadMilliseconds: Int64 = 3_600_000
     /// How long a key is published after another has begun to sign: no token lives longer.
-    package static let overlapMilliseconds = Int64(TokenRules.accessRange.upperBound) * 1000
+    package static let overlapMilliseconds = Milliseconds(seconds: TokenRules.accessRange.upperBound).count
 
     /// How secrets lie in the database.
     package struct Seal: Sendable {
-        /// What is stored in place of a secret, which is text or a blob.
+        /// What is stored instead of a secret, which is text or a blob.
         package var seal: @Sendable (SQLValue) throws -> SQLValue
         /// The bytes of the secret, of those of what was stored.
         package var open: @Sendable ([UInt8]) throws -> [UInt8]
@@ -45,7 +45,7 @@ package final class TokenSecrets: Sendable {
         var refreshKey: [UInt8]?
     }
 
-    /// Opens the file in a data directory, and makes it when it is not there. Throws `dataDirectory` or `storage`.
+    /// Opens the file in a data directory, and makes it when it does not exist. Throws `dataDirectory` or `storage`.
     package convenience init(dataDirectory: DataDirectory) throws(GatewayError) {
         let file = try SQLiteWriter(
             path: try dataDirectory.file("token-keys.sqlite"),
@@ -69,7 +69,7 @@ package final class TokenSecrets: Sendable {
         self.seal = seal
     }
 
-    /// The key that refresh tokens are made with; the same for ever.
+    /// The key that refresh tokens are made with; the same forever.
     package func refreshKey() throws(GatewayError) -> [UInt8] {
         try use { state in
             if let key = state.refreshKey { return key }

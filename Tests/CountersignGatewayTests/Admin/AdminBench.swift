@@ -1,3 +1,4 @@
+import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignTesting
@@ -30,7 +31,7 @@ final class AdminBench: Sendable {
     let apps: AppDirectory
     let writeKey: String
     let gateway: Gateway
-    var now: Int64 { Int64(clock.now.timeIntervalSince1970 * 1000) }
+    var now: Int64 { Milliseconds(clock.now).count }
 
     private let transport: TestTransport
 
