@@ -44,12 +44,8 @@ struct GatewayConnection: Sendable {
 
     /// True for what can stand in a path as it is.
     static func isName(_ text: String) -> Bool {
-        let others = Set("._-".utf8)
-        return 1...64 ~= text.utf8.count && text != "." && text != ".."
-            && text.utf8.allSatisfy {
-                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
-                    || others.contains($0)
-            }
+        1...64 ~= text.utf8.count && text != "." && text != ".."
+            && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") }
     }
 
     static func invalid(_ what: String, _ rule: String) -> ConsumerError {

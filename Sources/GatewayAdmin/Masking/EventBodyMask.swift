@@ -296,14 +296,7 @@ struct EventBodyMask {
         text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
     }
 
-    private static func isWordByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), 0x80...:
-            true
-        default: false
-        }
-    }
+    private static func isWordByte(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric() || byte >= 0x80 }
 
     private static func isAddressByte(_ byte: UInt8) -> Bool {
         isWordByte(byte) || "._%+-".utf8.contains(byte)

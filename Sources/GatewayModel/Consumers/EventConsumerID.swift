@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Which consumer.
 package struct EventConsumerID: Hashable, Sendable {
     package enum Kind: String, Sendable {
@@ -21,16 +23,7 @@ package struct EventConsumerID: Hashable, Sendable {
     }
 
     package static func isName(_ text: some StringProtocol) -> Bool {
-        let isAllowed = { (byte: UInt8) in
-            switch byte {
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "-"):
-                true
-            default: false
-            }
-        }
-        return 1...64 ~= text.utf8.count && text.utf8.allSatisfy(isAllowed)
+        1...64 ~= text.utf8.count && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") }
     }
 }
 

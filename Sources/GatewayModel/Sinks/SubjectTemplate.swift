@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// The subjects that a sink publishes under: tokens with dots between them, each a word or one of `{app}`, `{type}` and
 /// `{user}`.
 ///
@@ -67,14 +69,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         return subject
     }
 
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
-            true
-        default: false
-        }
-    }
+    private static func isPlain(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric(or: "_-") }
 
     private static func escaped(_ text: String) -> String {
         text.utf8.allSatisfy(isPlain) && !text.isEmpty ? text : escaped(text, where: isPlain)
