@@ -11,7 +11,6 @@ struct TokenFinder {
         /// Nil: the present one stays.
         var refreshToken: String?
         var expiry: Expiry?
-        var refreshTokenExpiry: Expiry?
     }
 
     /// Objects that are nested more deeply are not searched.
@@ -50,12 +49,7 @@ struct TokenFinder {
         let expiry = best(leaves, mapped: "expires", near: sibling, rank: Self.expiryRank) { leaf in
             Expiry(leaf.value, unit: configuration.expiresUnit)
         }
-        let refreshExpiry = best(leaves, mapped: nil, near: sibling, rank: Self.refreshExpiryRank) { leaf in
-            Expiry(leaf.value, unit: configuration.expiresUnit)
-        }
-        return Grant(
-            accessToken: access.value, refreshToken: refresh?.value, expiry: expiry?.value,
-            refreshTokenExpiry: refreshExpiry?.value)
+        return Grant(accessToken: access.value, refreshToken: refresh?.value, expiry: expiry?.value)
     }
 
     private func collect(_ object: [String: JSONValue], path: [String], into leaves: inout [Leaf]) {
@@ -71,10 +65,10 @@ struct TokenFinder {
 
     /// The leaf with the lowest rank; of several, the least deep, then one beside the access token, then the first path.
     private func best<Value>(
-        _ leaves: [Leaf], mapped name: String?, near: (Leaf) -> Bool = { _ in false },
+        _ leaves: [Leaf], mapped name: String, near: (Leaf) -> Bool = { _ in false },
         rank: (Leaf) -> Int?, value: (Leaf) -> Value?
     ) -> (leaf: Leaf, value: Value)? {
-        if let path = name.flatMap({ configuration.responseMapping[$0] }).map(Self.path) {
+        if let path = configuration.responseMapping[name].map(Self.path) {
             return leaves.first { $0.path == path }.flatMap { leaf in value(leaf).map { (leaf, $0) } }
         }
         var winner: (leaf: Leaf, value: Value, order: (Int, Int, Int))?
@@ -158,19 +152,10 @@ struct TokenFinder {
     private static func expiryRank(_ leaf: Leaf) -> Int? {
         if containsAny(leaf.key, ["refresh", "renew", "session"]) { return nil }
         if containsAny(leaf.parent, ["refresh", "renew"]) { return nil }
-        return expiryRank(ofKey: leaf.key)
-    }
-
-    private static func refreshExpiryRank(_ leaf: Leaf) -> Int? {
-        if containsAny(leaf.key, ["refresh", "renew"]) { return leaf.key.contains("exp") ? 1 : nil }
-        return containsAny(leaf.parent, ["refresh", "renew"]) ? expiryRank(ofKey: leaf.key) : nil
-    }
-
-    private static func expiryRank(ofKey key: String) -> Int? {
         let exact = ["expiresin", "expiresat", "expires", "expiry", "expiration", "exp"]
-        if let index = exact.firstIndex(of: key) { return index + 1 }
-        if key.hasPrefix("accesstokenexp") { return exact.count + 1 }
-        return key.hasPrefix("tokenexp") ? exact.count + 2 : nil
+        if let index = exact.firstIndex(of: leaf.key) { return index + 1 }
+        if leaf.key.hasPrefix("accesstokenexp") { return exact.count + 1 }
+        return leaf.key.hasPrefix("tokenexp") ? exact.count + 2 : nil
     }
 
     private static func containsAny(_ key: String, _ parts: [String]) -> Bool {
