@@ -86,7 +86,7 @@ package final class SinkRelay {
     /// There may be new events.
     package func wake() { mayHaveMore = true }
 
-    /// Reads from the stream where to go on.
+    /// Reads from the stream where to resume.
     private func settle() throws(SinkError) {
         guard stumbles < Self.mostStumbles else {
             throw SinkError(
@@ -123,23 +123,23 @@ package final class SinkRelay {
             if known == nil { return sink.startSequence }
             throw SinkError(
                 .markUnusable,
-                "the last message in the stream was not published by this gateway; delete it there, or set a position "
-                    + "with `countersign sink seek`")
+                "the last message in the stream was not published by this gateway; delete it there, or move the sink to a "
+                    + "position")
         }
         guard epoch <= sink.epoch else {
             throw SinkError(
                 .markUnusable,
-                "another sink publishes to this stream, or this gateway was restored to an earlier state; set a "
-                    + "position with `countersign sink seek`")
+                "another sink publishes to this stream, or this gateway was restored to an earlier state; move the sink "
+                    + "to a position")
         }
         guard epoch == sink.epoch else { return sink.startSequence }
-        // Read anew: the log has grown since.
+        // Read again: the log has grown since.
         let positions = try readPositions()
         do throws(EventPositions.Fault) {
             return try positions.sequence(of: position, in: sink.appID)
         } catch {
             throw SinkError(
-                .markUnusable, "the stream's last message: \(error.reason); use `countersign sink seek`")
+                .markUnusable, "the stream's last message: \(error.reason); move the sink to a position")
         }
     }
 

@@ -43,8 +43,7 @@ struct GeolocationTokens: Sendable {
         guard let app = service.apps.app(projectToken: org), app.tokenRules.allowsRegistration else {
             throw OAuthError(
                 .accessDenied,
-                "no app of this id lets devices register; see `countersign app tokens APP --registration open`"
-            )
+                "no app with this id lets devices register; open registration in the app's token rules")
         }
         let opening = SessionTable.Opening(
             appID: app.id, subject: "device:" + device, rules: app.tokenRules)

@@ -37,7 +37,7 @@ package struct CORS: Sendable {
         guard let allowed = Self.match(origin, originsOfAllApps()) else {
             return HTTPResponse.failure(
                 403, code: "origin_not_allowed",
-                reason: "no app allows this origin; see `countersign app origins`",
+                reason: "no app allows this origin; add it to the origins of the app",
                 requestID: request.id
             ).with("Vary", "Origin")
         }
