@@ -68,7 +68,7 @@ def mixpanel(address, heard):
 
 
 def snowplow(address, heard):
-    """Prints no answer's body; what counts is that it gives up instead of sending for ever."""
+    """Prints no answer's body; what counts is that it gives up instead of sending forever."""
     from snowplow_tracker import Emitter, StructuredEvent, Tracker
 
     protocol, endpoint = address.split("://")

@@ -87,7 +87,7 @@ def check(what, holds, detail=""):
 def metadata(fixture):
     document = requests.get(fixture.url + "/.well-known/oauth-authorization-server").json()
     described = AuthorizationServerMetadata(document)
-    # All that Authlib checks but https, which a gateway behind no proxy does not have.
+    # All that Authlib checks but https, which a gateway without a proxy does not have.
     for name in described.REGISTRY_KEYS:
         if name not in ("issuer", "token_endpoint", "jwks_uri", "revocation_endpoint"):
             getattr(described, f"validate_{name}")()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every Swift test. What failed is said once more at the end: behind thousands of lines nobody finds it.
+# Runs every Swift test. What failed is repeated at the end: nobody finds it among thousands of lines.
 # A test that never ends is stopped and named, instead of holding everything until somebody looks.
 set -eu
 cd "$(dirname "$0")/.."
@@ -94,7 +94,7 @@ fi
 {
     echo
     echo "test: these failed:"
-    # An issue is a line with its place, and lines of comment behind it.
+    # An issue is a line with its place, followed by lines of comment.
     awk '/^✘/ { shown = 1 } /^(◇|✔)/ { shown = 0 } shown || (/error:/ && !/^(◇|✔)/)' "$folder"/*.log
     if [ -e "$folder/stopped" ]; then
         echo "test: stopped after $limit s; these had begun and had not ended:"

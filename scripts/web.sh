@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks the browser client in Clients/web: its types, its size and its tests without a browser. With a gateway's program
-# also in Chromium (scripts/web-test.py). Where what that needs cannot be had it says so and is skipped.
+# also in Chromium (scripts/web-test.py). Where the tools for that are missing, it says so and skips them.
 #
 #   scripts/web.sh [--accept] [.build/debug/countersign-cli [SCENARIO...] [--rounds N]]
 #

@@ -36,7 +36,7 @@ extension BGGeo {
 
         /// As `BGGeo.getLocations()`.
         ///
-        /// - Returns: The records, the oldest first.
+        /// - Returns: The records, oldest first.
         /// - Throws: If the store cannot be read.
         public nonisolated(nonsending) func all() async throws(CountersignError) -> [[String: Any]] {
             try await geo.getLocations()

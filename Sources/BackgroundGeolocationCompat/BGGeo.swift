@@ -196,7 +196,7 @@ public final class BGGeo: SettingsHolder, Sendable {
     /// - Throws: If the store cannot be read.
     public func count() async throws(CountersignError) -> Int { try await working().count() }
 
-    /// The records that wait, the oldest first.
+    /// The records that wait, oldest first.
     ///
     /// - Returns: Each as it will be sent. Records that a template has made an array of are left out.
     /// - Throws: If the store cannot be read.

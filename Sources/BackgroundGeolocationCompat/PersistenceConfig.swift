@@ -45,7 +45,7 @@ public final class PersistenceConfig {
         set { value.extras = json(newValue) }
     }
 
-    /// JSON with `<%= latitude %>` and the like, in place of the default shape; empty for that.
+    /// JSON with `<%= latitude %>` and the like, instead of the default shape; empty for that.
     public var locationTemplate: String {
         get { value.locationTemplate }
         set { value.locationTemplate = newValue }

@@ -110,7 +110,7 @@ extension Braze.Configuration {
 
         /// How much is logged. Default: what was lost or goes wrong.
         public var level = Level.error
-        /// Takes a line in place of the system's log or the standard error stream; true lets it go there as well. Called on
+        /// Takes a line instead of the system's log or the standard error stream; true lets it go there as well. Called on
         /// threads of the SDK.
         public var print: (@Sendable (_ message: String, _ level: Level) -> Bool)?
 

@@ -6,7 +6,7 @@ extension CountersignClient {
 
     // MARK: Quarantine
 
-    /// The events that a server will never take as they are, the oldest first.
+    /// The events that a server will never take as they are, oldest first.
     ///
     /// - Returns: At most `QueueLimits.maximumQuarantinedEvents`.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be read now.

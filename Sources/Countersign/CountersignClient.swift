@@ -259,7 +259,7 @@ public final class CountersignClient: Sendable {
     /// stands.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> { pipeline.failures.stream() }
 
-    /// Sets the closure that is called for each authentication failure, in place of an earlier one; nil for none.
+    /// Sets the closure that is called for each authentication failure, instead of an earlier one; nil for none.
     ///
     /// It is called on a thread of the SDK, and at once if the last failure still stands.
     public func onAuthenticationFailure(_ handler: (@Sendable (AuthenticationFailure) -> Void)?) {

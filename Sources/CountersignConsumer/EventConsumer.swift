@@ -14,7 +14,7 @@ public import Foundation
 /// It is a sequence of batches and not of events, because a batch is what one transaction should hold: with the work and the
 /// position in the same one each event has its effect once, and a thousand events cost one commit and one acknowledgement.
 ///
-/// The sequence waits when there is nothing and tries again when the gateway cannot be reached, answers 429 or 5xx, for ever. It
+/// The sequence waits when there is nothing and tries again when the gateway cannot be reached, answers 429 or 5xx, forever. It
 /// ends when its task is cancelled, and throws what another try would not change, such as `forbidden`. What was leased in the
 /// moment of a cancellation is free when the lease expires.
 ///
@@ -87,7 +87,7 @@ public struct EventConsumer: AsyncSequence, Sendable {
 
         private let request: GatewayRequest
         private let name: String
-        /// Apart, so that an acknowledgement never waits behind a poll.
+        /// Apart, so that an acknowledgement never waits for a poll.
         private let connections: Result<(polls: GatewayConnection, leases: GatewayConnection), ConsumerError>
         private let returns = LeaseReturns()
         private var unworked = 0

@@ -94,7 +94,7 @@ package final class RawConnection: TestClient {
             headers[line[..<colon].lowercased()] = line[line.index(after: colon)...]
                 .trimmingCharacters(in: .whitespaces)
         }
-        // What goes on for ever is read line by line.
+        // What goes on forever is read line by line.
         let isEndless = headers["content-type"]?.hasPrefix("text/event-stream") == true
         var body: [UInt8]? = []
         if headers["transfer-encoding"] == "chunked" {

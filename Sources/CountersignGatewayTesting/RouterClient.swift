@@ -11,7 +11,7 @@ package struct RouterClient: TestClient {
             method: method, target: target, fields: requestFields(headers, body), body: body ?? [],
             from: "127.0.0.1")
         var bytes = response.body
-        // What goes on for ever is read over a connection.
+        // What goes on forever is read over a connection.
         if let page = response.stream?.page {
             do {
                 while let next = try page() { bytes += next }

@@ -11,7 +11,7 @@ extension LocationClient {
         try await pipeline.waitingCount()
     }
 
-    /// The records that wait, the oldest first.
+    /// The records that wait, oldest first.
     ///
     /// - Returns: Each as it will be sent.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.

@@ -87,7 +87,7 @@ public struct LocationConfiguration: Sendable {
         public var maxRecordsToPersist = -1
         /// Members that are put into each record's `extras`.
         public var extras: [String: JSONValue] = [:]
-        /// JSON with `<%= latitude %>` and the like, in place of the default shape; empty for that. Texts are not quoted
+        /// JSON with `<%= latitude %>` and the like, instead of the default shape; empty for that. Texts are not quoted
         /// by themselves.
         public var locationTemplate = ""
         /// How instants are written.

@@ -18,7 +18,7 @@ struct LocationTemplate {
         "timestampMeta": ["timestampMeta"],
     ]
 
-    /// The record in the template's shape. Returns nil if that is no JSON object or array.
+    /// The record in the template's shape. Returns nil if that is not a JSON object or array.
     func render(_ object: [String: JSONValue]) -> JSONValue? {
         var output = ""
         var rest = text[...]

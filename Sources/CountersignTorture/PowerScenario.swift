@@ -88,7 +88,7 @@ enum PowerScenario {
     }
 }
 
-/// D5: fsync fails once or for ever, at a random call.
+/// D5: fsync fails once or forever, at a random call.
 enum FsyncScenario {
     static func run(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()

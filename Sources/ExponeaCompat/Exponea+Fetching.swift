@@ -100,7 +100,7 @@ public struct ConsentsResponse: Sendable {
 extension Exponea {
     /// As `BloomreachClient.fetchAppInbox()`.
     ///
-    /// - Parameter completion: Takes all messages, the newest first, or a `CountersignError`.
+    /// - Parameter completion: Takes all messages, newest first, or a `CountersignError`.
     public func fetchAppInbox(completion: @escaping @Sendable (Result<[MessageItem]>) -> Void) {
         call(completion) { try await $0.fetchAppInbox() }
     }

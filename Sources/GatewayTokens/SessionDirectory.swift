@@ -30,7 +30,7 @@ public final class SessionDirectory: Sendable {
     /// Milliseconds since 1970.
     private let clock: @Sendable () -> Int64
 
-    /// Opens what there is, and makes it when it is not there.
+    /// Opens what there is, and makes it when it does not exist.
     ///
     /// - Parameter dataDirectory: The gateway's data directory.
     /// - Throws: `dataDirectory` or `storage`.

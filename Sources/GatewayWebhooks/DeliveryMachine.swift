@@ -108,7 +108,7 @@ package struct DeliveryMachine: Sendable {
         isPaused = true
     }
 
-    /// Begins anew, with what was tried last.
+    /// Begins again, with what was tried last.
     package mutating func resume() {
         isPaused = false
         mayHaveMore = true

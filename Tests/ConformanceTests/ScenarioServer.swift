@@ -30,7 +30,7 @@ final class ScenarioServer: HTTPTransport {
         case none
     }
 
-    /// More requests between two looks than any scenario expects: a client without waits would make them for ever.
+    /// More requests between two looks than any scenario expects: a client without waits would make them forever.
     private static let mostRequests = 2_000
     static let url = "https://server.example"
     static let tokenURL = "https://tokens.example/refresh"

@@ -21,7 +21,7 @@ struct FloodTests {
         try body(fixture)
     }
 
-    /// Of a request that stays open; what the tests send of its body is no JSON, so whoever is let in gets 400.
+    /// Of a request that stays open; what the tests send of its body is not JSON, so whoever is let in gets 400.
     private func beginning(_ length: Int) -> String {
         "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
     }

@@ -55,7 +55,7 @@ struct GeolocationDialectTests {
             ])
     }
 
-    /// 200 all the same: the vendor's SDK sends a record that gets another status for ever.
+    /// 200 all the same: the vendor's SDK sends a record that gets another status forever.
     @Test func anUploadWithNothingGoodInItDoesNotSaySuccess() throws {
         let authorization = "Bearer " + (try token())
         let bad = #"{"uuid":5,"coords":7}"#

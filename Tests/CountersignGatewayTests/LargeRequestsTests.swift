@@ -150,7 +150,7 @@ struct LargeRequestsTests {
         #expect(statuses == Array(repeating: 200, count: 21) + [413])
     }
 
-    /// The library never says that such a request has ended. It would be kept for ever, and the stop would wait for it.
+    /// The library never says that such a request has ended. It would be kept forever, and the stop would wait for it.
     @Test func aRequestWhoseParametersDoNotFitItsMemoryEndsWithItsConnection() throws {
         let heard = HeardRequests()
         let server = try HTTPServer(limits: GatewayLimits(), observer: heard) { _ in .answer(.text(200, "")) }

@@ -26,7 +26,7 @@ struct SegmentClientsTests {
         """
     }
 
-    /// The file of events is the body, so the write key stands behind them and in no header.
+    /// The file of events is the body, so the write key follows them and is in no header.
     @Test(arguments: ["/v1/b", "/v1/import"])
     func aMobileClientsBatchIsStored(path: String) throws {
         let events = [

@@ -186,7 +186,7 @@ struct EventQueueTests {
         #expect(try acquire(first, holder, 201) == 260)
         try second.releaseLease(of: other)
         #expect(try acquire(first, holder, 202) == nil)
-        // The machine was restarted: uptime begins anew.
+        // The machine was restarted: uptime begins again.
         #expect(try acquire(second, other, 1) == nil)
         // A process that is gone, and an earlier life of this one.
         for processID in [0x3FFF_FFFF, Int(ProcessInfo.processInfo.processIdentifier)] {

@@ -277,7 +277,7 @@ struct ExponeaSampleTests {
 
     // MARK: Customer token authorization
 
-    /// The first sample as printed: its text is no token, and the gateway says so.
+    /// The first sample as printed: its text is not a token, and the gateway says so.
     @Test func sampleWithAPlaceholderIsRefusedByTheServer() async throws {
         Exponea.shared.authorizationProvider = .className("ExponeaSampleToken.ExampleAuthProvider")
         configure()

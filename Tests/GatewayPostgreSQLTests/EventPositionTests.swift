@@ -147,7 +147,7 @@ extension PostgreSQLTests {
                             left.withLock { $0 -= 1 }
                         }
                     }
-                    // Not for ever: on one core nobody might get through.
+                    // Not forever: on one core nobody might get through.
                     var killed = 0
                     while left.withLock({ $0 }) > 0, killed < 50 {
                         killed +=

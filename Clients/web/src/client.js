@@ -273,7 +273,7 @@ export class Countersign {
     const userId = this.#userId;
     const context = { library: { name: 'countersign-web', version }, sessionId: this.#sessionId };
     const who = userId ? { userId } : { anonymousId: this.#anonymousId };
-    // Half a surrogate pair, as of an emoji that was cut, is no JSON to the gateway.
+    // Half a surrogate pair, as of an emoji that was cut, is not JSON to the gateway.
     const body = `${json.slice(0, -1)},${JSON.stringify({ ...who, context }).slice(1)}`
       .replace(/\\(ud[89a-f]..|.)/g, (escape, code) => (code[1] ? '\ufffd' : escape));
     const bytes = new TextEncoder().encode(body).length;
@@ -481,7 +481,7 @@ export class Countersign {
     };
   }
 
-  /** The events that a server will never take as they are, the oldest first. Rejects with `storage_failed`. */
+  /** The events that a server will never take as they are, oldest first. Rejects with `storage_failed`. */
   quarantinedEvents() {
     return stored(() => this.#queue.quarantined());
   }

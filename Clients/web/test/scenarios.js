@@ -56,7 +56,7 @@ function check(expected, observed, path) {
   if (found) throw new Error(found);
 }
 
-/** More requests between two looks than any scenario expects: a client without waits would make them for ever. */
+/** More requests between two looks than any scenario expects: a client without waits would make them forever. */
 const mostRequests = 2000;
 
 /** Answers by a scenario's rules, and otherwise as a good gateway does. */

@@ -82,7 +82,7 @@ export class Countersign {
      * @returns {Promise<import('./types.js').Snapshot>}
      */
     snapshot(): Promise<import('./types.js').Snapshot>;
-    /** The events that a server will never take as they are, the oldest first. Rejects with `storage_failed`. */
+    /** The events that a server will never take as they are, oldest first. Rejects with `storage_failed`. */
     quarantinedEvents(): Promise<import("./types.js").QuarantinedEvent[]>;
     /**
      * Removes all events, all tokens, the user and the id of this browser, in all tabs. A request that is under way cannot be

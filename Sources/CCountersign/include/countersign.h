@@ -9,11 +9,11 @@
  * return soon, and must not wait for another callback of the same client. It may call any function.
  *
  * Texts are UTF-8. One that is passed in has a length in bytes, or COUNTERSIGN_NUL_TERMINATED for one that ends with a zero
- * byte; it is copied before the function returns. One that a callback gets has its length and a zero byte behind it, and is gone
+ * byte; it is copied before the function returns. One that a callback gets has its length and ends with a zero byte, and is gone
  * when the callback returns; with the member "keepsTexts": true of any configuration, each text that the client's callbacks get
  * stays until it is freed with countersign_free. That is for languages whose callbacks run later than they are called, such as Dart.
  *
- * Clients. A handle is a number in the shape of a pointer: never look behind it. After countersign_close it names nothing, and a
+ * Clients. A handle is a number in the shape of a pointer: never dereference it. After countersign_close it names nothing, and a
  * function that gets it returns COUNTERSIGN_CLOSED and does nothing.
  *
  * Errors are JSON objects: {"code", "detail", "status", "authCode", "retryable", "retryAfter", "projectToken"}. `code` is a stable
@@ -191,7 +191,7 @@ countersign_client *countersign_open_access_token(
  *   fetchRecommendations {"id", "fillWithRandom", "size", "items", "noTrack", "catalogAttributesWhitelist"}
  *   fetchConsents        {}                 value: a list
  *   fetchInAppMessages   {}                 value: a list
- *   fetchAppInbox        {}                 value: a list, the newest first
+ *   fetchAppInbox        {}                 value: a list, newest first
  *   markAppInboxAsRead   {"messageId"}
  *   sendSelfCheck        {"pushToken"}
  *   wipe                 {}                 and nothing is recorded afterwards

@@ -48,7 +48,7 @@ void countersign_mhd_address(const struct sockaddr *address, char *text, size_t 
 struct MHD_Response *countersign_mhd_response(
     const void *bytes, size_t count, MHD_ContentReaderFreeCallback release, void *owner);
 
-// Gives freed memory back to the system rather than keep it for later: what a flood took is not held for ever.
+// Gives freed memory back to the system rather than keep it for later: what a flood took is not held forever.
 void countersign_return_freed_memory(void);
 
 // Gives back what lies free between blocks in use, if that has grown by much since it last did. By one thread at a time.

@@ -13,7 +13,7 @@ public struct FileTokenStore: TokenStore {
 
     /// Makes a store.
     ///
-    /// - Parameter directory: Made if it is missing. Nothing else should be in it.
+    /// - Parameter directory: Created if it is missing. Nothing else should be in it.
     public init(directory: URL) {
         self.directory = directory
     }

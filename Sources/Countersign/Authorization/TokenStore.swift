@@ -10,7 +10,7 @@ public protocol TokenStore: Sendable {
     /// - Throws: When the store cannot be read now, such as a Keychain before the first unlock. It is asked again later.
     func token(for userID: String) throws -> String?
 
-    /// Stores a token in place of an earlier one.
+    /// Stores a token instead of an earlier one.
     ///
     /// - Parameters:
     ///   - token: The token.

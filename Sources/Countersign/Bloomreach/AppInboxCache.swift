@@ -42,7 +42,7 @@ final class AppInboxCache: @unchecked Sendable {
     /// Merges an answer: a message that comes again replaces the earlier one.
     ///
     /// An answer to a fetch that began before the one that was applied last is passed over: what it has more will come
-    /// again after the newer sync token. Returns all messages, the newest first.
+    /// again after the newer sync token. Returns all messages, newest first.
     func apply(
         _ messages: [AppInboxMessage], syncToken: String?, fetch: Int, for owner: Owner
     ) -> [AppInboxMessage] {

@@ -9,7 +9,7 @@ struct BloomreachAnswer {
     private static let maximumReason = 300
 
     let response: TransportResponse
-    /// Nil when the body is no JSON object.
+    /// Nil when the body is not a JSON object.
     let members: [String: JSONValue]?
     private let auth: AuthErrors?
 

@@ -91,7 +91,7 @@ extension BloomreachClient {
     /// If the server calls the sync token gone, the inbox is forgotten and fetched from the start, once. If the customer
     /// changes meanwhile, it is fetched for the new one.
     ///
-    /// - Returns: All messages, the newest first.
+    /// - Returns: All messages, newest first.
     /// - Throws: `CountersignError`; nothing was sent if there was no customer token.
     public func fetchAppInbox() async throws(CountersignError) -> [AppInboxMessage] {
         for _ in 1..<Self.maximumRounds {
@@ -104,7 +104,7 @@ extension BloomreachClient {
         return try await fetchAppInboxOnce()
     }
 
-    /// The messages that were fetched for this customer earlier, the newest first. Nothing is sent.
+    /// The messages that were fetched for this customer earlier, newest first. Nothing is sent.
     public func cachedAppInbox() async -> [AppInboxMessage] {
         let owner = owner(of: customer.current.customer)
         return await withInbox { $0.messages(of: owner) } ?? []

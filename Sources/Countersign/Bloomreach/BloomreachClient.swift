@@ -108,7 +108,7 @@ public final class BloomreachClient: Sendable {
     /// The ids of the customer, `cookie` among them.
     public var customerIDs: [String: String] { customer.current.customer.identifiers }
 
-    /// Adds ids to the customer, in place of earlier ones of the same name, and records an update with them.
+    /// Adds ids to the customer, instead of earlier ones of the same name, and records an update with them.
     ///
     /// What was recorded before keeps the ids that it was recorded under. With other ids than before the App Inbox is
     /// forgotten and the authorization provider is told.
@@ -309,7 +309,7 @@ public final class BloomreachClient: Sendable {
         try await pipeline.deleteQuarantined()
     }
 
-    /// Sets the closure that hears that a project's server refuses what is tracked because of its API key, in place of an
+    /// Sets the closure that hears that a project's server refuses what is tracked because of its API key, instead of an
     /// earlier one; nil for none. The events stay.
     public func onDeliveryFailure(_ handler: (@Sendable (CountersignError) -> Void)?) {
         guard let handler else { return pipeline.failures.setHandler(nil) }

@@ -28,7 +28,7 @@ public struct InAppMessage: Sendable, Hashable {
     public let variantName: String
     /// From when it is shown; nil for always, also when the filter is off.
     public let from: Date?
-    /// Until when it is shown; nil for ever, also when the filter is off.
+    /// Until when it is shown; nil forever, also when the filter is off.
     public let until: Date?
     /// The higher one is shown first; nil stands for the lowest.
     public let priority: Int?

@@ -79,7 +79,7 @@ actor DeliveryEngine {
         await source.stop()
         inbox.wake()
         await runner?.value
-        // What came after the loop had ended: nobody must wait for ever.
+        // What came after the loop had ended: nobody must wait forever.
         for command in inbox.close() { await handle(command) }
         finishFlushes(.closed, queued: 0)
         becomeIdle(until: nil)

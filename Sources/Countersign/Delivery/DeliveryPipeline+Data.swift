@@ -47,7 +47,7 @@ extension DeliveryPipeline {
 
     // MARK: Records that wait
 
-    /// The records that wait, the oldest first, as they will be sent.
+    /// The records that wait, oldest first, as they will be sent.
     package func waitingBodies() async throws(CountersignError) -> [[UInt8]] {
         await recorder.drain()
         return try await queue { queue in try queue.bodies() }
@@ -72,7 +72,7 @@ extension DeliveryPipeline {
 
     // MARK: Quarantine
 
-    /// The records that a server will never take as they are, the oldest first.
+    /// The records that a server will never take as they are, oldest first.
     package func quarantined() async throws(CountersignError) -> [QuarantinedEvent] {
         try await queue { queue in try queue.quarantined() }
     }

@@ -42,7 +42,7 @@ extension EventQueue {
         try add(.evictedFromQuarantine, connection.changes)
     }
 
-    /// The events that were set aside, the oldest first.
+    /// The events that were set aside, oldest first.
     func quarantined() throws -> [QuarantinedEvent] {
         try connection.all(
             "SELECT message_id, user_id, code, reason, quarantined_ms, body FROM quarantine ORDER BY seq"

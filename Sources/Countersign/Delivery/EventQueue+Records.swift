@@ -1,7 +1,7 @@
 internal import CountersignSQLite
 
 extension EventQueue {
-    /// The bodies of all events, the oldest first.
+    /// The bodies of all events, oldest first.
     func bodies() throws -> [[UInt8]] {
         try connection.all("SELECT body FROM event ORDER BY seq") { row throws(SQLiteError) in row.blob(0) }
     }

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// The directory of one client's queue.
 enum QueueDirectory {
-    /// Makes it if it is not there.
+    /// Makes it if it does not exist.
     static func make(_ directory: URL) throws {
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
         #if os(iOS)

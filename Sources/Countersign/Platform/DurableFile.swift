@@ -2,7 +2,7 @@ package import Foundation
 
 /// A file of mode 0600 that is always whole: a new one is written beside it, made durable and put in its place.
 package enum DurableFile {
-    /// Puts `data` at `path`. The directory is made if it is missing, with mode 0700.
+    /// Puts `data` at `path`. The directory is created if it is missing, with mode 0700.
     package static func write(_ data: Data, to path: String) throws {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         try FileManager.default.createDirectory(

@@ -44,7 +44,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
 
-    /// The same with this header field in place of others of its name.
+    /// The same with this header field instead of others of its name.
     func setting(_ name: String, to value: String) -> TransportRequest {
         let others = headers.filter { $0.name.caseInsensitiveCompare(name) != .orderedSame }
         return TransportRequest(

@@ -47,12 +47,12 @@ package enum JSONDocument {
         }
     }
 
-    /// Returns nil if the text is no JSON.
+    /// Returns nil if the text is not JSON.
     package static func value(_ bytes: [UInt8]) -> JSONValue? {
         (try? JSONDecoder().decode(Node.self, from: Data(bytes)))?.value
     }
 
-    /// Returns nil if the text is no JSON object.
+    /// Returns nil if the text is not a JSON object.
     package static func object(_ bytes: [UInt8]) -> [String: JSONValue]? {
         guard case .object(let members) = value(bytes) else { return nil }
         return members

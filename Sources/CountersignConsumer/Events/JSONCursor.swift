@@ -10,7 +10,7 @@ struct JSONCursor {
     }
 
     /// Calls back for each member of the object that comes next, with its name as it is written. The call steps over the
-    /// value and says whether it could. False if this is no object.
+    /// value and says whether it could. False if this is not an object.
     mutating func members(_ visit: (_ name: ArraySlice<UInt8>, inout JSONCursor) -> Bool) -> Bool {
         guard take(UInt8(ascii: "{")) else { return false }
         if take(UInt8(ascii: "}")) { return true }

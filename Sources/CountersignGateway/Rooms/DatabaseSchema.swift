@@ -4,7 +4,7 @@ package import GatewayModel
     internal import GatewayPostgreSQL
 #endif
 
-/// The schema of a database, for who brings it up to date by hand.
+/// The schema of a database, for whoever brings it up to date by hand.
 package enum DatabaseSchema {
     #if POSTGRESQL
         /// What this program works with.

@@ -135,7 +135,7 @@ package struct JSONNode {
         }
     }
 
-    /// The number, always finite, or nil if this is no number.
+    /// The number, always finite, or nil if this is not a number.
     package var double: Double? {
         switch tag {
         case UInt8(ascii: "d"): Double(bitPattern: words[index + 1])

@@ -33,7 +33,7 @@ struct AdminOperation: Sendable {
         case list(JSONShape)
         /// 204.
         case nothing
-        /// What is no JSON, with its media types.
+        /// What is not JSON, with its media types.
         case file([String])
     }
 
@@ -65,7 +65,7 @@ struct AdminOperation: Sendable {
     /// Statuses of refusals that neither its method nor its path makes known.
     let refusals: [Int]
 
-    /// Whether it can be asked again under the same `Idempotency-Key`: what makes something, for who has a credential.
+    /// Whether it can be asked again under the same `Idempotency-Key`: what makes something, for whoever has a credential.
     var takesIdempotencyKey: Bool { method == "POST" && role != nil }
 }
 

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Answers that are files: CSV (RFC 4180) or one JSON object a line.
+/// Answers that are files: CSV (RFC 4180) or one JSON object per line.
 enum Export {
     static let format = AdminOperation.Parameter("format", .choice(["ndjson", "csv"]))
     static let mediaTypes = ["application/x-ndjson", "text/csv"]
@@ -31,7 +31,7 @@ enum Export {
 
     /// Where a spreadsheet takes `;`, a tab or `|` for the separator, as in many languages, quotes in the middle of a line
     /// hold nothing together: a cell may begin after each of them and at each line break. Blanks and quotes do not
-    /// count, since some spreadsheets drop them. Behind a comma a cell begins for those that read this as it is written,
+    /// count, since some spreadsheets drop them. After a comma a cell begins for those that read this as it is written,
     /// and there the quotes hold.
     private static func withoutFormulas(_ cell: String) -> String {
         guard let first = cell.unicodeScalars.first else { return cell }

@@ -9,7 +9,7 @@ struct RememberedAnswer: Sendable {
     let digest: [UInt8]
     /// When it was asked, in milliseconds since 1970.
     let milliseconds: Int64
-    /// Nil until there is one, and for ever where a gateway has stopped in the middle.
+    /// Nil until there is one, and forever where a gateway has stopped in the middle.
     var response: HTTPResponse?
 }
 

@@ -4,7 +4,7 @@ internal import CDashboard
 ///
 /// The files in `Sources/CDashboard/Resources` stay what a browser understands by itself: ES modules that import each
 /// other by `import { … } from "./other.js";`, each import on a line of its own, and export with the declaration. Here each
-/// module becomes a function that is called once, behind those that it imports.
+/// module becomes a function that is called once, after those that it imports.
 enum DashboardBundle {
     /// The files that the program has, by their path.
     static let files: [String: String] = {

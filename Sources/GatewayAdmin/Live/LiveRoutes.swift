@@ -16,7 +16,7 @@ struct LiveRoutes: Sendable {
                     .init("user", .text(longest: 512)), .unmask,
                 ], .file(["text/event-stream"])
             ) { call in
-                // Whoever follows an app that is not there would wait for ever.
+                // Whoever follows an app that is not there would wait forever.
                 if let app = call.query("app") { _ = try call.directory.app(id: app) }
                 var filter = LiveEvents.Filter(
                     appID: call.query("app"), code: call.integer("code").map(Int.init),

@@ -9,7 +9,7 @@ struct WebhookRoutes: Sendable {
     let deliveries: any DeliveryLog
     let index = PseudonymIndex()
 
-    /// What stands for the app's alert webhook, which has attempts and tests too, in place of an id.
+    /// What stands for the app's alert webhook, which has attempts and tests too, instead of an id.
     private static let alerts = "alerts"
 
     var all: [AdminRoute] { endpoints + work }

@@ -7,7 +7,7 @@ internal import GatewayModel
 /// Answers in the shapes that shipped clients decode.
 ///
 /// A client decodes 401 as `{error, success}`, and 404 and 5xx as `{errors: [{code, description, message}], success}`.
-/// A 5xx that decodes costs an event one of its few tries, one that does not is tried for ever: so a 5xx has strings in
+/// A 5xx that decodes costs an event one of its few tries, one that does not is tried forever: so a 5xx has strings in
 /// `errors`, which no client decodes. 402, 403 and 3xx are never sent: a client takes them for delivered.
 enum BloomreachAnswer {
     static func failure(

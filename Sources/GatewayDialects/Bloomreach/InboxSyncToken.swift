@@ -33,7 +33,7 @@ struct InboxSyncToken: Equatable {
         return Base64URL.encode(Array(SHA256.digest(Array(names.joined())).prefix(9)))
     }
 
-    /// Nil for what is no token of ours.
+    /// Nil for what is not a token of ours.
     init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 6, parts[0] == "1", let epoch = Int64(parts[1]), let revision = Int64(parts[2]),

@@ -11,7 +11,7 @@ struct RecommendationQuery: Sendable {
     private static let longestName = 256
 
     let engineID: String
-    /// How many items; 10 when not given.
+    /// How many items; 10 by default.
     let size: Int
     /// Whether the engine's `fill` makes up for what its `items` lack, in a random order.
     let fillsWithRandom: Bool

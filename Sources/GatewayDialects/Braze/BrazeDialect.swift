@@ -104,7 +104,7 @@ package struct BrazeDialect: Dialect {
     }
 
     /// 201 even when nothing was good: what shipped clients do with a 400 is not documented, and one that sent the same again
-    /// for ever would never deliver anything again.
+    /// forever would never deliver anything again.
     private static func stored(
         _ contents: BrazeDecoder.Contents, _ members: String, _ warning: AuthErrorBody?
     ) -> HTTPResponse {

@@ -13,7 +13,7 @@ enum FollowingAnswer {
         finished(HTTPResponse.json(status, value.bytes), call)
     }
 
-    /// Events as one object or as lines, with where to go on.
+    /// Events as one object or as lines, with where to resume.
     static func events(
         _ stretch: EventStretch, isFirst: Bool, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {

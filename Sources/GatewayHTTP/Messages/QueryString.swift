@@ -4,7 +4,7 @@ internal import Foundation
 package enum QueryString {
     private static let longest = 1_024
 
-    /// The first value of a name, percent-decoded; nil when it is not there, cannot be decoded or is longer than any that
+    /// The first value of a name, percent-decoded; nil when it does not exist, cannot be decoded or is longer than any that
     /// means something.
     package static func value(of name: String, in query: String?) -> String? {
         for pair in (query ?? "").split(separator: "&") {

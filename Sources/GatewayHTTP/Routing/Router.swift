@@ -63,7 +63,7 @@ package struct Router: Sendable {
         }
     }
 
-    /// The endpoints of a path without parts that vary. One slash too many at its end means the same, since Braze's Web
+    /// The endpoints of a path without parts that vary. One slash too many at the end means the same, since Braze's Web
     /// SDK and others write it.
     private func exactly(_ path: String) -> [Endpoint] {
         if let endpoints = exact[path] { return endpoints }

@@ -8,7 +8,7 @@ package struct AppActivity: Sendable, Equatable {
     /// Of the requests, those that were let pass with a warning.
     package var warned = 0
 
-    /// The same hour by hour, the oldest first; empty when nothing was counted.
+    /// The same hour by hour, oldest first; empty when nothing was counted.
     package var hours: [Hour] = []
 
     /// One hour of it.

@@ -127,7 +127,7 @@ package struct InboxContents: Sendable {
     /// True when there is a message with this id.
     package func contains(_ id: String) -> Bool { ids.contains(id) }
 
-    /// What these ids may see at this time, the newest first.
+    /// What these ids may see at this time, newest first.
     package func messages(for identifiers: [CustomerIdentifier], atMilliseconds now: Int64) -> [InboxMessage]
     {
         let all = forEverybody + identifiers.flatMap { byRecipient[$0] ?? [] }

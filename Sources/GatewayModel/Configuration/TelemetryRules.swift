@@ -1,6 +1,6 @@
 /// Where a gateway exports its metrics and traces.
 package struct TelemetryRules: Sendable {
-    /// The collector's base URL, without a slash at its end.
+    /// The collector's base URL, without a slash at the end.
     package var endpoint: String
     /// What each request to it has beside what it must have; may be secret.
     package var headers: [(name: String, value: String)] = []

@@ -35,7 +35,7 @@ package struct SinkError: Error, Sendable, Equatable, CustomStringConvertible {
         case streamDiffers = "stream_differs"
         /// The stream takes no message: it is full, or its server says otherwise.
         case streamRefuses = "stream_refuses"
-        /// The stream's last message says nothing about where to go on.
+        /// The stream's last message says nothing about where to resume.
         case markUnusable = "mark_unusable"
         /// An event is larger than the servers take.
         case tooLarge = "event_too_large"

@@ -106,7 +106,7 @@ package struct WebhookRequest: Sendable, Equatable {
     package let kind: Kind
     /// The `webhook-id` of what is delivered next.
     package var messageID: String
-    /// The events of a replay: after the one and up to the other number.
+    /// The events of a replay: after the first number and up to the second.
     package var after: Int64
     package let through: Int64
     /// Attempts so far that have failed.

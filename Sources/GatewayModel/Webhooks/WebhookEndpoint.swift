@@ -68,7 +68,7 @@ package struct WebhookEndpoint: Sendable, Equatable {
         }
     }
 
-    /// The keys that sign at a time, the newest first.
+    /// The keys that sign at a time, newest first.
     package func keys(atMilliseconds now: Int64) -> [[UInt8]] {
         [secret] + (oldSecret.flatMap { $0.untilMilliseconds > now ? [$0.secret] : nil } ?? [])
     }

@@ -4,7 +4,7 @@ package import GatewayModel
 
 /// Exports traces and metrics to a collector, by OTLP over HTTP with JSON, on its own thread.
 ///
-/// A request only leaves behind what its spans are made of. A collector that is slow, gone or full costs nobody else
+/// A request only leaves the data of its spans. A collector that is slow, gone or full costs nobody else
 /// anything: what waits for it is bounded, and what does not fit is dropped and counted.
 package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
     /// Posts a body to a path below the collector's address. Asks once a second whether to give up.

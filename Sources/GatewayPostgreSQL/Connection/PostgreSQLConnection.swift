@@ -5,7 +5,7 @@ package import GatewayStorage
 
 /// One connection to the server. Belongs to one thread at a time.
 ///
-/// No call blocks for ever: connecting and every statement have a deadline, after which the connection is lost.
+/// No call blocks forever: connecting and every statement have a deadline, after which the connection is lost.
 package final class PostgreSQLConnection: SQLConnection {
     private struct Statement: Hashable {
         let sql: String

@@ -1,4 +1,4 @@
 extension String {
-    /// The text as PostgreSQL can hold it: U+FFFD in place of each U+0000.
+    /// The text as PostgreSQL can hold it: U+FFFD instead of each U+0000.
     var holdable: String { utf8.contains(0) ? replacing("\0", with: "\u{FFFD}") : self }
 }

@@ -117,7 +117,7 @@ struct ConsumerRows {
         return true
     }
 
-    /// False when it is not there; so are the two that follow.
+    /// False when it does not exist; so are the two that follow.
     func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws -> Bool {
         try run(
             "UPDATE event_consumer SET verdict = ?4, type = ?5, event_name = ?6, user_id = ?7 WHERE \(Self.isIt)",

@@ -239,7 +239,7 @@ enum CustomerTables {
 
         """
 
-    /// PostgreSQL throws for what is no JSON, or holds U+0000.
+    /// PostgreSQL throws for what is not JSON, or holds U+0000.
     private static let member = """
         CREATE FUNCTION json_member(body text, member text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
         BEGIN

@@ -35,7 +35,7 @@ enum EventPartitions {
     /// The day whose events or ids this table has, in days since 1970; nil for the default partition.
     static func day(of table: String) -> Int? { table.split(separator: "_").last.flatMap { Int($0) } }
 
-    /// Makes a day of events that is over, for who brings them from elsewhere: nobody else works with the database.
+    /// Makes a day of events that is over, for whoever brings them from elsewhere: nobody else works with the database.
     static func make(pastDay day: Int64, _ connection: PostgreSQLConnection) throws {
         guard
             try connection.first("SELECT to_regclass('countersign.event_\(day)') IS NULL", row: { $0.int(0) })

@@ -45,7 +45,7 @@ struct ConsumerLeases {
 
     var partitions: Int { slots.count }
 
-    /// The partitions that nobody has, each time beginning with another one, so that none waits for ever.
+    /// The partitions that nobody has, each time beginning with another one, so that none waits forever.
     mutating func available(at milliseconds: Int64) -> [Int] {
         let start = next
         next = (next + 1) % slots.count

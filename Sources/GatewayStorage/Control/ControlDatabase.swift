@@ -63,7 +63,7 @@ enum ControlDatabase {
         AdminSchema.auditHead,
     ]
 
-    /// Opens the file, and makes it when it is not there. Throws `storage`.
+    /// Opens the file, and makes it when it does not exist. Throws `storage`.
     static func open(_ path: String) throws(GatewayError) -> any SQLDatabase {
         try SQLiteWriter(
             path: path,

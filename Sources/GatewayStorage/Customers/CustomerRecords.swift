@@ -298,7 +298,7 @@ package struct CustomerRecords: CustomerRecordStore {
         }
     }
 
-    /// Nil when the file is not there: no gateway has run yet.
+    /// Nil when the file does not exist: no gateway has run yet.
     private func writer(of file: SQLiteReaders) throws(GatewayError) -> SQLiteConnection? {
         guard file.isThere else { return nil }
         return try GatewayError.storing { try SQLiteConnection(path: file.path) }

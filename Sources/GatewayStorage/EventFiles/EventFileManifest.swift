@@ -4,7 +4,7 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// The files of an app's events, one JSON object a line, in the order of the events. What is not listed is no file of
+/// The files of an app's events, one JSON object per line, in the order of the events. What is not listed is no file of
 /// events: it was not finished, and its events come in another one.
 struct EventFileManifest {
     static let name = "manifest.ndjson"
@@ -30,7 +30,7 @@ struct EventFileManifest {
 
     private var path: String { folder + "/" + Self.name }
 
-    /// Reads the manifest of an app's folder, which is made when it is not there, and removes what is not listed. Throws
+    /// Reads the manifest of an app's folder, which is created if it does not exist, and removes what is not listed. Throws
     /// `storage`.
     init(folder: String) throws(GatewayError) {
         self.folder = folder
@@ -91,7 +91,7 @@ extension EventFileManifest.Entry {
         ]
     }
 
-    /// Nil when the line is no entry.
+    /// Nil when the line is not an entry.
     init?(line: [UInt8]) {
         let parser = StrictJSONParser(maximumBytes: 65_536)
         func member<Value: JSONConvertible>(_ name: String, _ members: [String: JSONValue]) -> Value? {

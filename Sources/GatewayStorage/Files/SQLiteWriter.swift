@@ -16,7 +16,7 @@ final class SQLiteWriter: SQLDatabase {
         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304
         """
 
-    /// Opens the file, and makes it when it is not there. Throws `storage`.
+    /// Opens the file, and makes it when it does not exist. Throws `storage`.
     init(path: String, pragmas: String, _ migrations: [String]) throws(GatewayError) {
         do {
             let sqlite = try SQLiteConnection(path: path)

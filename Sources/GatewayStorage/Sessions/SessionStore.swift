@@ -27,7 +27,7 @@ package final class SessionStore: AppData, Sendable {
         let finish: @Sendable (StoreFailure?) -> Void
     }
 
-    /// Opens the file in a data directory, and makes it when it is not there. Refresh tokens are derived with `refreshKey`.
+    /// Opens the file in a data directory, and makes it when it does not exist. Refresh tokens are derived with `refreshKey`.
     package convenience init(
         dataDirectory: DataDirectory, refreshKey: [UInt8]
     ) throws(GatewayError) {

@@ -29,7 +29,7 @@ package struct TokenKeySeal: Sendable {
         self.key = key
     }
 
-    /// Makes a file with a new key, which its owner alone may read, and the folder if it is not there; takes the file that
+    /// Makes a file with a new key, which its owner alone may read, and the folder if it does not exist; takes the file that
     /// another gateway has made meanwhile. Throws `dataDirectory`.
     package init(making path: String) throws(GatewayError) {
         let key = [UInt8].random(count: AES256GCM.keyBytes)

@@ -30,7 +30,7 @@ package final class SinkStateStore: Sendable {
 
     private let database: any SQLDatabase
 
-    /// Opens the file, and makes it when it is not there. Throws `storage`.
+    /// Opens the file, and makes it when it does not exist. Throws `storage`.
     package convenience init(path: String) throws(GatewayError) {
         self.init(try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations))
     }

@@ -3,7 +3,7 @@ package import GatewayModel
 
 /// What became of deliveries to webhooks, read; a gateway may go on delivering.
 package protocol DeliveryLog: Sendable {
-    /// Attempts of an endpoint before `sequence`, the newest first; nil begins with the newest.
+    /// Attempts of an endpoint before `sequence`, newest first; nil begins with the newest.
     func deliveries(
         of endpointID: String, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> [DeliveryRecord]

@@ -7,7 +7,7 @@ import urllib.parse
 
 from matching import difference
 
-# More requests between two looks than any scenario expects: a client without waits would make them for ever.
+# More requests between two looks than any scenario expects: a client without waits would make them forever.
 MOST_REQUESTS = 2000
 # Seconds that an answer takes, so that a second request at the same time is seen.
 MOMENT = 0.002

@@ -86,7 +86,7 @@ class Stage:
         await self._app.open(self._mode, {**settings, "dataDirectory": self._folder}, "provider" in self._scenario)
         await self._rest()
 
-    # In real time a wait ends at random and soon; nobody waits for the end of such a one.
+    # In real time a wait ends at random and soon; nobody waits for the end of one.
     _NEVER = {"baseDelay": 1e6, "maximumDelay": 1e6}
 
     def _signed_user(self, given, is_manual):

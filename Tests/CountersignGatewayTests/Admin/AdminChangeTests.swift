@@ -88,7 +88,7 @@ struct AdminChangeTests {
 
     // MARK: Pages
 
-    /// Reads a list two items at a time, and lets `meanwhile` add something behind each page.
+    /// Reads a list two items at a time, and lets `meanwhile` add something after each page.
     private func pages(
         _ bench: AdminBench, _ path: String, _ key: String, meanwhile: (Int) throws -> Void
     ) throws -> [String] {

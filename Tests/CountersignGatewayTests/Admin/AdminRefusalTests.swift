@@ -163,7 +163,7 @@ struct AdminRefusalTests {
         #expect(known.status < 300, "\(known.body)")
     }
 
-    /// Whoever follows what is not there waits for ever, and what is asked of it is nobody's to be written down.
+    /// Whoever follows what is not there waits forever, and what is asked of it is nobody's to be written down.
     @Test(arguments: [
         "live?app=nope", "live?app=nope&unmask=1", "apps/nope/project/items/inbox-message?unmask=1",
         "apps/shop/project/items/nope?unmask=1",
@@ -231,7 +231,7 @@ struct AdminRefusalTests {
         while let line = connection.line() { lines.append(line) }
         #expect(lines.first == "HTTP/1.1 200 OK")
         #expect(lines.contains { $0.lowercased().hasPrefix("etag: ") })
-        #expect(lines.last == "", "there is something behind the fields: \(lines)")
+        #expect(lines.last == "", "something follows the fields: \(lines)")
         // A body would have no line end.
         #expect(connection.isClosedByServer())
     }
@@ -285,7 +285,7 @@ struct AdminRefusalTests {
         #expect(entry?.action == "session.blocked" && entry?.target == "vi")
     }
 
-    /// A quote with a combining mark behind it is one character, and must be doubled all the same (RFC 4180).
+    /// A quote followed by a combining mark is one character, and must be doubled all the same (RFC 4180).
     @Test func everyQuoteInACellIsDoubled() {
         var row: [UInt8] = []
         Export.write(["a\"\u{301},=HYPERLINK(1)", "-1", "=1+1", "x\r\n"], to: &row)

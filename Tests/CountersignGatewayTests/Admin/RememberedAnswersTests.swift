@@ -54,7 +54,7 @@ struct RememberedAnswersTests {
         let sender = try bench.token("write")
         #expect(try post(bench, sender, key: "a", body: #"{"id":"Bad Id"}"#, path: "apps").status == 422)
         #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 201)
-        // The same answer is for who may still ask for it.
+        // The same answer is for whoever may still ask for it.
         for token in try bench.apps.apiTokens.all() { try bench.apps.apiTokens.delete(id: token.id) }
         #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 401)
     }

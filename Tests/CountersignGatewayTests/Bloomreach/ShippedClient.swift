@@ -12,7 +12,7 @@ enum ShippedClient {
         /// One try is used up; the error is shown when it could be decoded.
         case notAuthorized(String?)
         case notFound(String?)
-        /// The event stays, for ever, unless the errors could be decoded.
+        /// The event stays, forever, unless the errors could be decoded.
         case serverError(String?)
         /// The cache is emptied and the request repeated without a token.
         case gone(String)

@@ -24,7 +24,7 @@ struct LongPollsTests {
             state.withLock { $0.scheduled = scheduled }
         }
 
-        /// The pause between two looks is no time here.
+        /// The pause between two looks is not a time here.
         func schedule(_ time: Int64, _ work: @escaping @Sendable () -> Void) {
             let isDue = state.withLock { state in
                 if time <= state.now + LongPolls.pause { return true }

@@ -65,7 +65,7 @@ struct SessionTableTests {
         }
     }
 
-    // The process may die between its commit and its answer: it is opened anew here.
+    // The process may die between its commit and its answer: it is opened again here.
     @Test func theDirectParentGetsTheActiveTokenAgainAfterARestart() throws {
         let first = try open(store())
         let second = try granted(exchange(first, store()))

@@ -183,7 +183,7 @@ final class StreamBench {
         try place.settle()
     }
 
-    /// Whether a place is behind all events: that of the last one, or of where those who follow have come.
+    /// Whether a place is after all events: that of the last one, or of where those who follow have come.
     func isAtEnd(_ sequence: Int64) throws -> Bool {
         let last = try storage.log.newest(EventQuery(appID: "shop"), before: nil, limit: 1).events.first
         return try (last?.sequence ?? 0)...storage.log.positions().head ~= sequence

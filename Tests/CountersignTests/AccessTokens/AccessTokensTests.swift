@@ -447,7 +447,7 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: nil).token == "A0", "what is not refused may be used")
     }
 
-    /// Each kind of answer that is no token: the old pair stays, there is one event for each, and no loop.
+    /// Each kind of answer that is not a token: the old pair stays, there is one event for each, and no loop.
     @Test(arguments: [
         "", "<html><body>Sign in</body></html>", "[]", #"["access_token","A"]"#, "null", "{}", "17",
         #"{"access_token":""}"#, #"{"access_token":null}"#, #"{"access_token":["A"]}"#,

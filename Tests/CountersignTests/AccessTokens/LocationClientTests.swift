@@ -100,7 +100,7 @@ struct LocationClientTests {
         try await client.update { $0.persistence.locationTemplate = "[<%= latitude %>, <%= longitude %>]" }
         try await client.record(here)
         #expect(try await client.records().last == [46.05, 14.51, ["k": "v"]])
-        // One that is no JSON loses nothing.
+        // One that is not JSON loses nothing.
         try await client.update { $0.persistence.locationTemplate = "{<%= latitude }" }
         try await client.record(here)
         guard case .object(let record) = try await client.records().last else {

@@ -69,7 +69,7 @@ struct BloomreachGatewayTests {
             ])
     }
 
-    /// Over the platform's transport: a server that lets a query wait for ever still gets the events.
+    /// Over the platform's transport: a server that lets a query wait forever still gets the events.
     @Test func slowQueryHoldsUpNoEvent() async throws {
         let asked = Handshake()
         let server = try RawServer { head in

@@ -7,7 +7,7 @@ struct RefreshAnswer: Equatable {
         case granted(TokenFinder.Grant)
         /// The refresh token is dead, or the app may not use it: no repetition will help.
         case dead(ServerAnswer.Explanation)
-        /// The server refuses the request, or answers something that is no token: it must be changed on one of the two
+        /// The server refuses the request, or answers something that is not a token: it must be changed on one of the two
         /// sides.
         case unusable(ServerAnswer.Explanation)
         /// Anything that may be different soon.

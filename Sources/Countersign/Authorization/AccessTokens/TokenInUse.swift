@@ -22,7 +22,7 @@ struct TokenInUse {
     private(set) var generation = 0
     /// When the present token came.
     private var issuedAt: TimeInterval = 0
-    /// True when the present token was asked for since it came, so that an idle app does not refresh for ever.
+    /// True when the present token was asked for since it came, so that an idle app does not refresh forever.
     private(set) var isUsed = false
     private var isFromRefresh = false
     private var wasAccepted = false

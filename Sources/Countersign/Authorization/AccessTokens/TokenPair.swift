@@ -12,7 +12,7 @@ struct TokenPair: Codable, Equatable, Sendable {
     var clockOffset: TimeInterval = 0
     /// Why the refresh token is dead; nil if it is not, as far as is known.
     var deathCode: String?
-    /// Fingerprints of all tokens of the chain, the present ones included, the oldest first.
+    /// Fingerprints of all tokens of the chain, the present ones included, oldest first.
     var known: [UInt64] = []
 
     /// Older tokens of a chain than this are forgotten.

@@ -158,7 +158,7 @@ public final class Tests {
             try (BloomreachClient client = bloomreach().authorizationProvider("exponea." + sample + ".ExampleAuthProvider").build()) {
                 client.identifyCustomer(Map.of("registered", "ada"), Map.of());
                 if (sample.equals("constant")) {
-                    // Its token is no token.
+                    // Its token is not a token.
                     refuses("authorization_refused", client::fetchAppInbox);
                     continue;
                 }

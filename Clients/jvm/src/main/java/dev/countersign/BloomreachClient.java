@@ -140,7 +140,7 @@ public final class BloomreachClient extends Client {
         return await("fetchInAppMessages", Map.of());
     }
 
-    /** The messages in the customer's App Inbox, the newest first. */
+    /** The messages in the customer's App Inbox, newest first. */
     public List<Map<String, Object>> fetchAppInbox() {
         return await("fetchAppInbox", Map.of());
     }

@@ -86,7 +86,7 @@ public final class LocationClient extends Client {
         return await("count", Map.of());
     }
 
-    /** The records that wait, the oldest first. */
+    /** The records that wait, oldest first. */
     public List<Map<String, Object>> records() {
         return await("records", Map.of());
     }
