@@ -44,7 +44,7 @@ public final class Gateway: Sendable {
     private let hasStopped = Lock(false)
     private let isDraining = Lock(false)
 
-    /// Opens the data directory and everything in it; makes what is not there.
+    /// Opens the data directory and everything in it; creates what is missing.
     ///
     /// - Parameter configuration: How the gateway runs.
     /// - Throws: `dataDirectory`, `alreadyRunning` or `storage`.
@@ -60,7 +60,7 @@ public final class Gateway: Sendable {
         self.configuration = configuration
         observability = try Observability(configuration)
         certificates = try observability.certificates(configuration.tls)
-        folder = try LockedDataDirectory(configuration, log: observability.log)
+        folder = try LockedDataDirectory(configuration, log: observability.log, now: now)
         let storage = folder.storage
         membership = Membership(in: storage.cluster, now: now)
         let gateways: @Sendable () -> Int = { [membership] in membership.gateways }
@@ -101,7 +101,7 @@ public final class Gateway: Sendable {
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })
         polls = LongPolls(
-            arrivals: stores.events.arrivals, now: { Int64(now().timeIntervalSince1970 * 1_000) })
+            arrivals: stores.events.arrivals, now: { Milliseconds(now()).count })
         let dialects = try Dialects.all(
             configuration, storage: storage, apps: registry, stores: stores, tokens: tokens, polls: polls,
             gateways: gateways, now: now, others: others)

@@ -14,10 +14,13 @@ package struct PostgreSQLStorage: Storage {
     private let pool: PostgreSQLPool
     private let gateways: PostgreSQLCluster
     private let takesGivenTime: Bool
+    private let now: @Sendable () -> Date
 
     /// Connects, and brings the database to this version's schema. The file of the token key is made where none has been made, and
     /// every gateway needs the same one. Throws `storage`, and `conflict` for a database that a copy has not finished.
-    package init(_ address: DatabaseAddress) throws(GatewayError) {
+    package init(
+        _ address: DatabaseAddress, now: @escaping @Sendable () -> Date = { Date() }
+    ) throws(GatewayError) {
         let settings = try PostgreSQLSettings(address)
         let tokenKeyFile = address.tokenKeyFile
         try GatewayError.storing {
@@ -25,6 +28,7 @@ package struct PostgreSQLStorage: Storage {
             try CopyMark.check(PostgreSQLConnection(settings))
         }
         self.settings = settings
+        self.now = now
         let takesGivenTime = address.takesGivenTime
         self.takesGivenTime = takesGivenTime
         let tokenKey = Self.tokenKey(tokenKeyFile, settings)
@@ -43,7 +47,7 @@ package struct PostgreSQLStorage: Storage {
     package var people: any CustomerRecordStore { PostgreSQLPeople(pool: pool) }
 
     package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {
-        AppDirectory(database(.control), actor: actor)
+        AppDirectory(database(.control), actor: actor, now: now)
     }
 
     package func openSecrets() throws(GatewayError) -> TokenSecrets {

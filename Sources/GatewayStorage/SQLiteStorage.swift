@@ -9,15 +9,19 @@ package struct SQLiteStorage: Storage {
     private let attempts: SQLiteReaders
     private let published: SQLiteReaders
     private let runs = OpenIndexRuns()
+    private let now: @Sendable () -> Date
 
-    /// Makes the folder when it is not there. Throws `conflict` for one that a copy has not finished.
-    package init(dataDirectory: String) throws(GatewayError) {
+    /// Makes the folder when it does not exist. Throws `conflict` for one that a copy has not finished.
+    package init(
+        dataDirectory: String, now: @escaping @Sendable () -> Date = { Date() }
+    ) throws(GatewayError) {
         try UnfinishedCopy.check(dataDirectory)
-        self.init(folder: try DataDirectory(path: dataDirectory))
+        self.init(folder: try DataDirectory(path: dataDirectory), now: now)
     }
 
-    package init(folder: DataDirectory) {
+    package init(folder: DataDirectory, now: @escaping @Sendable () -> Date = { Date() }) {
         self.folder = folder
+        self.now = now
         events = SQLiteReaders(path: folder.path + "/events.sqlite")
         counts = SQLiteReaders(path: folder.path + "/" + AnalyticsStore.fileName)
         attempts = SQLiteReaders(path: folder.path + "/" + DeliveryStore.fileName)
@@ -34,7 +38,8 @@ package struct SQLiteStorage: Storage {
     }
 
     package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {
-        try AppDirectory(dataDirectory: folder.path, actor: actor)
+        AppDirectory(
+            try ControlDatabase.open(try folder.file("control.sqlite")), actor: actor, now: now)
     }
 
     package func openSecrets() throws(GatewayError) -> TokenSecrets {
@@ -51,7 +56,7 @@ package struct SQLiteStorage: Storage {
             return try SQLiteEventStore(
                 path: path, recent: runs.recent, pendingBytes: options.pendingBytes,
                 diskFloorBytes: options.diskFloorBytes,
-                observer: options.observer, retention: options.retention)
+                observer: options.observer, now: now, retention: options.retention)
         } catch {
             throw GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
         }

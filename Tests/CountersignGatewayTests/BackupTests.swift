@@ -96,15 +96,17 @@ struct BackupTests {
     @Test func theScheduleCountsFromTheNewestCopyAndKeepsSoMany() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let made = Lock(0)
+        let start = Date(timeIntervalSince1970: 1_800_000_000)
+        let now = Lock(start)
         let schedule = BackupSchedule(
             dataDirectory: fixture.dataDirectory,
-            rules: BackupRules(hours: 6, keep: 2, folder: folder)
+            rules: BackupRules(hours: 6, keep: 2, folder: folder), now: { now.withLock { $0 } }
         ) { result in
             if case .success = result { made.withLock { $0 += 1 } }
         }
-        let start = Date(timeIntervalSince1970: 1_800_000_000)
         for hours in [0.0, 1, 5.9, 6, 7, 12, 18] {
-            schedule.makeIfDue(at: start.addingTimeInterval(hours * 3_600))
+            now.withLock { $0 = start.addingTimeInterval(hours * 3_600) }
+            schedule.makeIfDue()
         }
         #expect(made.withLock { $0 } == 4)
         #expect(

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
@@ -10,23 +11,26 @@ struct LockedDataDirectory: Sendable {
     let backups: BackupSchedule?
     private let lock: Lock<DataDirectoryLock?>
 
-    init(_ configuration: GatewayConfiguration, log: GatewayLog) throws(GatewayError) {
+    init(
+        _ configuration: GatewayConfiguration, log: GatewayLog, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) {
         guard configuration.database == nil else {
-            storage = try StoragePlace(configuration).open()
+            storage = try StoragePlace(configuration).open(now: now)
             backups = nil
             lock = Lock(nil)
             return
         }
         let directory = try DataDirectory(path: configuration.dataDirectory)
         try UnfinishedCopy.check(directory.path)
-        backups = BackupSchedule(dataDirectory: directory.path, rules: configuration.backups) { result in
+        backups = BackupSchedule(dataDirectory: directory.path, rules: configuration.backups, now: now) {
+            result in
             switch result {
             case .success(let backup): log.note(.info, "backup made", [("path", backup.path)])
             case .failure(let error): log.note(.error, "backup failed", [("detail", error.reason)])
             }
         }
         lock = Lock(try directory.lock())
-        storage = SQLiteStorage(folder: directory)
+        storage = SQLiteStorage(folder: directory, now: now)
     }
 
     /// Writes down where the gateway is, for commands on the same machine.

@@ -66,7 +66,7 @@ struct Servers: Sendable {
         let main = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
-            loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount,
+            loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, now: now,
             together: { events.together($0) },
             handler: membership.guarding { middleware.answer($0) })
         served.withLock { $0.main = main }
@@ -80,7 +80,8 @@ struct Servers: Sendable {
             cors: middleware.cors)
         self.admin = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
-            certificates: certificates, observer: observability.observer, sampler: observability.sampler
+            certificates: certificates, observer: observability.observer, sampler: observability.sampler,
+            now: now
         ) { adminMiddleware.answer($0) }
     }
 

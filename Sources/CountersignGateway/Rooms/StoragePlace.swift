@@ -1,3 +1,4 @@
+package import Foundation
 package import GatewayModel
 package import GatewayStorage
 
@@ -25,14 +26,16 @@ package enum StoragePlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Opens it, makes what is not there and brings its schema to this version's. Throws `dataDirectory` or `storage`, and
+    /// Opens it, creates what is missing and brings its schema to this version's. Throws `dataDirectory` or `storage`, and
     /// `invalid` for a database when the program was built without PostgreSQL.
-    package func open() throws(GatewayError) -> any Storage {
+    package func open(
+        now: @escaping @Sendable () -> Date = { Date() }
+    ) throws(GatewayError) -> any Storage {
         switch self {
-        case .folder(let path): return try SQLiteStorage(dataDirectory: path)
+        case .folder(let path): return try SQLiteStorage(dataDirectory: path, now: now)
         case .database(let address):
             #if POSTGRESQL
-                return try PostgreSQLStorage(address)
+                return try PostgreSQLStorage(address, now: now)
             #else
                 throw Self.notBuilt
             #endif

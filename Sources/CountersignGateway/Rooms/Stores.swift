@@ -25,10 +25,10 @@ struct Stores: Sendable {
                 diskFloorBytes: configuration.diskFloorBytes,
                 observer: ObserverGroup(members: [observability.observer, alerts]),
                 retention: { apps.rules }))
-        consumers = storage.openConsumers(with: events, now: { Int64(now().timeIntervalSince1970 * 1_000) })
+        consumers = storage.openConsumers(with: events, now: { Milliseconds(now()).count })
         customers = try storage.openCustomers()
         deliveries = try storage.openDeliveries()
-        analytics = try storage.openAnalytics(from: observability.recorder, now: { Date() }) {
+        analytics = try storage.openAnalytics(from: observability.recorder, now: now) {
             [log = observability.log] in
             log.note(.error, "analytics not written", [("detail", $0)])
         }
@@ -55,7 +55,7 @@ struct Stores: Sendable {
     func lags(at date: Date) -> [Gauges.Consumer] {
         let all = (try? consumers.all(.pull, of: nil)) ?? []
         return all.prefix(Self.mostLags).map { consumer in
-            let oldest = consumer.oldestUnreadMilliseconds.map { Double($0) / 1_000 }
+            let oldest = consumer.oldestUnreadMilliseconds.map { Milliseconds($0).seconds }
             return Gauges.Consumer(
                 appID: consumer.id.appID, name: consumer.id.name, lag: consumer.lag,
                 oldestUnreadSeconds: oldest.map { max(0, date.timeIntervalSince1970 - $0) } ?? 0,

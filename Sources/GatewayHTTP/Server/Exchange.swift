@@ -70,7 +70,7 @@ final class Exchange {
         let request = HTTPRequest(
             method: method, path: target.path, query: target.query, fields: HeaderBlock(borrowing: fields),
             clientAddress: watched?.address ?? "",
-            receivedMilliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+            receivedMilliseconds: service.nowMilliseconds)
         self.request = request
         if Framing.libraryIsLenient,
             !Framing.isWhole(
@@ -170,10 +170,13 @@ final class Exchange {
     var largestBody: Int { max(request?.body.count ?? 0, unpackedBytes) }
 
     /// What the observer hears: nil stands for an exchange without an answer.
-    func record(_ response: HTTPResponse?, trace: TraceParent?) -> RequestRecord {
+    func record(
+        _ response: HTTPResponse?, trace: TraceParent?, at nowMilliseconds: @autoclosure () -> Int64
+    ) -> RequestRecord {
         RequestRecord(
             request, path: target.path, response: response, trace: trace,
-            bytesIn: max(bodyBytes, request?.body.count ?? 0), began: began)
+            bytesIn: max(bodyBytes, request?.body.count ?? 0), began: began,
+            nowMilliseconds: nowMilliseconds())
     }
 
     private var discarded = 0

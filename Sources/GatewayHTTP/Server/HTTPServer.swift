@@ -1,6 +1,6 @@
 internal import CHTTPServer
 internal import CountersignCore
-internal import Foundation
+package import Foundation
 package import GatewayModel
 
 /// HTTP/1.1 on libmicrohttpd: framing, limits, deadlines, and requests that wait for the disk.
@@ -25,14 +25,14 @@ package final class HTTPServer: Sendable {
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,
-        loopCount: Int = 1,
+        loopCount: Int = 1, now: @escaping @Sendable () -> Date = { Date() },
         together: @escaping Together = { $0() }, handler: @escaping RequestService.Handler
     ) throws(GatewayError) {
         self.loopCount = loopCount
         common = ServerCommon(
             limits: limits, memory: memory ?? BodyMemory(limit: limits.bodyMemoryBytes),
             trustedProxies: trustedProxies, certificates: certificates, observer: observer,
-            sampler: sampler, together: together, handler: handler)
+            sampler: sampler, now: now, together: together, handler: handler)
     }
 
     /// Binds and starts to serve. Returns the port, which is a free one when `port` was 0.

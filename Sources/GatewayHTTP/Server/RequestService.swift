@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
@@ -11,20 +12,26 @@ package final class RequestService: Sendable {
     let memory: BodyMemory
     /// Nil when no traces are recorded.
     private let sampler: TraceSampler?
+    private let now: @Sendable () -> Date
     private let handler: Handler
     private let largeRequests = LargeRequests()
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
-        observer: any GatewayObserver, sampler: TraceSampler?, handler: @escaping Handler
+        observer: any GatewayObserver, sampler: TraceSampler?, now: @escaping @Sendable () -> Date,
+        handler: @escaping Handler
     ) {
         self.limits = limits
         self.memory = memory
         self.trustedProxies = trustedProxies
         self.observer = observer
         self.sampler = sampler
+        self.now = now
         self.handler = handler
     }
+
+    /// Milliseconds since 1970.
+    var nowMilliseconds: Int64 { Milliseconds(now()).count }
 
     /// Finds out whose request it is, whether its trace is recorded and how its body is coded. Returns the refusal of a request whose body is not
     /// worth reading, or nil.
@@ -119,8 +126,7 @@ extension RequestService {
         let target = Array(target.utf8).withUnsafeBufferPointer { RequestTarget($0) }
         let request = HTTPRequest(
             method: method, path: target.path, query: target.query, fields: HeaderBlock(fields),
-            clientAddress: clientAddress, receivedMilliseconds: Int64(Date().timeIntervalSince1970 * 1000),
-            body: body)
+            clientAddress: clientAddress, receivedMilliseconds: nowMilliseconds, body: body)
         let fault = Framing.fault(
             method: method, target: target, version: "HTTP/1.1", fields: request.fields.all, limits: limits)
         var response = fault ?? judgeHeader(of: request) ?? answer(request)
@@ -128,7 +134,8 @@ extension RequestService {
         observer.requestEnded(
             RequestRecord(
                 request, path: target.path, response: response, trace: trace,
-                bytesIn: max(body.count, request.body.count), began: began))
+                bytesIn: max(body.count, request.body.count), began: began,
+                nowMilliseconds: nowMilliseconds))
         response.headers += commonFields(of: request, trace: trace)
         return response
     }
@@ -160,12 +167,11 @@ extension RequestService {
 extension RequestRecord {
     init(
         _ request: HTTPRequest?, path: String, response: HTTPResponse?, trace: TraceParent?, bytesIn: Int,
-        began: DispatchTime
+        began: DispatchTime, nowMilliseconds: @autoclosure () -> Int64
     ) {
         let ended = DispatchTime.now().uptimeNanoseconds
         self.init(
-            receivedMilliseconds: request?.receivedMilliseconds
-                ?? Int64(Date().timeIntervalSince1970 * 1000),
+            receivedMilliseconds: request?.receivedMilliseconds ?? nowMilliseconds(),
             id: request?.id ?? "", trace: trace, method: request?.method ?? "", path: path,
             clientAddress: request?.clientAddress ?? "", context: request?.context ?? RequestContext(),
             status: response?.status, code: response?.code, bytesIn: bytesIn,

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import Foundation
 internal import GatewayModel
 
 /// What the loops of a server share.
@@ -21,7 +22,7 @@ final class ServerCommon: Sendable {
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
         certificates: TLSCertificates?, observer: any GatewayObserver, sampler: TraceSampler?,
-        together: @escaping @Sendable (() -> Void) -> Void,
+        now: @escaping @Sendable () -> Date, together: @escaping @Sendable (() -> Void) -> Void,
         handler: @escaping RequestService.Handler
     ) {
         self.limits = limits
@@ -34,7 +35,7 @@ final class ServerCommon: Sendable {
         holders = MemoryHolders(limit: limits.bodyMemoryBytes, connections: connections)
         service = RequestService(
             limits: limits, memory: memory, trustedProxies: trustedProxies, observer: observer,
-            sampler: sampler, handler: handler)
+            sampler: sampler, now: now, handler: handler)
     }
 
     /// Takes a place for an answer that goes on; false when there is none.

@@ -143,7 +143,9 @@ final class ServerLoop: @unchecked Sendable {
             common.giveStream()
         }
         _ = unlist(exchange)
-        if !exchange.isObserved { common.observer.requestEnded(exchange.record(nil, trace: nil)) }
+        if !exchange.isObserved {
+            common.observer.requestEnded(exchange.record(nil, trace: nil, at: common.service.nowMilliseconds))
+        }
         inFlight -= 1
     }
 
@@ -268,7 +270,8 @@ final class ServerLoop: @unchecked Sendable {
         let trace = common.service.trace(of: exchange.request)
         exchange.isObserved = true
         unfinished += 1
-        common.observer.requestEnded(exchange.record(response, trace: trace))
+        common.observer.requestEnded(
+            exchange.record(response, trace: trace, at: common.service.nowMilliseconds))
         guard let created = created(response, exchange) else { return .NO }
         defer { MHD_destroy_response(created) }
         for (name, value) in response.headers { MHD_add_response_header(created, name, value) }

@@ -1,19 +1,22 @@
-internal import Foundation
+internal import CountersignCore
+package import Foundation
 package import GatewayModel
 
 /// Makes a backup every so many hours, counted from the newest one that is there, and deletes the oldest.
 package final class BackupSchedule: Sendable {
     private let dataDirectory: String
     private let rules: BackupRules
+    private let now: @Sendable () -> Date
     private let report: @Sendable (Result<Backup, GatewayError>) -> Void
     private let ticker = Ticker(queue: DispatchQueue(label: "backups"), everySeconds: 60)
 
     package init(
-        dataDirectory: String, rules: BackupRules,
+        dataDirectory: String, rules: BackupRules, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (Result<Backup, GatewayError>) -> Void
     ) {
         self.dataDirectory = dataDirectory
         self.rules = rules
+        self.now = now
         self.report = report
     }
 
@@ -22,7 +25,7 @@ package final class BackupSchedule: Sendable {
     /// Looks every minute, on a thread of its own: a copy of a large database takes a while.
     package func start() {
         guard rules.hours > 0 else { return }
-        ticker.start { [weak self] in self?.makeIfDue(at: Date()) }
+        ticker.start { [weak self] in self?.makeIfDue() }
     }
 
     package func stop() {
@@ -30,9 +33,10 @@ package final class BackupSchedule: Sendable {
     }
 
     /// Makes one when the newest is old enough.
-    func makeIfDue(at now: Date) {
+    func makeIfDue() {
+        let now = now()
         let newest = Backup.all(in: folder).first?.createdMilliseconds ?? 0
-        guard now.timeIntervalSince1970 * 1000 - Double(newest) >= Double(rules.hours) * 3_600_000 else {
+        guard Milliseconds(now).count - newest >= Int64(rules.hours) * 3_600_000 else {
             return
         }
         do throws(GatewayError) {

@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// A token that a program signs its requests to the admin API with. Only its hash is kept.
@@ -40,8 +41,9 @@ package struct AdminToken: Sendable {
 package struct APITokenStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
-    /// All tokens, the oldest first. Throws `storage`.
+    /// All tokens, oldest first. Throws `storage`.
     package func all() throws(GatewayError) -> [AdminToken] {
         try read {
             try $0.all("SELECT \(Self.columns) FROM admin_token ORDER BY created_ms, id", row: Self.token)
@@ -70,7 +72,8 @@ package struct APITokenStore: ControlStore {
         repeat { id = Base64URL.encode(.random(count: 9)) } while id.hasPrefix("-")
         let entry = AdminToken(
             id: id, name: name, scopes: Set(scopes).sorted(), appID: appID,
-            createdMilliseconds: Self.now(), usedMilliseconds: nil, expiresMilliseconds: expiresMilliseconds,
+            createdMilliseconds: nowMilliseconds, usedMilliseconds: nil,
+            expiresMilliseconds: expiresMilliseconds,
             hash: SHA256.digest(text))
         try write { connection in
             if let appID {

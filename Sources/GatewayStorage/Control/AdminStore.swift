@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// Somebody who may sign in.
@@ -20,6 +21,7 @@ package struct AdminUser: Sendable {
 package struct AdminStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
     package static let setupMilliseconds: Int64 = 30 * 60_000
     package static let sessionMilliseconds: Int64 = 12 * 3_600_000
@@ -87,7 +89,7 @@ package struct AdminStore: ControlStore {
                 INSERT INTO admin_user (name, role, password, created_ms) VALUES (?, ?, ?, ?)
                 ON CONFLICT DO NOTHING
                 """, .text(name),
-                .text(role.rawValue), .text(password.text), .integer(Self.now()))
+                .text(role.rawValue), .text(password.text), .integer(nowMilliseconds))
             guard connection.changes > 0 else {
                 throw GatewayError(.conflict, "there is a user \(name) already")
             }

@@ -1,5 +1,6 @@
 package import CountersignCore
 internal import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// What a gateway tells an app's webhook: at least once, with the same id each time.
@@ -22,6 +23,7 @@ package struct Alert: Sendable {
 package struct AlertStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
     /// Has an app's webhook told, in the transaction of what it is told of. Returns the `webhook-id`; nil when the app has no
     /// webhook.

@@ -22,7 +22,7 @@ extension AppDirectory {
     /// Deletes an app with its keys, settings, clients and everything else in this database. Its events and counts follow in
     /// the background, wherever a gateway runs. Throws `notFound`, `storage`.
     package func deleteApp(id: String) throws(GatewayError) -> AppDeletion {
-        let now = Self.now()
+        let now = nowMilliseconds
         try write { connection in
             let name = try connection.first("SELECT name FROM app WHERE id = ?1", .text(id)) { $0.text(0) }
             guard let name else { throw Self.noApp(id) }

@@ -33,7 +33,7 @@ extension AppDirectory {
             try Self.checkApp(appID, connection)
             let now = try SettingTable(connection: connection).effective(EnforcementPlan.self, of: appID)
             if now.json == changed.json { return }
-            try change(changed, of: appID, "enforcement.set", at: milliseconds ?? Self.now(), connection)
+            try change(changed, of: appID, "enforcement.set", at: milliseconds ?? nowMilliseconds, connection)
         }
     }
 

@@ -13,7 +13,7 @@ extension AppDirectory {
                 """
                 INSERT INTO public_key (app_id, id, slot, description, text, added_ms) VALUES (?, ?, 1, '', '', ?)
                 ON CONFLICT DO NOTHING
-                """, .text(appID), .text(id), .integer(Self.now()))
+                """, .text(appID), .text(id), .integer(nowMilliseconds))
             try audit(connection, "key.add", id, app: appID)
         }
         return id

@@ -26,7 +26,7 @@ extension AppDirectory {
     /// The most that an app may have.
     package static let maximumWriteKeys = 20
 
-    /// An app's write keys, the oldest first. Throws `notFound`, `storage`.
+    /// An app's write keys, oldest first. Throws `notFound`, `storage`.
     package func writeKeys(of appID: String) throws(GatewayError) -> [WriteKey] {
         let app = try app(id: appID)
         return try read { try Self.writeKeys(of: app.id, $0) }
@@ -42,7 +42,7 @@ extension AppDirectory {
         let hash = SHA256.digest(text)
         let entry = WriteKey(
             id: WriteKey.identifier(hash), prefix: Self.prefix(ofWriteKey: text), description: description,
-            createdMilliseconds: Self.now())
+            createdMilliseconds: nowMilliseconds)
         try write { connection in
             guard try Self.writeKeys(of: app.id, connection).count < Self.maximumWriteKeys else {
                 throw GatewayError(

@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
+package import Foundation
 public import GatewayModel
 
 /// The apps of a data directory, with their keys and what is set for each; and what is kept beside them.
@@ -13,6 +14,7 @@ public final class AppDirectory: ControlStore {
     package let database: any SQLDatabase
     /// Who changes things through this directory.
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
     /// Opens the directory of apps, and makes the folder and the file when they are not there.
     ///
@@ -24,36 +26,39 @@ public final class AppDirectory: ControlStore {
         dataDirectory: String, actor: Operator = .account
     ) throws(GatewayError) {
         let path = try DataDirectory(path: dataDirectory).file("control.sqlite")
-        self.init(try ControlDatabase.open(path), actor: actor)
+        self.init(try ControlDatabase.open(path), actor: actor, now: { Date() })
     }
 
     /// A directory in a database of any engine that has the tables of `control.sqlite`.
-    package init(_ database: any SQLDatabase, actor: Operator) {
+    package init(_ database: any SQLDatabase, actor: Operator, now: @escaping @Sendable () -> Date) {
         self.database = database
         self.actor = actor
+        self.now = now
     }
 
     /// The same directory for somebody else to change things through.
-    package func acting(as actor: Operator) -> AppDirectory { AppDirectory(database, actor: actor) }
+    package func acting(as actor: Operator) -> AppDirectory {
+        AppDirectory(database, actor: actor, now: now)
+    }
 
     // MARK: What is kept beside the apps
 
     /// The clients of the token service.
-    public var clients: ClientStore { ClientStore(database: database, actor: actor) }
+    public var clients: ClientStore { ClientStore(database: database, actor: actor, now: now) }
     /// What clients of the Bloomreach dialect get.
-    package var projects: ProjectStore { ProjectStore(database: database, actor: actor) }
+    package var projects: ProjectStore { ProjectStore(database: database, actor: actor, now: now) }
     /// Who may sign in.
-    package var admins: AdminStore { AdminStore(database: database, actor: actor) }
+    package var admins: AdminStore { AdminStore(database: database, actor: actor, now: now) }
     /// What programs sign their requests to the admin API with.
-    package var apiTokens: APITokenStore { APITokenStore(database: database, actor: actor) }
+    package var apiTokens: APITokenStore { APITokenStore(database: database, actor: actor, now: now) }
     /// What webhooks have to be told.
-    package var alerts: AlertStore { AlertStore(database: database, actor: actor) }
+    package var alerts: AlertStore { AlertStore(database: database, actor: actor, now: now) }
     /// Where events are delivered to.
-    package var webhooks: WebhookStore { WebhookStore(database: database, actor: actor) }
+    package var webhooks: WebhookStore { WebhookStore(database: database, actor: actor, now: now) }
     /// Which streams events are published to.
-    package var sinks: SinkStore { SinkStore(database: database, actor: actor) }
+    package var sinks: SinkStore { SinkStore(database: database, actor: actor, now: now) }
     /// What was changed, by whom.
-    package var auditLog: AuditLog { AuditLog(database: database, actor: actor) }
+    package var auditLog: AuditLog { AuditLog(database: database, actor: actor, now: now) }
 
     // MARK: Apps
 
@@ -87,7 +92,7 @@ public final class AppDirectory: ControlStore {
         }
         if let name { try Self.check(appName: name) }
         let writeKey = Self.newWriteKey()
-        let now = Self.now()
+        let now = nowMilliseconds
         try write { connection in
             guard try connection.first("SELECT 1 FROM app WHERE id = ?", .text(id), row: { _ in true }) == nil
             else {
@@ -117,7 +122,7 @@ public final class AppDirectory: ControlStore {
     ///   - description: What the operator notes; may be empty.
     ///   - appID: The app.
     /// - Returns: The key as kept.
-    /// - Throws: `invalid` when the text is no usable public key, `conflict` when the app has it or has three keys,
+    /// - Throws: `invalid` when the text is not a usable public key, `conflict` when the app has it or has three keys,
     ///   `notFound`, `storage`.
     public func addKey(
         _ text: String, description: String = "", to appID: String
@@ -173,7 +178,7 @@ public final class AppDirectory: ControlStore {
                 "the app \(appID) has \(Self.maximumKeys) keys, the most there may be; delete one first"
             )
         }
-        let added = Self.now()
+        let added = nowMilliseconds
         try connection.run(
             """
             INSERT INTO public_key (app_id, id, slot, description, text, added_ms) VALUES (?, ?, ?, ?, ?, ?)

@@ -1,5 +1,6 @@
 package import CountersignCore
 internal import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// What was changed, by whom: entries that each carry the hash of the one before, so that none can be changed or taken
@@ -7,6 +8,7 @@ package import GatewayModel
 package struct AuditLog: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
     /// Notes what changes nothing here: a look at what is hidden, or a change to what is kept elsewhere. Throws
     /// `storage`.
@@ -17,7 +19,7 @@ package struct AuditLog: ControlStore {
         try write { try audit($0, action, target, app: appID, before: before, after: after) }
     }
 
-    /// Entries, the newest first. Throws `storage`.
+    /// Entries, newest first. Throws `storage`.
     package func entries(
         app appID: String? = nil, actor: String? = nil, before: Int64 = .max, limit: Int
     ) throws(GatewayError) -> [AuditEntry] {
@@ -32,7 +34,7 @@ package struct AuditLog: ControlStore {
         }
     }
 
-    /// The changes to an app in a range of time, the oldest first; at most 500.
+    /// The changes to an app in a range of time, oldest first; at most 500.
     package func entries(
         app appID: String, actions: [String], from: Int64, to: Int64
     ) throws(GatewayError) -> [AuditEntry] {

@@ -1,11 +1,13 @@
 internal import CountersignJOSE
 internal import CountersignSQLite
+package import Foundation
 public import GatewayModel
 
 /// The clients of the token service. A running gateway sees a change within a second.
 public struct ClientStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
     /// Makes a client, which proves itself by a secret or by assertions that it signs.
     ///
@@ -34,7 +36,7 @@ public struct ClientStore: ControlStore {
         let secret = publicKey == nil ? "css_" + Base64URL.encode(.random(count: 32)) : nil
         let client = OAuthClient(
             id: "client_" + Base64URL.encode(.random(count: 12)), appID: appID, name: name, grants: grants,
-            publicKey: publicKey, createdMilliseconds: Self.now(),
+            publicKey: publicKey, createdMilliseconds: nowMilliseconds,
             secretHash: secret.map { SHA256.digest($0) })
         try write {
             try audit($0, "client.create", client.id, app: client.appID, after: client.json)

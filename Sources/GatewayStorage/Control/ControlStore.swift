@@ -1,6 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
-internal import Foundation
+package import Foundation
 package import GatewayModel
 
 /// A store in the control database, which is changed in somebody's name.
@@ -8,6 +8,8 @@ package protocol ControlStore: Sendable {
     var database: any SQLDatabase { get }
     /// Who changes things, for the audit log.
     var actor: Operator { get }
+    /// When it is, for what is noted with its time.
+    var now: @Sendable () -> Date { get }
 }
 
 extension ControlStore {
@@ -29,7 +31,7 @@ extension ControlStore {
         let head = try connection.first("SELECT seq, hash FROM audit_head") { ($0.int64(0), $0.blob(1)) }
         guard let head else { throw GatewayError(.storage, "the end of the audit log is missing") }
         var entry = AuditEntry(
-            seq: head.0 + 1, atMilliseconds: milliseconds ?? Self.now(), actor: actor.name,
+            seq: head.0 + 1, atMilliseconds: milliseconds ?? nowMilliseconds, actor: actor.name,
             role: actor.role, action: action, target: target, appID: appID, before: text(before),
             after: text(after), previousHash: head.1, hash: [])
         entry.hash = entry.computedHash
@@ -44,7 +46,7 @@ extension ControlStore {
             "UPDATE audit_head SET seq = ?1, hash = ?2", .integer(entry.seq), .blob(entry.hash))
     }
 
-    static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+    var nowMilliseconds: Int64 { Milliseconds(now()).count }
 
     static func noApp(_ id: String) -> GatewayError {
         GatewayError(.notFound, "there is no app \(id)")

@@ -1,13 +1,14 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
-internal import Foundation
+package import Foundation
 package import GatewayModel
 
 /// What operators edit for clients of the Bloomreach dialect. A running gateway sees a change within a second.
 package struct ProjectStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
     /// The most App Inbox messages that a project may have.
     package static let maximumInboxMessages = 10_000
@@ -24,7 +25,7 @@ package struct ProjectStore: ControlStore {
         guard secret.utf8.count >= 32 else {
             throw GatewayError(.invalid, "a secret for HS256 must have at least 32 bytes")
         }
-        let now = Self.now()
+        let now = nowMilliseconds
         try writeProject(of: appID) { connection in
             try audit(connection, "project.private_key.add", id, app: appID, after: ["id": .string(id)])
             let stored = try connection.sealed(Array(secret.utf8), .customerTokenKey, appID, id)
@@ -94,7 +95,7 @@ package struct ProjectStore: ControlStore {
         guard case .object = value else {
             throw GatewayError(.invalid, "a message's content must be a JSON object")
         }
-        let now = Self.now()
+        let now = nowMilliseconds
         let item = InboxMessage(
             id: id, revision: 0, recipient: recipient, type: type, content: value.bytes,
             createdMilliseconds: now, expiresMilliseconds: expiresMilliseconds)

@@ -1,12 +1,14 @@
 package import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// Which streams events are published to. A running gateway sees a change within a second.
 package struct SinkStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
     /// The most sinks of all apps: each has a thread and a connection.
     package static let most = 16

@@ -1,12 +1,14 @@
 package import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// Where events are delivered to. A running gateway sees a change within a second.
 package struct WebhookStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
+    package let now: @Sendable () -> Date
 
     /// The most endpoints of all apps: each may hold a thread while it is delivered to, so that none waits for another.
     package static let most = 64
@@ -149,7 +151,7 @@ package struct WebhookStore: ControlStore {
         return messageID
     }
 
-    /// What was asked for and has not been delivered yet, the oldest first. Throws `storage`.
+    /// What was asked for and has not been delivered yet, oldest first. Throws `storage`.
     package func requests() throws(GatewayError) -> [WebhookRequest] {
         try read { connection in
             try connection.all("SELECT \(Self.requestColumns) FROM webhook_request ORDER BY id") { row in
@@ -202,7 +204,7 @@ package struct WebhookStore: ControlStore {
                 connection, action, id, app: appID, before: before.json, after: after.json,
                 at: milliseconds)
             if let alert {
-                try AlertStore(database: database, actor: actor)
+                try AlertStore(database: database, actor: actor, now: now)
                     .add(alert, of: appID, at: milliseconds, connection)
             }
         }

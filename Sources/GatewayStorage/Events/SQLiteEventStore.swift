@@ -39,6 +39,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private let observer: (any GatewayObserver)?
     private let retentionSeconds: Double
     private let countSeconds: Double
+    private let now: @Sendable () -> Date
     private let retention: @Sendable () -> [String: AppRules]
     // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `erasures`, `isClosing` and `hasEnded`.
     private let condition = NSCondition()
@@ -77,6 +78,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         try self.init(
             path: path, recent: RecentEvents(), pendingBytes: pendingBytes, diskFloorBytes: diskFloorBytes,
             observer: observer, retentionSeconds: retentionSeconds, countSeconds: countSeconds,
+            now: { Date() },
             retention: retention)
     }
 
@@ -84,12 +86,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     init(
         path: String, recent: RecentEvents, pendingBytes: Int, diskFloorBytes: Int,
         observer: (any GatewayObserver)?, retentionSeconds: Double = 60, countSeconds: Double = 1,
-        retention: @escaping @Sendable () -> [String: AppRules]
+        now: @escaping @Sendable () -> Date, retention: @escaping @Sendable () -> [String: AppRules]
     ) throws {
         self.recent = recent
         self.diskFloorBytes = diskFloorBytes
         self.retentionSeconds = retentionSeconds
         self.countSeconds = countSeconds
+        self.now = now
         self.retention = retention
         self.path = path
         self.pendingLimit = pendingBytes
@@ -336,7 +339,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         if sweeper.isDone {
             guard Date() >= nextSweep else { return }
             nextSweep = Date(timeIntervalSinceNow: retentionSeconds)
-            sweeper.begin(retention(), nowMilliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+            sweeper.begin(retention(), nowMilliseconds: Milliseconds(now()).count)
         }
         guard !sweeper.isDone else { return }
         let uses = takeUses()

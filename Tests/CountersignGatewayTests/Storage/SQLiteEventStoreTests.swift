@@ -147,12 +147,15 @@ struct SQLiteEventStoreTests {
             ])
     }
 
-    @Test func retentionRunsBesideTheRequests() throws {
+    /// By the clock of the gateway, an event of 1970 is old or has just come.
+    @Test(arguments: [(1_800_000_000.0, 0), (60.0, 1)])
+    func retentionRunsBesideTheRequests(now: TimeInterval, kept: Int) throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let isStored = Lock(false)
         let asked = DispatchSemaphore(value: 0)
         let store = try SQLiteEventStore(
-            path: path, pendingBytes: 1 << 20, retentionSeconds: 0,
+            path: path, recent: RecentEvents(), pendingBytes: 1 << 20, diskFloorBytes: 0, observer: nil,
+            retentionSeconds: 0, now: { Date(timeIntervalSince1970: now) },
             retention: {
                 if isStored.withLock({ $0 }) { asked.signal() }
                 var rules = AppRules()
@@ -167,8 +170,8 @@ struct SQLiteEventStoreTests {
         try asked.waitForSignal()
         store.close()
         let reader = try SQLiteConnection(path: path)
-        #expect(try reader.first("SELECT count(*) FROM event") { $0.int(0) } == 0)
-        #expect(try reader.first("SELECT events FROM app_usage") { $0.int(0) } == 0)
+        #expect(try reader.first("SELECT count(*) FROM event") { $0.int(0) } == kept)
+        #expect(try reader.first("SELECT events FROM app_usage") { $0.int(0) } == kept)
     }
 
     /// A file of the version before, in which message ids were unique in an app.
