@@ -35,7 +35,7 @@ extension Flag {
     /// Shows the users of apps as they are; on a data directory they always are.
     static let unmask = Flag(
         "unmask",
-        help: "show user ids instead of pseudonyms (with --server); needs the scope write, and is audited")
+        help: "show user ids instead of pseudonyms (with --server); needs the scope write and is audited")
 
     /// How a server is reached.
     static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]

@@ -1,6 +1,7 @@
 extension Flag {
     /// The app's id, by which somebody confirms what cannot be undone.
-    static let confirm = Flag("confirm", .text("APP"), help: "the app's id again, instead of being asked")
+    static let confirm = Flag(
+        "confirm", .text("APP"), help: "the app's id again, to confirm without being asked")
 }
 
 extension Invocation {

@@ -8,7 +8,7 @@ extension Flag {
     static let data = Flag(
         "data", .path("PATH"), environment: "COUNTERSIGN_DATA",
         help:
-            "folder that holds everything the gateway keeps; default: countersign-data in the account's data folder"
+            "folder for everything the gateway stores; default: countersign-data in the account's data folder"
     )
 
     /// The database that several gateways share, instead of the data directory.
@@ -21,12 +21,12 @@ extension Flag {
 
     /// Data as JSON instead of text. A command that takes it takes ``output`` too.
     static let json = Flag(
-        "json", help: "print JSON; a list that may be long as one object a line, all else as -o json does")
+        "json", help: "print JSON, as -o json does; a list that may be long as one object per line")
 
     /// The form of the data.
     static let output = Flag(
         "output", .choice(OutputFormat.allCases.map(\.rawValue)), letter: "o",
-        help: "print a table for people, JSON, or one JSON object a line")
+        help: "print a table, JSON, or one JSON object per line")
 }
 
 /// The form in which a command prints its data.
@@ -104,7 +104,7 @@ extension Invocation {
         {
             throw CommandError(
                 .notFound, "there is no data in \(directory)",
-                hint: "`countersign app create` makes it; --data names another folder")
+                hint: "create it with `countersign app create`, or name another folder with --data")
         }
         return place
     }
@@ -115,14 +115,14 @@ extension Invocation {
         guard version > 0 || makes else {
             throw CommandError(
                 .notFound, "there is no data in the database \(address)",
-                hint: "`countersign app create` makes it; --database names another one")
+                hint: "create it with `countersign app create`, or name another one with --database")
         }
         guard version == 0 || version == DatabaseSchema.newest else {
             throw CommandError(
                 .conflict,
                 "the database has schema \(version), and this program needs \(DatabaseSchema.newest)",
                 hint:
-                    "`countersign migrate` brings it up to date; gateways of the version before go on with it"
+                    "`countersign migrate` brings it up to date; gateways of the previous version keep working with it"
             )
         }
     }
@@ -135,7 +135,7 @@ extension Invocation {
             guard error.code == .storage else { throw CommandError(error) }
             throw CommandError(
                 .unavailable, "the database \(address) cannot be reached: \(error.reason)",
-                hint: "does it run, is this its address, and may this account sign in?")
+                hint: "is it running, is this its address, and may this account sign in?")
         }
     }
 

@@ -6,7 +6,7 @@ extension Flag {
     /// Where the gateway is reached by clients, which need no API token.
     static let url = Flag(
         "server", .text("URL"), environment: "COUNTERSIGN_URL",
-        help: "the gateway's URL; default: the gateway that runs on the data directory")
+        help: "the gateway's URL; default: the gateway running on the data directory")
 }
 
 extension Invocation {

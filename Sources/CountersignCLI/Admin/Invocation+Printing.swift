@@ -65,8 +65,8 @@ extension Invocation {
         }
     }
 
-    /// Prints a list: with `-o json` as one array of what the API has, with `-o jsonl` as one object a line, else as a table;
-    /// columns of numbers are aligned right. With `--json` a list that may be long is one object a line.
+    /// Prints a list: with `-o json` as one array of what the API has, with `-o jsonl` as one object per line, else as a table;
+    /// columns of numbers are aligned right. With `--json` a list that may be long is one object per line.
     func printList(
         _ items: [JSONValue], _ columns: KeyValuePairs<String, Column>, empty: String, isLong: Bool = false
     ) throws {

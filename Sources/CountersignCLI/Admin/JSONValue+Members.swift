@@ -3,7 +3,7 @@ internal import CountersignJOSE
 
 /// Reading what the admin API answers; what is missing is null.
 extension JSONValue {
-    /// Nil for what is no JSON, or has a member twice.
+    /// Nil for what is not JSON, or has a member twice.
     init?(parsing bytes: [UInt8], maximumDepth: Int = 64) {
         let parser = StrictJSONParser(maximumBytes: max(1, bytes.count), maximumDepth: maximumDepth)
         guard let value = try? parser.parse(bytes: bytes, { $0.value }) else { return nil }

@@ -35,7 +35,7 @@ struct Profiles: Sendable {
         guard mode & 0o077 == 0 else {
             throw CommandError(
                 .notAuthorized, "others can read the API tokens in \(path)",
-                hint: "chmod 600 '\(path)', and make new tokens if somebody may have read them")
+                hint: "chmod 600 '\(path)', and create new tokens if somebody may have read them")
         }
         guard let bytes = FileManager.default.contents(atPath: path),
             let root = JSONValue(parsing: [UInt8](bytes))
@@ -61,7 +61,7 @@ struct Profiles: Sendable {
     mutating func add(_ profile: Profile) throws(CommandError) {
         guard !all.contains(where: { $0.name == profile.name }) else {
             throw CommandError(
-                .conflict, "there is a profile \(profile.name) already",
+                .conflict, "there is already a profile \(profile.name)",
                 hint: "countersign profile delete \(profile.name)")
         }
         all.append(profile)
@@ -90,7 +90,7 @@ struct Profiles: Sendable {
             throw CommandError(
                 .notFound, "there is no profile \(name)",
                 hint: Suggestion.nearest(to: name, among: all.map(\.name)).map { "did you mean \($0)?" }
-                    ?? "`countersign profile list` shows those there are")
+                    ?? "`countersign profile list` shows them")
         }
         return profile
     }

@@ -13,19 +13,19 @@ struct RemoteAdmin: AdminClient {
         /// Whether a token may go over plain http to another machine.
         var allowsPlainHTTP = false
 
-        /// Throws `usage` when it is no URL, or plain http to another machine.
+        /// Throws `usage` when it is not a URL, or plain http to another machine.
         func checked() throws(CommandError) -> Server {
             guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
                 parts.scheme == "https" || parts.scheme == "http", parts.query == nil, parts.user == nil
             else {
                 throw CommandError(
-                    .usage, "'\(url)' is no URL of a server", hint: "give one such as https://collect.example"
+                    .usage, "'\(url)' is not a server's URL", hint: "give one such as https://collect.example"
                 )
             }
             guard parts.scheme == "https" || Loopback.isHost(host) || allowsPlainHTTP else {
                 throw CommandError(
-                    .usage, "over plain http to \(host) everybody on the way could read the API token",
-                    hint: "use https, or say --allow-plain-http when the network is yours")
+                    .usage, "over plain http to \(host), anybody on the way could read the API token",
+                    hint: "use https, or pass --allow-plain-http if the network is yours")
             }
             var server = self
             if url.hasSuffix("/") { server.url = String(url.dropLast()) }
@@ -72,7 +72,7 @@ struct RemoteAdmin: AdminClient {
         let text =
             server.url + "/admin/api" + request.encodedPath + (request.encodedQuery.map { "?" + $0 } ?? "")
         guard let url = URL(string: text), token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw CommandError(.usage, "the API token has characters that no token has")
+            throw CommandError(.usage, "the API token contains invalid characters")
         }
         var headers = [
             (name: "Authorization", value: "Bearer " + token), (name: "Accept", value: accept),
@@ -145,6 +145,6 @@ struct RemoteAdmin: AdminClient {
         if error.code == .cancelled { return CommandError(.interrupted, "interrupted") }
         return CommandError(
             .unavailable, "the gateway at \(server.url) does not answer: \(error.detail)",
-            hint: "does it run, and is this its URL?")
+            hint: "is it running, and is this its URL?")
     }
 }

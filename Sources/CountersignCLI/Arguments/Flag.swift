@@ -20,7 +20,7 @@ struct Flag: Sendable, Equatable {
 
     /// Without the leading dashes.
     let name: String
-    /// Its other name behind a single dash; nil for most.
+    /// Its other name after a single dash; nil for most.
     let letter: Character?
     let value: Value
     /// One line for help.

@@ -9,7 +9,7 @@ extension Invocation {
         if let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true,
             seconds < 1_000_000_000
         {
-            return Int64((Date().timeIntervalSince1970 - Double(seconds)) * 1000)
+            return Milliseconds(Date()).count - Milliseconds(seconds: seconds).count
         }
         throw CommandError(
             .usage, "--\(flag.name) takes a time such as 2026-11-21T08:30:00Z, or 10m, 2h, 7d, not '\(text)'")
@@ -18,11 +18,11 @@ extension Invocation {
     /// A flag's time in the future in milliseconds since 1970: a date and time, or from now on as `30s`, `10m`, `2h`, `7d`.
     func futureTime(of flag: Flag) throws(CommandError) -> Int64? {
         guard let text = try value(of: flag) else { return nil }
-        let now = Int64(Date().timeIntervalSince1970 * 1000)
+        let now = Milliseconds(Date()).count
         if let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true, seconds > 0,
             seconds < 1_000_000_000
         {
-            return now + Int64(seconds) * 1000
+            return now + Milliseconds(seconds: seconds).count
         }
         guard let milliseconds = RFC3339.milliseconds(text) else {
             throw CommandError(
@@ -31,7 +31,7 @@ extension Invocation {
             )
         }
         guard milliseconds > now else {
-            throw CommandError(.usage, "--\(flag.name) names a time that has passed: \(text)")
+            throw CommandError(.usage, "--\(flag.name) is in the past: \(text)")
         }
         return milliseconds
     }

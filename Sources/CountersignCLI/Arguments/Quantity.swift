@@ -28,7 +28,7 @@ enum Quantity {
         "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
     ]
 
-    /// A text such as `90` or `2h` as whole units; nil when it is no time, or not a whole number of them.
+    /// A text such as `90` or `2h` as whole units; nil when it is not a time, or not a whole number of them.
     static func duration(_ text: String, in unit: Time) -> Int? {
         guard let (number, name) = parts(text) else { return nil }
         if name.isEmpty { return number }

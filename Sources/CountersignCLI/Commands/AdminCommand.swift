@@ -11,24 +11,24 @@ enum AdminCommand {
     private static let name = Flag("name", .text("TEXT"), default: "cli", help: "what the token is for")
     private static let scopes = Flag(
         "scopes", .text("NAMES"), default: "read",
-        help: "separated by commas: read, write, admin; or reader alone")
+        help: "comma-separated: read, write, admin; or just reader")
     private static let readerApp = Flag(
-        "app", .text("APP"), help: "the app whose events a token with the scope reader reads")
+        "app", .text("APP"), help: "the app whose events a reader token may read")
     private static let days = Flag(
-        "days", .duration(.days, 1...3_650), help: "days until it expires; never if not given")
+        "days", .duration(.days, 1...3_650), help: "days until it expires; never by default")
     private static let tokenID = Positional(
         "TOKEN", help: "the token's id, as `countersign admin token list` prints it")
 
     private static let gateway = Flag(
         "gateway", .text("URL"),
-        help: "where operators reach the dashboard; default: the gateway that runs on the data")
+        help: "where operators reach the dashboard; default: the gateway running on the data")
 
     private static let reset = Command(
-        "admin reset", summary: "Print a one-time link that makes an owner or sets an owner's new password",
+        "admin reset", summary: "Print a one-time link that creates an owner or sets an owner's new password",
         details: """
-            For the first sign-in, and when nobody can sign in. The link works once, within 30 minutes, and replaces
-            any earlier link. It also removes that user's second factor. Anyone who can write to the data directory can do
-            this: protect it.
+            For the first sign-in, or when nobody can sign in. The link works once, within 30 minutes, and replaces any
+            earlier link. It also removes that user's second factor. Anyone who can write to the data directory can do this:
+            protect it.
             """,
         flags: [gateway] + Flag.local,
         examples: ["Lost the password?": "countersign admin reset"]
@@ -37,7 +37,7 @@ enum AdminCommand {
         // A link into a folder that no gateway has would open nothing.
         let place = try invocation.placeWithData()
         let token = try place.open().openControl(as: .account).admins.makeSetupToken(
-            at: Int64(Date().timeIntervalSince1970 * 1000))
+            at: Milliseconds(Date()).count)
         let url =
             try invocation.value(of: gateway) ?? place.runningGateway()?.adminURL
             ?? "http://127.0.0.1:8787"
@@ -47,7 +47,7 @@ enum AdminCommand {
 
     private static let state = Positional(
         "STATE", .optional, choices: ["required", "optional"],
-        help: "required or optional; printed if not given")
+        help: "required or optional; omit it to print the setting")
 
     private static let secondFactor = Command(
         "admin second-factor",
@@ -74,18 +74,18 @@ enum AdminCommand {
     }
 
     private static let createToken = Command(
-        "admin token create", summary: "Make a token for the admin API and print it",
+        "admin token create", summary: "Create a token for the admin API and print it",
         details: """
             For the --token-file of other commands and for Authorization: Bearer. It is shown only once: the gateway keeps a
-            hash. read sees everything that is not secret; write also changes apps, keys and rules; admin also manages users,
-            tokens and backups. reader with --app reads the events of that app by /v1/apps/APP/events and consumers, and opens
-            nothing else.
+            hash. read sees everything that is not secret; write also changes apps, keys and rules; admin also manages
+            users, tokens and backups. reader with --app reads the events of that app through /v1/apps/APP/events and
+            consumers, and nothing else.
             """,
         flags: [name, scopes, readerApp, days, .json] + Flag.place,
         examples: ["For a script that reads": "countersign admin token create --name report --days 30"]
     ) { invocation in
         let expires = try invocation.integer(of: days).map {
-            Int64((Date().timeIntervalSince1970 + Double($0) * 86_400) * 1000)
+            Milliseconds(Date().addingTimeInterval(Double($0) * 86_400)).count
         }
         let scopes = (try invocation.value(of: scopes) ?? "read").split(separator: ",")
         let made = try await invocation.admin().post(
@@ -101,7 +101,7 @@ enum AdminCommand {
     }
 
     private static let listTokens = Command(
-        "admin token list", summary: "List the tokens of the admin API", flags: [.json] + Flag.place,
+        "admin token list", summary: "List the admin API's tokens", flags: [.json] + Flag.place,
         examples: ["Which programs have access?": "countersign admin token list"]
     ) { invocation in
         try invocation.printList(
@@ -114,7 +114,7 @@ enum AdminCommand {
     }
 
     private static let deleteToken = Command(
-        "admin token delete", summary: "Delete a token of the admin API; it is refused from then on",
+        "admin token delete", summary: "Delete an admin API token; it is refused from then on",
         positionals: [tokenID], flags: Flag.place,
         examples: [
             "One that `admin token list` shows": "countersign admin token delete 4f1d9c02ab73"

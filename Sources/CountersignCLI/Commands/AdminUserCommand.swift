@@ -5,18 +5,18 @@ internal import GatewayModel
 enum AdminUserCommand {
     static let commands = [create, list, setRole, setPassword, resetSecondFactor, delete]
 
-    private static let name = Positional("NAME", help: "the name to sign in with, without blanks")
+    private static let name = Positional("NAME", help: "the name to sign in with, without spaces")
     private static let roles = AdminRole.allCases.map(\.rawValue)
     private static let role = Flag(
         "role", .choice(roles), default: AdminRole.viewer.rawValue,
-        help: "viewer reads; operator changes apps, keys and rules; owner also users, tokens and backups")
+        help: "viewer: reads; operator: changes apps, keys and rules; owner: also users, tokens and backups")
     private static let newRole = Positional("ROLE", choices: roles, help: roles.joined(separator: ", "))
     private static let password = Flag(
         "password-file", .path("FILE"),
-        help: "at least 12 bytes, none of the common ones; - reads standard input; asked for at a terminal")
+        help: "at least 12 bytes, not a common one; - reads standard input; asked for at a terminal")
 
     private static let create = Command(
-        "admin user create", summary: "Make a user of the dashboard",
+        "admin user create", summary: "Create a dashboard user",
         details:
             "The password comes from --password-file, a prompt or standard input, never from an argument.",
         positionals: [name], flags: [role, password, .json] + Flag.place,
@@ -33,11 +33,11 @@ enum AdminUserCommand {
                 "role": .string(try invocation.value(of: role) ?? ""), "password": .string(secret),
             ])
         if invocation.printsJSON { try invocation.io.print(user) }
-        invocation.io.say("Made the \(user["role"].shown) \(user["name"].shown).")
+        invocation.io.say("Created the \(user["role"].shown) \(user["name"].shown).")
     }
 
     private static let list = Command(
-        "admin user list", summary: "List the users of the dashboard", flags: [.json] + Flag.place,
+        "admin user list", summary: "List the dashboard's users", flags: [.json] + Flag.place,
         examples: ["Who may sign in?": "countersign admin user list"]
     ) { invocation in
         try invocation.printList(
@@ -50,7 +50,7 @@ enum AdminUserCommand {
     }
 
     private static let setRole = Command(
-        "admin user set-role", summary: "Set what a user of the dashboard may do",
+        "admin user set-role", summary: "Set what a dashboard user may do",
         positionals: [name, newRole], flags: Flag.place,
         examples: ["May change keys from now on": "countersign admin user set-role kim operator"]
     ) { invocation in
@@ -61,7 +61,7 @@ enum AdminUserCommand {
     }
 
     private static let setPassword = Command(
-        "admin user set-password", summary: "Give a user of the dashboard a new password",
+        "admin user set-password", summary: "Give a dashboard user a new password",
         details: "The user's sessions end.", positionals: [name], flags: [password] + Flag.place,
         examples: ["It was forgotten": "countersign admin user set-password kim --password-file password.txt"]
     ) { invocation in
@@ -73,7 +73,7 @@ enum AdminUserCommand {
 
     private static let resetSecondFactor = Command(
         "admin user reset-second-factor",
-        summary: "Take away the second factor of a user of the dashboard who has lost it",
+        summary: "Remove the second factor of a dashboard user who has lost it",
         details: "The password alone is enough then, until another is set up. The user's sessions end.",
         positionals: [name], flags: Flag.place,
         examples: [
@@ -82,11 +82,11 @@ enum AdminUserCommand {
     ) { invocation in
         let name = invocation[name]
         try await invocation.admin().delete("users", name, "second-factor")
-        invocation.io.say("\(name) signs in with the password alone.")
+        invocation.io.say("\(name) can now sign in with just the password.")
     }
 
     private static let delete = Command(
-        "admin user delete", summary: "Delete a user of the dashboard and end the user's sessions",
+        "admin user delete", summary: "Delete a dashboard user and end their sessions",
         positionals: [name], flags: Flag.place,
         examples: ["Somebody who has left": "countersign admin user delete kim"]
     ) { invocation in

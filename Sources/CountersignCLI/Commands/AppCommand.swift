@@ -6,10 +6,10 @@ enum AppCommand {
 
     private static let id = Positional(
         "APP", help: "the app's id: 1 to 64 lower-case letters, digits, - and _")
-    private static let name = Flag("name", .text("TEXT"), help: "what people call it; the id when not given")
+    private static let name = Flag("name", .text("TEXT"), help: "display name; the id by default")
 
     private static let create = Command(
-        "app create", summary: "Make an app and print its write key",
+        "app create", summary: "Create an app and print its write key",
         details: """
             The write key goes into the client. You won't see it again: the gateway keeps a hash.
             A new app's enforcement is disabled: events are stored without checking tokens.
@@ -24,7 +24,7 @@ enum AppCommand {
                 .usage,
                 "an app's id has 1 to 64 lower-case letters, digits, - and _, and does not begin with -: not "
                     + "'\(TerminalText.safe(id))'",
-                hint: "what people call it goes into --name")
+                hint: "give its display name with --name")
         }
         let admin = try invocation.admin(makingData: true)
         let made = try await admin.post(
@@ -34,7 +34,7 @@ enum AppCommand {
                 "name": try invocation.value(of: name).map { .string($0) } ?? .null,
             ])
         let app = made["app"]["id"].shown
-        invocation.io.say("Made the app \(app) in \(admin.place).")
+        invocation.io.say("Created the app \(app) in \(admin.place).")
         invocation.io.say("Its write key, shown only once:")
         try invocation.io.print(made["write_key"].shown)
         invocation.io.say("Next: countersign key add \(app) public.pem")
@@ -65,7 +65,7 @@ enum AppCommand {
     }
 
     private static let delete = Command(
-        "app delete", summary: "Delete an app with everything that is kept for it",
+        "app delete", summary: "Delete an app and all its data",
         details: """
             Its keys, write keys, settings, clients and sessions stop working at once. Its events, customers and counts are
             removed in the background while a gateway runs; `countersign app list` says when that is done. It cannot be
@@ -89,7 +89,7 @@ enum AppCommand {
     }
 
     private static let show = Command(
-        "app show", summary: "Show an app, its rules for tokens and its keys",
+        "app show", summary: "Show an app, its token rules and its keys",
         details: "With --json the app alone; `policy show` and `key list` have the rest.",
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["How is this app judged?": "countersign app show shop"]

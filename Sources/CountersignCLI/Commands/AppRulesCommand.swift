@@ -6,19 +6,19 @@ enum AppRulesCommand {
     static let commands = [origins, retention]
 
     private static let origin = Positional(
-        "ORIGIN", .any, help: "a page's origin such as https://shop.example; * is every page")
-    private static let none = Flag("none", help: "allow no page")
+        "ORIGIN", .any, help: "a page's origin such as https://shop.example; * allows every page")
+    private static let none = Flag("none", help: "allow no pages")
     private static let days = Flag(
         "days", .duration(.days, 0...36_500), help: "delete events older than this; 0 keeps them")
     private static let bytes = Flag(
         "bytes", .size(0...(1 << 50)),
-        help: "delete the oldest events while there are more bytes than this; 0 keeps them")
+        help: "delete the oldest events when there are more bytes than this; 0 keeps them")
 
     private static let origins = Command(
         "app origins", summary: "Print or set which web pages may call an app",
         details: """
-            Without an origin it prints them. A running gateway takes the change over within a second.
-            Apps on devices need none: only browsers ask (CORS).
+            Without an origin it prints them. A running gateway applies the change within a second. Apps on devices need
+            none: only browsers check (CORS).
             """,
         positionals: [.app, origin], flags: [none] + Flag.place,
         examples: [
@@ -31,7 +31,8 @@ enum AppRulesCommand {
         let found: JSONValue
         guard !invocation.isSet(none) || given.isEmpty else {
             throw CommandError(
-                .usage, "--none allows no page, and \(given[0]) is one", hint: "give one of the two")
+                .usage, "--none allows no page, so \(given[0]) does not go with it",
+                hint: "give one of the two")
         }
         if invocation.isSet(none) || !given.isEmpty {
             let origins = invocation.isSet(none) ? [] : given
@@ -48,9 +49,9 @@ enum AppRulesCommand {
     private static let retention = Command(
         "app retention", summary: "Print or set how long an app's events are kept",
         details: """
-            Without a flag it prints the rule. Deleted events are forgotten: one that is sent again is stored again, so keep
-            events longer than clients keep theirs. Freed space is used again; the file does not shrink. A rule that deletes
-            events now has to be confirmed.
+            Without a flag it prints the rule. Deleted events are forgotten: if one is sent again it is stored again, so
+            keep events longer than clients keep theirs. Freed space is reused; the file does not shrink. A rule that
+            deletes events right away must be confirmed.
             """,
         positionals: [.app], flags: [days, bytes, .confirm, .json] + Flag.place,
         examples: [

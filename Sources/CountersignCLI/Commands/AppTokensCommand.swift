@@ -11,20 +11,20 @@ enum AppTokensCommand {
         "access-seconds", .duration(.seconds, TokenRules.accessRange), help: "how long an access token lives")
     private static let refresh = Flag(
         "refresh-seconds", .duration(.seconds, TokenRules.refreshRange),
-        help: "how long a session lives without being used")
+        help: "how long a session lives if it is not used")
     private static let reuse = Flag(
         "reuse-seconds", .duration(.seconds, TokenRules.reuseRange),
-        help: "how long an exchanged refresh token still gets the one that took its place")
+        help: "how long an exchanged refresh token still gets its replacement")
     private static let absolute = Flag(
         "absolute-seconds", .duration(.seconds, TokenRules.absoluteRange),
-        help: "how long a session lives however much it is used")
+        help: "how long a session lives at most, however much it is used")
 
     private static let tokens = Command(
         "app tokens", summary: "Print or set how the gateway issues an app's tokens",
         details: """
-            Without a flag it prints the rules. Registration is closed at first: where it is open, anybody who knows the
-            app's id gets a token for a device of their own, though never for a user. Tokens that exist keep their lifetime; a
-            shorter absolute lifetime holds for sessions that exist too.
+            Without a flag it prints the rules. Registration is closed by default: if it is open, anybody who knows the
+            app's id can get a token for a device of their own, but never for a user. Existing tokens keep their lifetime; a
+            shorter absolute lifetime also applies to existing sessions.
             """,
         positionals: [.app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.place,
         examples: [

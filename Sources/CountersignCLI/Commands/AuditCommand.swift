@@ -2,18 +2,18 @@
 enum AuditCommand {
     static let commands = [list, verify]
 
-    private static let app = Flag("app", .text("APP"), help: "only changes of this app")
+    private static let app = Flag("app", .text("APP"), help: "only changes to this app")
     private static let actor = Flag(
         "actor", .text("NAME"),
-        help: "only changes by this one: a user, token: and a name, or cli: and an account")
+        help: "only changes by this actor: a user, token:NAME or cli:ACCOUNT")
     private static let limit = Flag(
-        "limit", .integer("N", 1...10_000), default: "50", help: "at most so many")
+        "limit", .integer("N", 1...10_000), default: "50", help: "maximum number")
 
     private static let list = Command(
-        "audit list", summary: "List what was changed and by whom, the newest first",
+        "audit list", summary: "List what was changed and by whom, newest first",
         details: """
-            With --json one object a line, with what was there before and after. A server names users by pseudonyms, and leaves
-            the hashes out, unless --unmask is given.
+            --json prints one object per line, with the values before and after. A server shows pseudonyms and omits the
+            hashes unless you give --unmask.
             """,
         flags: [app, actor, limit, .unmask, .json] + Flag.place,
         examples: [
@@ -37,7 +37,7 @@ enum AuditCommand {
     }
 
     private static let verify = Command(
-        "audit verify", summary: "Check that no change was altered or taken out of the audit log",
+        "audit verify", summary: "Check that no entry of the audit log was altered or removed",
         details: "Each entry holds the hash of the one before. Exit 3 when the chain is broken.",
         flags: [.json] + Flag.place,
         examples: ["Is the log whole?": "countersign audit verify"]

@@ -10,16 +10,16 @@ enum BackupCommand {
         "BACKUP", help: "its name, as `countersign backup list` prints it, or the path of its folder")
     private static let folder = Flag(
         "to", .path("FOLDER"),
-        help: "a folder of this machine, instead of the one that the gateway keeps its backups in")
+        help: "a folder on this machine, instead of the gateway's backup folder")
     private static let target = Flag("to", .path("FOLDER"), help: "the new data directory")
 
     private static let create = Command(
         "backup create", summary: "Copy the data directory and print the copy's name",
         details: """
-            A gateway may run meanwhile. The copy is SQLite's own (online backup), checked with its integrity_check, counted
-            and listed with SHA-256 in manifest.json. It holds keys and events: keep it as safe as the original. It lies in
-            the folder backups of the data directory, or where --backup-folder of the gateway on --server says; with --to the
-            path of the copy is printed.
+            A gateway may be running. The copy is made by SQLite's online backup, checked with its integrity_check, counted
+            and listed with SHA-256 in manifest.json. It contains keys and events: keep it as safe as the original. It goes
+            into the folder backups of the data directory, or with --server into that gateway's --backup-folder; with --to,
+            the path of the copy is printed.
             """,
         flags: [folder, .json] + Flag.place,
         examples: ["Beside the data": "countersign backup create"]
@@ -49,7 +49,7 @@ enum BackupCommand {
     }
 
     private static let list = Command(
-        "backup list", summary: "List the backups, the newest first",
+        "backup list", summary: "List the backups, newest first",
         flags: [folder, .json] + Flag.place,
         examples: ["Beside the data": "countersign backup list"]
     ) { invocation in
@@ -65,10 +65,10 @@ enum BackupCommand {
     }
 
     private static let verify = Command(
-        "backup verify", summary: "Check that a backup is whole",
+        "backup verify", summary: "Check that a backup is intact",
         details: """
-            The files' digests, SQLite's integrity_check and the counts. Exit 3 when it is damaged. A path is looked at on
-            this machine, a name where the gateway keeps its backups.
+            Checks the files' digests, SQLite's integrity_check and the counts. Exit 3 if it is damaged. A path is checked
+            on this machine, a name among the gateway's backups.
             """,
         positionals: [backup], flags: [.json] + Flag.place,
         examples: ["The one just made": "countersign backup verify $(countersign backup create)"]
@@ -90,7 +90,7 @@ enum BackupCommand {
     }
 
     private static let restore = Command(
-        "backup restore", summary: "Make a new data directory of a backup",
+        "backup restore", summary: "Create a new data directory from a backup",
         details:
             "Verifies first. The folder must not exist or be empty; then `countersign serve --data FOLDER`.",
         positionals: [backup], flags: [target, .data],
@@ -130,7 +130,7 @@ extension Invocation {
     fileprivate func localFolder(_ flag: Flag) throws -> String? {
         guard let folder = try value(of: flag) else { return nil }
         guard try remoteAdmin() == nil else {
-            throw CommandError(.usage, "--\(flag.name) is a folder of this machine, not of a server")
+            throw CommandError(.usage, "--\(flag.name) names a folder on this machine, not on a server")
         }
         return folder
     }

@@ -8,20 +8,20 @@ enum ClientCommand {
     private static let id = Positional(
         "CLIENT", help: "the client's id, as `countersign client list` shows it")
     private static let name = Flag(
-        "name", .text("TEXT"), default: "", mayBeEmpty: true, help: "what people call it")
+        "name", .text("TEXT"), default: "", mayBeEmpty: true, help: "display name")
     private static let key = Flag(
         "public-key", .path("FILE"),
         help: "an RSA key as PEM or JWK that verifies the client's assertions, instead of a secret")
     private static let grant = Flag(
         "grant", .choice(OAuthClient.Grant.allCases.map(\.rawValue)),
-        maximumCount: OAuthClient.Grant.allCases.count, help: "a grant type it may use; all when not given")
+        maximumCount: OAuthClient.Grant.allCases.count, help: "a grant type it may use; all by default")
 
     private static let create = Command(
-        "client create", summary: "Make a client of the token service and print its id and its secret",
+        "client create", summary: "Create a client of the token service and print its id and secret",
         details: """
-            A client is a backend that gets tokens at /oauth/token. The first line is its id, the second its secret, which is
-            shown only once: the gateway keeps a hash. With --public-key it has no secret and signs assertions (RS256).
-            A token that a client gets for itself may write events of every user of the app.
+            A client is a backend that gets tokens at /oauth/token. The first line is its id, the second its secret, which
+            is shown only once: the gateway keeps a hash. With --public-key it has no secret and signs assertions (RS256)
+            instead. A token that a client gets for itself may write events of every user of the app.
             """,
         positionals: [.app], flags: [name, key, grant, .secretFile, .json] + Flag.place,
         examples: [
@@ -38,7 +38,7 @@ enum ClientCommand {
             "grants": grants.isEmpty ? .null : .array(grants.map { .string($0) }),
         ]
         try await invocation.printSecret(
-            "client_secret", of: "client_id", notice: "Made a client of \(invocation.app)."
+            "client_secret", of: "client_id", notice: "Created a client of \(invocation.app)."
         ) {
             try await admin.post("apps", invocation.app, "clients", body: body)
         }

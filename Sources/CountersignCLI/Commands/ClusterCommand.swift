@@ -5,13 +5,13 @@ enum ClusterCommand {
     static let commands = [status]
 
     private static let status = Command(
-        "cluster status", summary: "List the gateways that share a database, and what they warn of",
+        "cluster status", summary: "List the gateways that share a database, and their warnings",
         details: """
-            Of each gateway its name, where it listens, its version, when it started, when it was last heard of, how many requests
-            it has accepted and rejected in the last minute, how far its clock is from the database's, how old the transaction
-            is that its readers of events wait for, the last change that it has read, and what it does alone. Warnings go to
-            standard error; --json has the events of each day too. A gateway that was not heard of for 6 s is not waited for any
-            more, and accepts nothing.
+            For each gateway: its name, where it listens, its version, when it started and was last heard from, how many
+            requests it accepted and rejected in the last minute, how far its clock is from the database's, the age of the
+            transaction that its event readers wait for, the last change it has read, and the tasks that only it does.
+            Warnings go to standard error; --json also has the events of each day. A gateway that was not heard from for 6 s
+            accepts nothing, and the others no longer wait for it.
             """,
         flags: [.json] + Flag.place,
         examples: ["Which gateways run?": "countersign cluster status"]
@@ -19,7 +19,8 @@ enum ClusterCommand {
         if try invocation.remoteAdmin() == nil, try invocation.database() == nil {
             if invocation.printsJSON { try invocation.io.print(["gateways": [], "warnings": []]) }
             return invocation.io.say(
-                "One gateway at a time runs on the data directory; several run on a database (--database).")
+                "Only one gateway at a time can run on a data directory; several can share a database (--database)."
+            )
         }
         let status = try await invocation.admin().get("cluster").body
         for warning in status["warnings"].elements { invocation.io.say("Warning: \(warning["text"].shown)") }

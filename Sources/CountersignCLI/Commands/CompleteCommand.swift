@@ -7,11 +7,11 @@ enum CompleteCommand {
     private static let newest = 200
 
     static let command = Command(
-        "complete", summary: "Print ids for a shell's completion, one a line",
+        "complete", summary: "Print ids for shell completion, one per line",
         details: """
-            Where commands work: the data directory, or the profile in use. The scripts of `countersign completion` call it
-            when an id is to be typed. Users are those of an app's newest events: by their ids on a data directory, as in
-            `event list`; of a remote gateway by their pseudonyms, which filters take too.
+            From the data directory or the profile in use. The scripts of `countersign completion` call it to complete an
+            id. Users are those of an app's newest events: ids on a data directory, as in `event list`; pseudonyms of a
+            remote gateway, which filters accept too.
             """,
         positionals: [kind, app], flags: Flag.place,
         examples: ["Which apps are offered?": "countersign complete apps"]

@@ -4,12 +4,12 @@ internal import CountersignCore
 enum ConfigCommand {
     static let commands = [print, reference]
 
-    private static let origin = Flag("origin", help: "say where each value comes from")
+    private static let origin = Flag("origin", help: "show where each value comes from")
 
     private static let print = Command(
-        "config print", summary: "Check and print the settings that `serve` would run with",
+        "config print", summary: "Check and print the settings that `serve` would use",
         details: """
-            Ends with 2 and the reason when `serve` would not take them.
+            Exits with 2 and the reason if `serve` would not accept them.
             Each setting comes from its flag, else its environment variable, else the file, else its default.
             Secrets are masked.
             """,

@@ -8,15 +8,15 @@ enum ConsumerCommand {
     private static let name = Positional("CONSUMER", help: "the consumer's name")
     private static let partitions = Flag(
         "partitions", .integer("N", 1...EventConsumerSettings.mostPartitions), default: "1",
-        help: "how many workers may read at the same time; the order of each user's events holds")
+        help: "how many workers may read at the same time; each user's events stay in order")
     private static let hold = Flag(
         "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
-        help: "retention waits so many days longer for this consumer; not at all if not given")
+        help: "how many extra days retention waits for this consumer; none by default")
     private static let user = Flag("user", .text("ID"), help: "only this user's events")
-    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only this kind")
-    private static let eventName = Flag("name", .text("TEXT"), help: "only events of this name")
+    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only events of this type")
+    private static let eventName = Flag("name", .text("TEXT"), help: "only events with this name")
     private static let verdict = Flag(
-        "verdict", .choice(VerdictFilter.words), help: "only events that were judged so when they came")
+        "verdict", .choice(VerdictFilter.words), help: "only events with this verdict")
     private static let example = "$(countersign consumer create shop billing)"
 
     private static var columns: KeyValuePairs<String, Column> {
@@ -31,10 +31,10 @@ enum ConsumerCommand {
     }
 
     private static let create = Command(
-        "consumer create", summary: "Make a consumer of an app's events and print its name",
+        "consumer create", summary: "Create a consumer of an app's events and print its name",
         details: """
-            A consumer is a name and a position: a backend leases the next events, processes them and confirms them, and goes on
-            from there after a crash. It begins before the oldest event unless you say otherwise. Reading takes an API token:
+            A consumer is a name and a position: a backend leases the next events, processes and confirms them, and resumes
+            from there after a crash. It starts before the oldest event by default. Reading requires an API token:
             `countersign admin token create --scopes reader --app APP`.
             """,
         positionals: [.app, name],
@@ -56,13 +56,13 @@ enum ConsumerCommand {
         let made = try await invocation.admin().post(
             "apps", invocation.app, "consumers", body: .object(body))
         try invocation.print(made) {
-            invocation.io.say("Made a consumer, \(made["lag_events"].shown) events behind.")
+            invocation.io.say("Created a consumer, \(made["lag_events"].shown) events behind.")
             try invocation.io.print(made["name"].shown)
         }
     }
 
     private static let list = Command(
-        "consumer list", summary: "List an app's consumers of events and how far behind they are",
+        "consumer list", summary: "List an app's event consumers and how far behind they are",
         positionals: [.app], flags: [.unmask, .json] + Flag.place,
         examples: ["Who is behind?": "countersign consumer list shop"]
     ) { invocation in
@@ -73,7 +73,7 @@ enum ConsumerCommand {
     }
 
     private static let show = Command(
-        "consumer show", summary: "Show a consumer of events: its positions, leases and filter",
+        "consumer show", summary: "Show an event consumer: its positions, leases and filter",
         positionals: [.app, name], flags: [.unmask, .json] + Flag.place,
         examples: ["How far is it?": "countersign consumer show shop \(example)"]
     ) { invocation in
@@ -90,7 +90,8 @@ enum ConsumerCommand {
     }
 
     private static let seek = Command(
-        "consumer seek", summary: "Move a consumer of events; leases end, and what comes after is read again",
+        "consumer seek",
+        summary: "Move an event consumer; leases end, and events after the new position are read again",
         positionals: [.app, name], flags: Flag.start + [.json] + Flag.place,
         examples: ["Read the last day again": "countersign consumer seek shop \(example) --time 1d"]
     ) { invocation in
@@ -106,7 +107,7 @@ enum ConsumerCommand {
     }
 
     private static let delete = Command(
-        "consumer delete", summary: "Delete a consumer of events; its position is forgotten",
+        "consumer delete", summary: "Delete an event consumer and its position",
         positionals: [.app, name], flags: Flag.place,
         examples: ["Undo an addition": "countersign consumer delete shop \(example)"]
     ) { invocation in

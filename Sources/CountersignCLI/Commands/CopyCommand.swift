@@ -60,7 +60,7 @@ enum CopyCommand {
             let names = compared.filter { !$0.isSame }.map(\.table).joined(separator: ", ")
             throw CommandError(
                 .verificationFailed, "the copy differs from its source in \(names)",
-                hint: "the source was changed since the copy was begun; empty the target and copy again")
+                hint: "the source has changed since the copy was started; empty the target and copy again")
         }
         invocation.io.say("Done. Start gateways on the target only.")
     }

@@ -4,16 +4,16 @@ internal import CountersignCore
 enum CustomerCommand {
     static let commands = [show, delete]
 
-    private static let id = Positional("ID", help: "the user id, or the pseudonym")
+    private static let id = Positional("ID", help: "the user id or the pseudonym")
     private static let kind = Flag(
         "id-name", .text("NAME"), default: "registered",
         help: "which id it is: registered is the user id, cookie an anonymous or device id")
 
     private static let show = Command(
-        "customer show", summary: "Print what an app keeps about a person",
+        "customer show", summary: "Print everything an app stores about a person",
         details: """
-            Ids, properties and how many events there are; `countersign event export` has the events themselves. A server
-            shows pseudonyms and hides the values unless you give --unmask.
+            Prints ids, properties and the number of events; `countersign event export` prints the events. A server shows
+            pseudonyms and hides the values unless you give --unmask.
             """,
         positionals: [.app, id], flags: [kind, .unmask, .json] + Flag.place,
         examples: ["What do you know about me?": "countersign customer show shop user-1"]

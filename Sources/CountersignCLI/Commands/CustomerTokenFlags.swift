@@ -19,7 +19,7 @@ enum CustomerTokenFlags {
                     .usage, "--customer-id takes a name and a value", hint: "--customer-id registered=ada")
             }
             guard identifiers.updateValue(String(parts[1]), forKey: String(parts[0])) == nil else {
-                throw CommandError(.usage, "--customer-id has \(parts[0]) twice")
+                throw CommandError(.usage, "--customer-id names \(parts[0]) twice")
             }
         }
         return identifiers

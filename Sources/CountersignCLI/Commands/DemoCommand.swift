@@ -9,13 +9,13 @@ enum DemoCommand {
         "input", .path("FILE"), help: "replay this access log (combined format) or GPX track")
     private static let devices = Flag(
         "devices", .integer("N", 2...50),
-        help: "simulated devices, one of them with forged tokens; 5 when not given, 13 for a file")
+        help: "number of simulated devices, one of them with forged tokens; default: 5, or 13 for a file")
     private static let data = Flag(
         "data", .path("PATH"),
-        help: "folder to keep the run in; without it a temporary one is deleted at the end")
+        help: "folder to keep the run in; by default a temporary one that is deleted at the end")
     private static let server = Flag(
         "server", .text("URL"),
-        help: "devices alone: send to gateways that run there; with --write-key-file and --key")
+        help: "run only devices, and send to the gateways at this URL; with --write-key-file and --key")
     private static let writeKeyFile = Flag(
         "write-key-file", .path("FILE"), help: "with --server: the write key of an app that requires tokens")
     private static let key = Flag(
@@ -24,11 +24,11 @@ enum DemoCommand {
     static let command = Command(
         "demo", summary: "Show events going from devices through the gateway to disk",
         details: """
-            Starts a gateway with an app that requires tokens, and devices that each have a queue of their own. Tokens
-            expire on the way, one device loses its network, one signs its tokens with a key of its own. At the end
-            the database is compared with what was recorded. Kill the gateway while it runs: it is started again.
-            Ends with 0 when each event is stored exactly once, and with 3 when not. With --server it ends with 0 when all
-            that the honest devices have recorded is delivered, and nothing of the other one; what is stored, it does not see.
+            Starts a gateway with an app that requires tokens, and devices that each have their own queue. Tokens expire on
+            the way, one device loses its network, and one signs its tokens with a key of its own. At the end the database
+            is compared with the recorded events. If you kill the gateway meanwhile, it is restarted. Exits with 0 if every
+            event is stored exactly once, and with 3 if not. With --server it exits with 0 if all events of the honest
+            devices were delivered, and none of the forging one; it cannot see what is stored.
             """,
         flags: [input, devices, data, server, writeKeyFile, key],
         examples: [
@@ -62,7 +62,7 @@ enum DemoCommand {
             executable: executable, destination: destination, io: invocation.io)
         guard let isRight = try await finish(run, folder) else { throw ExitCode.interrupted }
         if let kept, destination == nil {
-            invocation.io.say("Look at it: sqlite3 '\(kept)/gateway/events.sqlite'")
+            invocation.io.say("To look at it: sqlite3 '\(kept)/gateway/events.sqlite'")
         }
         guard isRight else { throw ExitCode.verificationFailed }
     }
@@ -81,7 +81,7 @@ enum DemoCommand {
         default:
             throw CommandError(
                 .usage, "--server, --write-key-file and --key belong together",
-                hint: "without all of them the demo starts a gateway of its own")
+                hint: "without any of them the demo starts its own gateway")
         }
     }
 
@@ -97,7 +97,7 @@ enum DemoCommand {
         try gateway.start()
         let setup = try gateway.makeSetupToken().map { "#/setup/" + $0 } ?? ""
         io.say("Open \(configuration.adminURL(port: gateway.adminPort))/admin/\(setup)")
-        io.say("The link sets a password, once. Ctrl-C ends the demo.")
+        io.say("The link works once and sets a password. Ctrl-C ends the demo.")
         // A stream that nobody yields to ends with the task.
         let (never, continuation) = AsyncStream.makeStream(of: Void.self)
         for await _ in never {}
@@ -131,7 +131,7 @@ enum DemoCommand {
         let work = Task {
             let isRight = try await run.run()
             if run.destination == nil {
-                run.io.say("For an app of your own: countersign dev (docs/developing.md)")
+                run.io.say("For your own app: countersign dev (docs/developing.md)")
                 try await offerDashboard(folder, run.io)
             }
             return isRight

@@ -6,7 +6,7 @@ internal import GatewayModel
 enum DevCommand {
     private static let port = Flag(
         "port", .integer("PORT", 0...65_535), default: "8787", environment: "COUNTERSIGN_PORT",
-        help: "the gateway's port; 0 is a free one")
+        help: "the gateway's port; 0 picks a free one")
     private static let backendPort = Flag(
         "backend-port", .integer("PORT", 0...65_535), default: "8000",
         help: "the port of the token endpoint and the page")
@@ -69,7 +69,7 @@ enum DevCommand {
         } catch {
             guard work.isCancelled else { throw error }
         }
-        io.say("Stopped. The next run goes on with what is in \(session.folder.path).")
+        io.say("Stopped. The next run continues with the data in \(session.folder.path).")
     }
 
     private static func describe(_ session: DevSession, _ io: CommandIO) {

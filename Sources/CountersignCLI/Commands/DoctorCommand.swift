@@ -6,15 +6,15 @@ internal import GatewayStorage
 /// `countersign doctor`.
 enum DoctorCommand {
     static let command = Command(
-        "doctor", summary: "Look for what keeps the gateway from working, and say what to do",
+        "doctor", summary: "Look for problems with the gateway, and say what to do about them",
         details: """
-            On a data directory: the folder and its files with their permissions, the disk, the databases, the settings as `serve`
-            would read them with their certificate, and, when a gateway runs, whether it answers, can store, and has the right
-            time; when none runs, whether its port is free. On a database: its schema, its gateways, and what they warn of. On a
-            gateway elsewhere (--server, --profile): whether it answers and can store, its version, its clock, and what it warns
-            of. Of all, each app's keys, webhooks, sinks and consumers. Nothing is changed. `countersign self-check` looks from
-            where clients are, and needs no token. Exit 1 when something is broken, 5 when there is no data directory, 7 when a
-            gateway does not answer; notes do not affect the exit status.
+            For a data directory: the folder and its files with their permissions, the disk, the databases, the settings and
+            certificate that `serve` would use, and whether a running gateway answers, can store events and has the right
+            time; if none runs, whether its port is free. For a database: its schema, its gateways and their warnings. For a
+            remote gateway (--server, --profile): whether it answers and can store events, its version, its clock and its
+            warnings. For all of them: each app's keys, webhooks, sinks and consumers. Nothing is changed. `countersign
+            self-check` checks from the clients' side and needs no token. Exit 1 if something is broken, 5 if there is no
+            data directory, 7 if a gateway does not answer; notes do not affect the exit status.
             """,
         flags: [.json, SettingReader.file] + Flag.place,
         examples: ["Check everything": "countersign doctor"]

@@ -49,8 +49,9 @@ enum EnforcementCommand {
     private static let preview = Command(
         "enforcement preview", summary: "Print what requiring tokens would have rejected",
         details: """
-            From the verdicts of the last hours: how many requests of how many users, by code and by app version. Users are
-            estimated within about 2 %. While enforcement is disabled tokens are not checked: set it to optional first.
+            Shows, from the verdicts of the last hours, how many requests of how many users are affected, by code and by app
+            version. Users are estimated within about 2 %. While enforcement is disabled tokens are not checked: set it to
+            optional first.
             """,
         positionals: [.app], flags: [hours, .json] + Flag.place,
         examples: ["Is it safe to require tokens?": "countersign enforcement preview shop"]
@@ -89,7 +90,7 @@ enum EnforcementCommand {
 
     private static let percent = Flag(
         "percent", .integer("PERCENT", 1...100),
-        help: "with required: only for this share of users, always the same ones")
+        help: "with required: only for this percentage of users, always the same ones")
     private static let time = Flag(
         "at", .text("TIME"),
         help: "when to switch: 2030-01-31T08:00:00Z, or 2h, 7d from now; now if not given")
@@ -127,7 +128,7 @@ enum EnforcementCommand {
         let wanted = invocation[state]
         let share = try invocation.integer(of: percent)
         guard share == nil || wanted == Enforcement.required.rawValue else {
-            throw CommandError(.usage, "--percent goes with required only")
+            throw CommandError(.usage, "--percent only goes with required")
         }
         let later = try invocation.futureTime(of: time)
         let limit = try invocation.integer(of: returnAbove)

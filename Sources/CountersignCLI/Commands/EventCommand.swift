@@ -5,32 +5,34 @@ internal import GatewayModel
 enum EventCommand {
     static let commands = [list, export]
 
-    private static let user = Flag("user", .text("ID"), help: "only this user's: the id, or the pseudonym")
+    private static let user = Flag(
+        "user", .text("ID"), help: "only this user's events: the id or the pseudonym")
     private static let messageID = Flag("message-id", .text("ID"), help: "only events with this message id")
-    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only this kind")
-    private static let name = Flag("name", .text("TEXT"), help: "only events of this name")
+    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only events of this type")
+    private static let name = Flag("name", .text("TEXT"), help: "only events with this name")
     private static let verdict = Flag(
-        "verdict", .choice(verdicts), help: "only events that were judged so when they came")
+        "verdict", .choice(verdicts), help: "only events with this verdict")
     private static let unverified = Flag("unverified", help: "only events without a valid token")
     private static let verdicts = [
         "verified", "server", "warned", "not_judged", "anonymous", "unknown", "unverified",
     ]
     private static let since = Flag(
-        "since", .text("TIME"), help: "received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
+        "since", .text("TIME"),
+        help: "received at or after this time: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
     private static let until = Flag("until", .text("TIME"), help: "received before this time")
     private static let limit = Flag(
-        "limit", .integer("N", 1...10_000), default: "20", help: "how many at most")
+        "limit", .integer("N", 1...10_000), default: "20", help: "maximum number")
     private static let format = Flag(
-        "format", .choice(["ndjson", "csv"]), default: "ndjson", help: "one JSON object a line, or CSV")
+        "format", .choice(["ndjson", "csv"]), default: "ndjson", help: "one JSON object per line, or CSV")
     private static let after = Flag(
         "after", .text("POSITION"),
-        help: "only events after this position; start begins with the oldest; prints whole entries")
+        help: "only events after this position, or start for all; prints whole entries")
     private static let follow = Flag(
-        "follow", help: "go on with new events until Ctrl-C; prints whole entries")
+        "follow", help: "keep printing new events until Ctrl-C; prints whole entries")
     private static let filters = [user, messageID, type, name, verdict, unverified, since, until, .unmask]
 
     private static let list = Command(
-        "event list", summary: "List an app's events, the newest first",
+        "event list", summary: "List an app's events, newest first",
         details: """
             --json prints one object per line, with the event's body and its members sorted. A server shows pseudonyms instead
             of user ids, and hides whatever else identifies a user, unless you give --unmask.
@@ -61,9 +63,9 @@ enum EventCommand {
     }
 
     private static let export = Command(
-        "event export", summary: "Print an app's events, the oldest first",
+        "event export", summary: "Print an app's events, oldest first",
         details: """
-            NDJSON is what `countersign send` reads: one event per line, as it came. CSV has the columns that every
+            NDJSON is what `countersign send` reads: one event per line, as it was sent. CSV has the columns that every
             event has, with the event itself as JSON in the last one. A server shows pseudonyms instead of user ids, and hides
             whatever else identifies a user, unless you give --unmask: an export that you want to send elsewhere needs it.
             With --after or --follow each line is an event's whole entry: position, time of receipt, verdict, and in body
@@ -84,7 +86,8 @@ enum EventCommand {
             }
             guard !invocation.isSet(follow) || invocation.flagValues[until.name] == nil else {
                 throw CommandError(
-                    .usage, "--follow has no end, and --until is one", hint: "give one of the two")
+                    .usage, "--follow has no end, so --until does not go with it", hint: "give one of the two"
+                )
             }
             return try await printEntries(after: after == "start" ? nil : after, invocation)
         }
@@ -109,7 +112,7 @@ enum EventCommand {
             var text = ""
             for entry in found {
                 guard let event = body(of: entry) else {
-                    throw CommandError(.failed, "a line of the answer is no exported event")
+                    throw CommandError(.failed, "a line of the answer is not an exported event")
                 }
                 text += String(decoding: event, as: UTF8.self) + "\n"
             }
@@ -153,7 +156,7 @@ enum EventCommand {
         let (count, position) = (follower.count, follower.position ?? "start")
         if !running.isCancelled, count == 0 { try result.get() }
         invocation.io.say(
-            "\(count) \(count == 1 ? "event" : "events"); --after \(position) goes on from here.")
+            "\(count) \(count == 1 ? "event" : "events"); --after \(position) continues from here.")
         if running.isCancelled {
             if isFollowing { return }
             throw ExitCode.interrupted
@@ -170,7 +173,7 @@ enum EventCommand {
                 .usage, "--since is not before --until", hint: "2h is two hours ago, 1h one hour ago")
         }
         guard !invocation.isSet(unverified) || invocation.flagValues[verdict.name] == nil else {
-            throw CommandError(.usage, "--unverified and --verdict were given", hint: "give one of the two")
+            throw CommandError(.usage, "give either --unverified or --verdict", hint: "give one of the two")
         }
         return [
             ("user", try invocation.value(of: user)), ("message_id", try invocation.value(of: messageID)),

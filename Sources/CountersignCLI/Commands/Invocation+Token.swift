@@ -7,7 +7,7 @@ extension Invocation {
         guard path == "-" || FileManager.default.fileExists(atPath: path) else {
             guard path.split(separator: ".").count < 3 else {
                 throw CommandError(
-                    .usage, "there is no file of this name, and a token is not taken as an argument",
+                    .usage, "there is no file with this name, and tokens are not accepted as arguments",
                     hint: "others on this machine can read arguments; give a file, or standard input")
             }
             throw CommandError(.notFound, "there is no file \(path)")

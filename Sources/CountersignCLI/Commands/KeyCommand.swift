@@ -14,15 +14,14 @@ enum KeyCommand {
     )
     private static let keyID = Positional("KEY", help: "the key's id, as `countersign key list` shows it")
     private static let note = Flag(
-        "description", .text("TEXT"), default: "", mayBeEmpty: true, help: "a note for people")
+        "description", .text("TEXT"), default: "", mayBeEmpty: true, help: "a note to tell it apart")
 
     private static let add = Command(
         "key add", summary: "Add public keys to an app and print their ids",
         details: """
-            The gateway accepts a token when one of the app's keys (at most three) verifies it.
-            The private half stays with the backend that signs; it is never given to Countersign.
-            Of a JWK Set, keys that the app has already are passed over; the others are added, or none. A set has no
-            description.
+            The gateway accepts a token if one of the app's keys (at most three) verifies it. The private key stays with the
+            backend that signs; never give it to Countersign. From a JWK Set, keys that the app already has are skipped; the
+            others are added, all or none. A set has no description.
             """,
         positionals: [.app, file], flags: [note] + Flag.place,
         examples: [
@@ -47,9 +46,9 @@ enum KeyCommand {
     }
 
     private static let primary = Command(
-        "key primary", summary: "Make a key the primary one of its app",
+        "key primary", summary: "Make a key its app's primary key",
         details:
-            "The others keep their order after it. A running gateway takes the change over within a second.",
+            "The other keys follow in their old order. A running gateway applies the change within a second.",
         positionals: [.app, keyID], flags: Flag.place,
         examples: [
             "A new key, first at once": "countersign key primary shop $(countersign key add shop public.pem)"
@@ -61,11 +60,11 @@ enum KeyCommand {
     }
 
     private static let delete = Command(
-        "key delete", summary: "Delete a key of an app",
+        "key delete", summary: "Delete an app's key",
         details: """
-            The primary key cannot be deleted while there is another: make another primary first.
-            `countersign key list` shows when each key last verified a token. The last key of an app whose tokens are judged
-            has to be confirmed: without it every token fails.
+            The primary key cannot be deleted while there are others: make another one primary first. `countersign key list`
+            shows when each key last verified a token. Deleting the last key of an app whose tokens are checked must be
+            confirmed: without it every token fails.
             """,
         positionals: [.app, keyID], flags: [.confirm] + Flag.place,
         examples: ["Undo an addition": "countersign key delete shop $(countersign key add shop public.pem)"]
@@ -94,8 +93,8 @@ enum KeyCommand {
     private static let follow = Command(
         "key follow", summary: "Let the keys of a published JWK Set verify beside an app's own",
         details: """
-            The gateway fetches the set every ten minutes, and earlier when a token comes whose key it does not know.
-            What cannot be fetched leaves the last good set as it is.
+            The gateway fetches the set every ten minutes, and earlier when it sees a token with an unknown key. If fetching
+            fails, the last good set stays in use.
             """,
         positionals: [.app, url], flags: [allowPrivate] + Flag.place,
         examples: [
@@ -111,7 +110,7 @@ enum KeyCommand {
     }
 
     private static let unfollow = Command(
-        "key unfollow", summary: "No longer take the keys of a published JWK Set", positionals: [.app],
+        "key unfollow", summary: "Stop using the keys of a published JWK Set", positionals: [.app],
         flags: Flag.place,
         examples: ["Only the app's own keys": "countersign key unfollow shop"]
     ) { invocation in

@@ -5,17 +5,17 @@ internal import Foundation
 /// `countersign key generate`.
 enum KeyGenerateCommand {
     private static let out = Flag(
-        "out", .path("DIR"), default: ".", help: "where private.pem and public.pem go")
+        "out", .path("DIR"), default: ".", help: "where to write private.pem and public.pem")
     private static let algorithm = Flag(
-        "alg", .choice(JWSAlgorithm.all.map(\.rawValue)), default: "RS256", help: "what the pair is for")
+        "alg", .choice(JWSAlgorithm.all.map(\.rawValue)), default: "RS256", help: "what the key pair is for")
     private static let bits = Flag(
         "bits", .integer("BITS", 2048...8192), default: "2048", help: "the size of an RSA key")
 
     static let command = Command(
-        "key generate", summary: "Make a key pair in two files that only you can read",
+        "key generate", summary: "Create a key pair in two files that only you can read",
         details: """
-            private.pem stays with the backend that signs; it is never printed. public.pem goes to the gateway.
-            Existing files are never written over.
+            private.pem stays with the backend that signs; it is never printed. public.pem goes to the gateway. Existing
+            files are never overwritten.
             """,
         flags: [out, algorithm, bits, .json],
         examples: ["An RSA pair in this folder": "countersign key generate"]

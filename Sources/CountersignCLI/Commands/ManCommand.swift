@@ -3,7 +3,7 @@ internal import Foundation
 
 /// `countersign man`.
 enum ManCommand {
-    private static let folder = Flag("out", .path("FOLDER"), default: ".", help: "where the pages go")
+    private static let folder = Flag("out", .path("FOLDER"), default: ".", help: "where to write the pages")
 
     /// The command, over a table that it is itself in: so it is read when the command runs.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {

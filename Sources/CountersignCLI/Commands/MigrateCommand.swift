@@ -10,9 +10,9 @@ enum MigrateCommand {
     static let command = Command(
         "migrate", summary: "Bring the database's schema to this version's",
         details: """
-            `countersign serve` does the same when it starts; several at once do each step once. A schema that a newer version
-            has written is refused. Gateways of the version before may go on running meanwhile. A data directory needs
-            nothing: it is brought up to date when it is opened.
+            `countersign serve` does the same at start; even if several start at once, each step is done once. A schema
+            written by a newer version is refused. Gateways of the previous version may keep running. A data directory needs
+            no migration: it is brought up to date when it is opened.
             """,
         flags: [check, .json] + Flag.local,
         examples: ["Before the gateways of a new version start": "countersign migrate"]

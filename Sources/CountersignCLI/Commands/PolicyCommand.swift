@@ -11,17 +11,18 @@ enum PolicyCommand {
     private static let leeway = Flag(
         "leeway", .duration(.seconds, 0...300), help: "how far clocks may differ")
     private static let lifetime = Flag(
-        "max-lifetime", .duration(.seconds, 0...31_536_000), help: "the longest a token may live; 0: any")
+        "max-lifetime", .duration(.seconds, 0...31_536_000),
+        help: "the longest lifetime a token may have; 0: any")
     private static let audience = Flag(
-        "audience", .text("TEXT"), mayBeEmpty: true, help: "what aud must name; empty: not checked")
+        "audience", .text("TEXT"), mayBeEmpty: true, help: "what aud must contain; empty: not checked")
     private static let issuer = Flag(
         "issuer", .text("TEXT"), mayBeEmpty: true, help: "what iss must be; empty: not checked")
     private static let required = Flag(
         "require", .text("CLAIMS"), mayBeEmpty: true,
-        help: "what must be there, separated by commas: aud, iss, typ; empty: nothing")
+        help: "required claims, comma-separated: aud, iss, typ; empty: none")
 
     private static let show = Command(
-        "policy show", summary: "Print what an app asks of its tokens", positionals: [.app],
+        "policy show", summary: "Print what an app requires of its tokens", positionals: [.app],
         flags: [.json] + Flag.place,
         examples: ["Which tokens does this app take?": "countersign policy show shop"]
     ) { invocation in
@@ -45,8 +46,9 @@ enum PolicyCommand {
     }
 
     private static let set = Command(
-        "policy set", summary: "Set what an app asks of its tokens",
-        details: "What is not named stays as it is. A running gateway takes the change over within a second.",
+        "policy set", summary: "Change what an app requires of its tokens",
+        details:
+            "Settings that are not given stay as they are. A running gateway applies the change within a second.",
         positionals: [.app], flags: [algorithms, leeway, lifetime, audience, issuer, required] + Flag.place,
         examples: [
             "Elliptic curves too, and clocks that differ little":
@@ -61,7 +63,7 @@ enum PolicyCommand {
             }
             if let unknown = names.first(where: { !JWSAlgorithm.all.map(\.rawValue).contains($0) }) {
                 throw CommandError(
-                    .usage, "there is no algorithm \(unknown); known are RS256, PS256, ES256 and EdDSA")
+                    .usage, "unknown algorithm \(unknown); use RS256, PS256, ES256 or EdDSA")
             }
             changes["algorithms"] = .array(names.map { .string($0) })
         }

@@ -4,16 +4,16 @@ internal import CountersignCore
 enum ProfileCommand {
     static let commands = [add, list, use, delete]
 
-    private static let name = Positional("NAME", help: "what you call it")
+    private static let name = Positional("NAME", help: "the profile's name")
     private static let chosen = Positional(
-        "NAME", .optional, help: "the profile; without one the data directory is used again")
+        "NAME", .optional, help: "the profile; omit it to use the data directory again")
 
     private static let add = Command(
-        "profile add", summary: "Keep a gateway's URL and API token under a name",
+        "profile add", summary: "Save a gateway's URL and API token under a name",
         details: """
-            The token comes from --token-file, $COUNTERSIGN_TOKEN, a prompt or standard input, and goes into a file that only
-            this account may read (mode 0600). The first profile is in use at once. A flag wins over the environment, that
-            over the profile in use, that over the data directory.
+            The token comes from --token-file, $COUNTERSIGN_TOKEN, a prompt or standard input, and is kept in a file that
+            only your account can read (mode 0600). The first profile is used at once. Flags take precedence over the
+            environment, then the profile in use, then the data directory.
             """,
         positionals: [name], flags: Flag.connection,
         examples: [
@@ -33,7 +33,7 @@ enum ProfileCommand {
                 name: name, server: server.url, token: token,
                 certificateAuthorityFile: server.certificateAuthorityFile,
                 allowsPlainHTTP: server.allowsPlainHTTP))
-        invocation.io.say("Kept in \(profiles.path). Next: countersign whoami")
+        invocation.io.say("Saved in \(profiles.path). Next: countersign whoami")
     }
 
     private static let list = Command(
@@ -52,7 +52,7 @@ enum ProfileCommand {
     }
 
     private static let use = Command(
-        "profile use", summary: "Let commands work on a profile's gateway, or on the data directory again",
+        "profile use", summary: "Make commands work on a profile's gateway, or on the data directory again",
         positionals: [chosen],
         examples: ["On this machine's data again": "countersign profile use"]
     ) { invocation in
@@ -62,8 +62,9 @@ enum ProfileCommand {
     }
 
     private static let delete = Command(
-        "profile delete", summary: "Forget a profile and its API token",
-        details: "The gateway still takes the token: `countersign admin token delete` ends it there.",
+        "profile delete", summary: "Delete a profile and its API token",
+        details:
+            "The gateway still accepts the token: delete it there with `countersign admin token delete`.",
         positionals: [name],
         examples: ["A gateway that is gone": "countersign profile delete old"]
     ) { invocation in

@@ -13,28 +13,28 @@ enum ProjectCommand {
         "KIND", choices: kinds, help: kinds.joined(separator: ", "))
     private static let file = Positional("FILE", help: "a JSON object; - reads standard input")
     private static let itemID = Positional("ID", help: "its id, as `countersign project show` prints it")
-    private static let keyID = Positional("KID", help: "what stands in the tokens' kid")
+    private static let keyID = Positional("KID", help: "the kid of its tokens")
     private static let token = Flag(
-        "token", .text("TOKEN"), help: "what stands for the app in paths: 1 to 64 letters, digits and -")
+        "token", .text("TOKEN"), help: "the app's name in paths: 1 to 64 letters, digits and -")
     private static let customerTokens = Flag(
         "customer-tokens", .choice(CustomerTokens.allCases.map(\.rawValue)),
         help: "whether customer tokens open the App Inbox")
     private static let webhook = Flag(
         "webhook", .text("URL"), mayBeEmpty: true,
-        help: "where requests for a push notification go; empty: nowhere")
+        help: "where to send requests for push notifications; empty: nowhere")
     private static let webhookSecret = Flag(
         "webhook-secret-file", .path("FILE"),
-        help: "whsec_ and base64, in a file; one is made and printed otherwise")
+        help: "file with whsec_ and base64; by default a secret is generated and printed")
     private static let allowPrivate = Flag(
         "allow-private",
         help: "the webhook may be on a private network or on this machine; needs the role owner")
     private static let endSyncTokens = Flag(
-        "end-sync-tokens", help: "clients fetch their App Inbox from the start")
+        "end-sync-tokens", help: "make clients fetch their App Inbox from the start")
     private static let secret = Flag(
-        "secret-file", .path("FILE"), help: "at least 32 bytes; a secret is made and printed otherwise")
+        "secret-file", .path("FILE"), help: "at least 32 bytes; by default a secret is generated and printed")
 
     private static let show = Command(
-        "project show", summary: "Show what an app is to clients of the Bloomreach dialect",
+        "project show", summary: "Show an app's settings for clients of the Bloomreach dialect",
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["What do clients get?": "countersign project show shop"]
     ) { invocation in
@@ -63,10 +63,11 @@ enum ProjectCommand {
     }
 
     private static let set = Command(
-        "project set", summary: "Set what an app is to clients of the Bloomreach dialect",
+        "project set", summary: "Change an app's settings for clients of the Bloomreach dialect",
         details: """
-            What is not named stays as it is. A running gateway takes the change over within a second. Customer tokens: off
-            (the API key opens the App Inbox), allowed (either does, while old versions of an app are in use), required.
+            Settings that are not given stay as they are. A running gateway applies the change within a second. Customer
+            tokens: off (the API key opens the App Inbox), allowed (either does, while old versions of an app are in use),
+            required.
             """,
         positionals: [.app],
         flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens] + Flag.place,
@@ -113,7 +114,7 @@ enum ProjectCommand {
     private static let put = Command(
         "project put", summary: "Add a message, consent category or engine, or replace the one with its id",
         details: """
-            The object is the one that clients receive; what they require and is not given gets a default. An inbox message is
+            The object is sent to clients as it is; missing members that they require get a default. An inbox message is
             {"id","type":"html"|"push","content":{…}} with, as needed, "recipient":{"registered":"user-1"} and "expires":
             a date and time.
             """,
@@ -126,7 +127,7 @@ enum ProjectCommand {
         let admin = try invocation.admin()
         let text = try invocation.text(ofFile: invocation[file])
         guard let item = JSONValue(parsing: Array(text.utf8)), let id = item["id"].text else {
-            throw CommandError(.failed, "the file holds no JSON object with an id")
+            throw CommandError(.failed, "the file does not contain a JSON object with an id")
         }
         let path = [
             "apps", invocation.app, "project", "items", invocation[kind],
@@ -147,7 +148,7 @@ enum ProjectCommand {
     private static let remove = Command(
         "project remove", summary: "Delete a message, consent category or engine",
         details:
-            "Clients that have an inbox message keep it until `countersign project set --end-sync-tokens`.",
+            "Clients that already have an inbox message keep it until `countersign project set --end-sync-tokens`.",
         positionals: [.app, kind, itemID], flags: Flag.place,
         examples: [
             "Undo an addition":

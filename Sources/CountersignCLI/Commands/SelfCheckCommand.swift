@@ -3,12 +3,12 @@ internal import Countersign
 /// `countersign self-check`.
 enum SelfCheckCommand {
     static let command = Command(
-        "self-check", summary: "Check a deployment from where its clients are",
+        "self-check", summary: "Check a deployment from outside, as its clients see it",
         details: """
-            Asks a gateway by its address: does it answer, is it ready, is its certificate trusted, is its clock right, do
-            refusals come through the proxy unchanged, is its issuer this address, and are operator endpoints closed. It needs
-            no account and stores nothing. Exit 1 when something is broken, 7 when nothing answers; notes do not affect the
-            exit status. `countersign doctor` looks at the data directory instead.
+            Checks that the gateway at an address answers and is ready, that its certificate is trusted and its clock right,
+            that refusals pass through the proxy unchanged, that its issuer is this address, and that operator endpoints are
+            closed. It needs no account and stores nothing. Exit 1 if something is broken, 7 if nothing answers; notes do
+            not affect the exit status. `countersign doctor` checks the data directory instead.
             """,
         flags: [.url, .certificateAuthorityFile, .profile, .json] + Flag.local,
         examples: ["The gateway of this machine; --server names another": "countersign self-check"]

@@ -10,25 +10,26 @@ enum SendCommand {
         help: "NDJSON, CSV, an access log or a GPX track; - or nothing reads standard input")
     private static let format = Flag(
         "format", .choice(SendInput.Format.allCases.map(\.rawValue)),
-        help: "what the file is; default: by its name, else by its first byte")
+        help: "the file's format; default: by its name, else by its first byte")
     private static let writeKeyFile = Flag(
         "write-key-file", .path("FILE"), help: "the app's write key; or $COUNTERSIGN_WRITE_KEY")
     private static let key = Flag(
-        "key", .path("FILE"), help: "a private key that signs a token for each user, for trials")
+        "key", .path("FILE"), help: "a private key to sign a token for each user with, for trials")
     private static let userTokenFile = Flag(
-        "user-token-file", .path("FILE"), help: "a user's token, which goes with every request")
+        "user-token-file", .path("FILE"), help: "a user's token, sent with every request")
 
     static let command = Command(
         "send", summary: "Send events from a file or standard input and wait until they are stored",
         details: """
             An NDJSON line is {"event":"Order Completed","userId":"user-1","properties":{…}} or any other message of POST
-            /v1/batch. CSV has a header; event, type, user_id, anonymous_id, timestamp and message_id are the event's own
-            and all other columns its properties: a number when it is written as JSON writes it (42, -7, 1.5), else text
-            (+491701234567, 00501, 1e3, 1.10, true). A line that cannot be read, such as one that is not UTF-8 or longer than
-            1 MiB, is left out and counted, and the command ends with 1. Sending a file again stores nothing twice: message
-            ids are derived from the file's name and lines; what comes from standard input is new each time. Interrupted,
-            it goes on where it stopped when it is called again with the same file, URL and write key. A gateway that
-            cannot be reached at all is given up after half a minute, with 7; one that was, is waited for.
+            /v1/batch. CSV has a header; event, type, user_id, anonymous_id, timestamp and message_id belong to the event,
+            and all other columns are its properties: a number if it is written as in JSON (42, -7, 1.5), else text
+            (+491701234567, 00501, 1e3, 1.10, true). A line that cannot be read, such as one that is not UTF-8 or longer
+            than 1 MiB, is skipped and counted, and the command exits with 1. Sending a file again stores nothing twice:
+            message ids are derived from the file's name and lines; events from standard input are new each time. If
+            interrupted, run it again with the same file, URL and write key, and it resumes where it stopped. If a gateway
+            cannot be reached at all, it gives up after half a minute, with 7; if the gateway answered before, it keeps
+            waiting.
             """,
         positionals: [file],
         flags: [format, writeKeyFile, key, userTokenFile, .url, .profile, .json] + Flag.local,
@@ -67,7 +68,7 @@ enum SendCommand {
                 )
             }
             for problem in input.problems.prefix(5) {
-                io.say("line \(problem.line) is left out: \(problem.reason)")
+                io.say("line \(problem.line) is skipped: \(problem.reason)")
             }
             if input.problems.count > 5 { io.say("… and \(input.problems.count - 5) more") }
             guard !input.events.isEmpty else {
@@ -81,7 +82,7 @@ enum SendCommand {
             let place = SendPlace(
                 name: name, bytes: bytes, url: url, writeKey: writeKey, environment: io.environment)
             let start = min(place.done, input.events.count)
-            if start > 0 { io.say("Going on after \(start) events that were stored before.") }
+            if start > 0 { io.say("Resuming after \(start) events that are already stored.") }
             let bar = ProgressLine(total: input.events.count, from: start, io: io)
             self.input = input
             self.place = place
@@ -135,7 +136,7 @@ enum SendCommand {
                 ])
             } else {
                 try io.print(
-                    "stored \(outcome.accepted), there already \(outcome.duplicates), "
+                    "stored \(outcome.accepted), already there \(outcome.duplicates), "
                         + "refused \(outcome.rejected.count), unreadable \(input.problems.count)"
                 )
             }

@@ -10,11 +10,12 @@ enum ServeCommand {
     static let command = Command(
         "serve", summary: "Run the gateway",
         details: """
-            Makes the data directory when it is not there, and prints the gateway's URL on standard output once it
-            listens. On SIGTERM or Ctrl-C it stops accepting, drains requests, commits and exits 0.
-            A second one ends it immediately. On SIGHUP it reloads a changed certificate and changed apps now rather than
-            within a second; settings need a restart. Standard error gets a log, one line per request: text on a terminal, JSON elsewhere.
-            In the background of a shell (`serve &`) it logs what goes wrong only, unless log-level is set: the shell has the terminal.
+            Creates the data directory if it does not exist, and prints the gateway's URL on standard output once it
+            listens. On SIGTERM or Ctrl-C it stops accepting connections, finishes the requests in flight, commits and exits
+            0. A second signal ends it immediately. On SIGHUP it reloads a changed certificate and changed apps at once
+            rather than within a second; settings need a restart. The log goes to standard error, one line per request: text
+            on a terminal, JSON elsewhere. In the background of a shell (`serve &`) only errors are logged to the terminal,
+            unless log-level is set.
             `countersign config print --origin` shows the settings and where each comes from.
             """,
         flags: SettingReader.flags,

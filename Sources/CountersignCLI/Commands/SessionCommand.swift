@@ -6,8 +6,8 @@ enum SessionCommand {
 
     private static let id = Positional("SESSION", .optional, help: "the session's id, instead of --user")
     private static let user = Flag(
-        "user", .text("ID"), help: "the user's id, or device: and the id of a device that registered itself")
-    private static let client = Flag("client", .text("CLIENT"), help: "the client that alone may use it")
+        "user", .text("ID"), help: "the user's id, or device:ID for a device that registered itself")
+    private static let client = Flag("client", .text("CLIENT"), help: "only this client may use it")
 
     private static let create = Command(
         "session create", summary: "Open a session for a user and print its refresh token",
@@ -33,8 +33,8 @@ enum SessionCommand {
     }
 
     private static let list = Command(
-        "session list", summary: "List an app's sessions, the one opened last first",
-        details: "At most 1000. A session can be listed for 30 days after it would have expired.",
+        "session list", summary: "List an app's sessions, most recently opened first",
+        details: "At most 1000. Sessions are listed for up to 30 days after they expire.",
         positionals: [.app], flags: [user, .unmask, .json] + Flag.place,
         examples: ["Where is this user logged in?": "countersign session list shop --user user-1"]
     ) { invocation in

@@ -6,7 +6,7 @@ enum SigningKeyCommand {
     static let commands = [list, rotate]
 
     private static let now = Flag(
-        "compromised", help: "sign with it at once, and refuse every token that the old keys have signed")
+        "compromised", help: "sign with it at once, and refuse every token signed with the old keys")
 
     private static let list = Command(
         "signing-key list", summary: "List the gateway's own keys, which sign access tokens",
@@ -15,16 +15,18 @@ enum SigningKeyCommand {
     ) { invocation in
         let keys = try await invocation.admin().items("signing-keys")
         try invocation.print(.array(keys)) {
-            if keys.isEmpty { invocation.io.say("No key yet: the first is made with the first token.") }
+            if keys.isEmpty {
+                invocation.io.say("No key yet: the first one is created with the first token.")
+            }
             for key in keys { try invocation.io.print(line(key)) }
         }
     }
 
     private static let rotate = Command(
-        "signing-key rotate", summary: "Make a new key that signs access tokens",
+        "signing-key rotate", summary: "Create a new key that signs access tokens",
         details: """
-            It is published at once and signs in an hour; the old one verifies for a day more. The gateway does so
-            automatically every 90 days. With --compromised there is no overlap: all clients must refresh.
+            It is published at once and starts to sign in an hour; the old one keeps verifying for another day. The gateway
+            does this automatically every 90 days. With --compromised there is no overlap: all clients must refresh.
             """,
         flags: [now, .json] + Flag.place,
         examples: ["A new key": "countersign signing-key rotate"]
@@ -38,7 +40,7 @@ enum SigningKeyCommand {
 
     private static func line(_ key: JSONValue) -> String {
         let from = key["signs_from_ms"].integer ?? 0
-        let isAhead = from > Int64(Date().timeIntervalSince1970 * 1000)
+        let isAhead = from > Milliseconds(Date()).count
         let what =
             key["signs"].isTrue ? "signs" : isAhead ? "signs from \(key["signs_from_ms"].time)" : "verifies"
         return "\(key["id"].shown)  \(what)"

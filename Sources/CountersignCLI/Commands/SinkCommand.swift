@@ -7,8 +7,9 @@ enum SinkCommand {
 
     private static let name = Positional("SINK", help: "the sink's name")
     private static let servers = Positional(
-        "SERVERS", help: "nats://HOST:PORT or tls://HOST:PORT; several with commas between them")
-    private static let stream = Positional("STREAM", help: "the stream's name; it is made if it is not there")
+        "SERVERS", help: "nats://HOST:PORT or tls://HOST:PORT; comma-separated if several")
+    private static let stream = Positional(
+        "STREAM", help: "the stream's name; it is created if it does not exist")
 
     private static let subject = Flag(
         "subject", .text("TEMPLATE"), default: SubjectTemplate.standard,
@@ -17,17 +18,17 @@ enum SinkCommand {
     )
     private static let replicas = Flag(
         "replicas", .integer("N", 1...5), default: "1",
-        help: "how many servers keep the stream: 1, 3 or 5; one that has fewer is refused")
+        help: "how many servers keep the stream: 1, 3 or 5; an existing stream with fewer is refused")
     private static let authority = Flag(
         "stream-ca-file", .text("FILE"),
-        help: "CA certificates for the servers; the system's if not given")
+        help: "CA certificates for the servers; default: the system's")
     private static let credentials = Flag(
         "credentials-file", .text("FILE"), help: "a .creds file: a user's JWT and NKEY seed")
     private static let nkey = Flag("nkey", .text("KEY"), help: "a user's public NKEY, which begins with U")
     private static let seed = Flag("nkey-seed-file", .text("FILE"), help: "the seed of that NKEY")
     private static let hold = Flag(
         "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
-        help: "how many extra days retention waits for this sink; none if not given")
+        help: "how many extra days retention waits for this sink; none by default")
     private static let alert = Flag(
         "alert-seconds", .duration(.seconds, 10...2_592_000), default: "600",
         help: "tell the app's alert webhook when events wait longer than this")
@@ -42,11 +43,11 @@ enum SinkCommand {
     }
 
     private static let create = Command(
-        "sink create", summary: "Have an app's events published to a stream of NATS JetStream",
+        "sink create", summary: "Publish an app's events to a NATS JetStream stream",
         details: """
-            Every event, once and in the order of storing, even if the gateway or the servers are killed. It begins with the
-            oldest event that is kept unless you say otherwise. Files are read by the gateway, on its machine. The stream should be
-            written to by this sink alone.
+            Publishes every event once, in the order of storing, even if the gateway or the servers are killed. It starts
+            with the oldest event that is kept by default. The gateway reads the files, so they must be on its machine. Only
+            this sink should write to the stream.
             """,
         positionals: [.app, name, servers, stream],
         flags: [subject, replicas, authority, credentials, nkey, seed, hold, alert] + Flag.start + [.json]
@@ -74,13 +75,13 @@ enum SinkCommand {
         let made = try await invocation.admin().post(
             "apps", invocation.app, "sinks", body: .object(body))
         try invocation.print(made) {
-            invocation.io.say("Made a sink. A running gateway begins within a second.")
+            invocation.io.say("Created the sink. A running gateway starts it within a second.")
             try invocation.io.print(made["name"].shown)
         }
     }
 
     private static let list = Command(
-        "sink list", summary: "List the streams that an app's events are published to, and their lag",
+        "sink list", summary: "List an app's sinks and their lag",
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["Does everything arrive?": "countersign sink list shop"]
     ) { invocation in
@@ -104,19 +105,24 @@ enum SinkCommand {
                 "REASON": "reason", "FAILING SINCE": "failing_since_ms", "MISSED": "events_missed",
                 "HOLDS DAYS": "hold_days",
             ])
+        if sink["error"].shown == "mark_unusable" {
+            invocation.io.say(
+                "Choose where it resumes: countersign sink seek \(invocation.app) \(invocation[name]) --from start"
+            )
+        }
     }
 
     private static let pause = Command(
-        "sink pause", summary: "Stop publishing to a sink's stream", positionals: [.app, name],
+        "sink pause", summary: "Pause publishing to a sink's stream", positionals: [.app, name],
         flags: Flag.place, examples: ["Before an update of NATS": "countersign sink pause shop \(example)"]
     ) { invocation in
         _ = try await invocation.admin().post("apps", invocation.app, "sinks", invocation[name], "pause")
         invocation.io.say(
-            "Paused. What comes meanwhile is published once it is resumed, as far as it is kept.")
+            "Paused. New events are published when it is resumed, as far as they are still kept.")
     }
 
     private static let resume = Command(
-        "sink resume", summary: "Let publishing to a sink's stream go on", positionals: [.app, name],
+        "sink resume", summary: "Resume publishing to a sink's stream", positionals: [.app, name],
         flags: Flag.place, examples: ["After an update of NATS": "countersign sink resume shop \(example)"]
     ) { invocation in
         _ = try await invocation.admin().post("apps", invocation.app, "sinks", invocation[name], "resume")
@@ -124,7 +130,7 @@ enum SinkCommand {
     }
 
     private static let seek = Command(
-        "sink seek", summary: "Publish from another event on, whatever the stream holds",
+        "sink seek", summary: "Publish again from a given event, whatever the stream contains",
         details: """
             Events after that one are published again, at the end of the stream. To refill a stream from scratch, delete it
             there instead: the sink recreates it and starts from its original position.
@@ -142,7 +148,7 @@ enum SinkCommand {
     }
 
     private static let delete = Command(
-        "sink delete", summary: "Delete a sink; what its stream holds stays there",
+        "sink delete", summary: "Delete a sink; its stream keeps its messages",
         positionals: [.app, name], flags: Flag.place,
         examples: ["Undo an addition": "countersign sink delete shop \(example)"]
     ) { invocation in

@@ -2,12 +2,12 @@ internal import CountersignCore
 
 extension Flag {
     fileprivate static let startFrom = Flag(
-        "from", .choice(["start", "end"]), help: "before the oldest event, or after the newest")
+        "from", .choice(["start", "end"]), help: "start: before the oldest event; end: after the newest")
     fileprivate static let startTime = Flag(
         "time", .text("TIME"),
-        help: "before what was received from then on: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
+        help: "with events received at or after this time: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
     fileprivate static let startPosition = Flag(
-        "position", .text("POSITION"), help: "after the event with this position")
+        "position", .text("POSITION"), help: "after the event at this position")
 
     /// Where reading begins.
     static let start = [startFrom, startTime, startPosition]

@@ -5,22 +5,22 @@ internal import GatewayStorage
 
 /// `countersign tail`.
 enum TailCommand {
-    private static let app = Flag("app", .text("APP"), help: "only of this app")
-    private static let code = Flag("code", .text("CODE"), help: "only this one: 22, or EXPIRED")
-    private static let user = Flag("user", .text("ID"), help: "only of this user: the id, or the pseudonym")
+    private static let app = Flag("app", .text("APP"), help: "only this app")
+    private static let code = Flag("code", .text("CODE"), help: "only this code: 22, or EXPIRED")
+    private static let user = Flag("user", .text("ID"), help: "only this user: the id or the pseudonym")
     private static let count = Flag(
-        "count", .integer("N", 1...1_000_000_000), help: "end after so many; else it goes on until Ctrl-C")
+        "count", .integer("N", 1...1_000_000_000), help: "stop after this many; by default at Ctrl-C")
 
     private static let last = Flag(
         "last", .integer("N", 1...500), help: "with --app: begin with so many requests that came before")
 
     static let command = Command(
-        "tail", summary: "Print verdicts as a running gateway gives them",
+        "tail", summary: "Print a running gateway's verdicts as they happen",
         details: """
-            One line for each request. On a data directory users are named by their ids, as `event list` does; on a server by
-            pseudonyms unless --unmask is given. With --json one object a line. When the connection ends it is made
-            again and goes on where it stopped; what was missed is reported on standard error. On a data directory it finds the
-            gateway that runs there, and makes itself a token, which it deletes at its end.
+            Prints one line per request, with --json one object per line. On a data directory it shows user ids, as `event
+            list` does; on a server pseudonyms, unless you give --unmask. If the connection ends, it reconnects and resumes
+            where it stopped; missed verdicts are reported on standard error. On a data directory it finds the running
+            gateway and creates a token for itself, which it deletes at the end.
             """,
         flags: [app, code, user, count, last, .unmask, .json] + Flag.place,
         examples: ["The next expired token": "countersign tail --code EXPIRED --count 1"]
@@ -89,7 +89,7 @@ extension Tail.Connection {
                 hint: "start one with `countersign serve`, or give --server")
         }
         let local = try LocalAdmin(place)
-        let expires = Int64((Date().timeIntervalSince1970 + Self.tokenSeconds) * 1000)
+        let expires = Milliseconds(Date().addingTimeInterval(Self.tokenSeconds)).count
         let made = try await local.post(
             "tokens",
             body: [

@@ -13,16 +13,17 @@ enum TokenCreateCommand {
     private static let issuer = Flag("issuer", .text("TEXT"), help: "becomes iss")
     private static let keyID = Flag("kid", .text("ID"), help: "becomes kid in the header")
     private static let algorithm = Flag(
-        "alg", .choice(JWSAlgorithm.all.map(\.rawValue)), help: "default: RS256, ES256 or EdDSA by the key")
+        "alg", .choice(JWSAlgorithm.all.map(\.rawValue)),
+        help: "default: RS256, ES256 or EdDSA, depending on the key")
     private static let now = Flag(
         "now", .integer("EPOCH", 0...4_102_444_800), help: "becomes iat; default: now")
 
     static let command = Command(
         "token create", summary: "Sign a token for a user or a customer and print it",
         details: """
-            For trials and tests: in production your backend signs with a JWT library.
-            With --customer-id it makes a customer token of the Bloomreach dialect, signed with HS256 by a private key of the
-            project (--secret-file and --kid) or by any key that the app allows (--key).
+            For trials and tests: in production your backend signs with a JWT library. With --customer-id it creates a
+            customer token for the Bloomreach dialect, signed with HS256 by a private key of the project (--secret-file and
+            --kid) or by any key that the app allows (--key).
             """,
         flags: [
             key, user, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, lifetime, audience, issuer,
@@ -61,7 +62,7 @@ enum TokenCreateCommand {
             throw CommandError(
                 .usage, "which key?",
                 hint: customerIDs.isEmpty
-                    ? "`countersign key generate` makes private.pem; then --key private.pem"
+                    ? "create one with `countersign key generate`, then give --key private.pem"
                     : "--secret-file FILE and --kid ID for HS256, or --key FILE")
         }
         if !customerIDs.isEmpty {

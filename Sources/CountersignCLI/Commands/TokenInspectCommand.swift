@@ -5,13 +5,13 @@ internal import Foundation
 /// `countersign token inspect`.
 enum TokenInspectCommand {
     private static let token = Positional(
-        "FILE", .optional, help: "a file that holds a token; - or nothing reads standard input")
+        "FILE", .optional, help: "file with a token; - or nothing reads standard input")
 
     static let command = Command(
         "token inspect", summary: "Decode a token without verifying it",
         details: """
-            Everything shown is UNVERIFIED: anybody can write it. `countersign token verify` judges a token.
-            The signature is not shown, so that what is printed cannot be replayed.
+            Everything shown is UNVERIFIED: anybody can write it. `countersign token verify` checks a token. The signature
+            is not shown, so that the output cannot be replayed.
             """,
         positionals: [token], flags: [.json],
         examples: ["What does this token claim?": "countersign token inspect token.txt"]
@@ -21,7 +21,7 @@ enum TokenInspectCommand {
         guard parts.count == 3 else {
             throw CommandError(
                 .failed,
-                "this is no compact JWS: it has \(parts.count) \(parts.count == 1 ? "part" : "parts") and not three",
+                "this is not a compact JWS: it has \(parts.count) \(parts.count == 1 ? "part" : "parts") and not three",
                 hint: "a token is header.claims.signature")
         }
         let header = try object(parts[0], "header")
@@ -63,6 +63,6 @@ enum TokenInspectCommand {
         let away = Int64(seconds - Date().timeIntervalSince1970)
         let about = Quantity.about(seconds: abs(away))
         let distance = away < 0 ? "\(about) ago" : "in \(about)"
-        return "  (\(RFC3339.text(milliseconds: Int64(seconds * 1000))), \(distance))"
+        return "  (\(RFC3339.text(milliseconds: Milliseconds(seconds: seconds).count)), \(distance))"
     }
 }

@@ -5,12 +5,12 @@ internal import Foundation
 /// `countersign token verify`.
 enum TokenVerifyCommand {
     private static let token = Positional(
-        "FILE", .optional, help: "a file that holds a token; - or nothing reads standard input")
+        "FILE", .optional, help: "file with a token; - or nothing reads standard input")
     private static let key = Flag(
         "key", .path("FILE"), maximumCount: KeyRing.maximumKeys,
         help: "a public key as PEM or JWK, up to three times")
     private static let user = Flag(
-        "user", .text("ID"), help: "the user that the request names; without it sub is not judged")
+        "user", .text("ID"), help: "the user that the request names; without it, sub is not checked")
     private static let now = Flag(
         "now", .text("EPOCH"), help: "the time, in seconds since 1970; default: now")
     private static let algorithm = Flag(
@@ -18,16 +18,14 @@ enum TokenVerifyCommand {
         help: "an algorithm that the app allows (default: RS256)")
     private static let keyID = Flag("kid", .text("ID"), help: "the id of the private key in --secret-file")
     private static let batch = Flag(
-        "batch", .path("FILE"), help: "judge one JSON object a line; - reads standard input")
+        "batch", .path("FILE"), help: "judge one JSON object per line; - reads standard input")
 
     static let command = Command(
         "token verify", summary: "Judge a token as the gateway does, check by check",
         details: """
-            The exit status is 0 when the token is accepted and 3 when it is rejected.
-            With --secret-file or --customer-id it judges a customer token of the Bloomreach dialect: every --customer-id other
-            than cookie must be in it.
-            A token is a credential, which other users of this machine could see as an argument: it is taken from a file or
-            standard input.
+            The exit status is 0 if the token is accepted and 3 if it is rejected. With --secret-file or --customer-id it
+            checks a customer token of the Bloomreach dialect: every --customer-id other than cookie must be in it. A token
+            is a credential, and other users of this machine can see arguments, so it is read from a file or standard input.
             Each line of a batch is {"name","keys":[PEM or JWK],"token","now","expected_user","user_ids","config":
             {"algorithms","leeway","maximum_lifetime","audience","issuer","require_audience","require_issuer",
             "require_type"}}, where algorithms are by default RS256 and those that the keys are bound to; each answer is {"name","verdict":"accept" or "reject","code","reason","faults"}.
@@ -88,7 +86,7 @@ enum TokenVerifyCommand {
                 .verify(text, naming: customerIDs, at: instant)
         }
         if let user = try invocation.value(of: user) {
-            guard !user.isEmpty else { throw CommandError(.usage, "--user needs an id that is not empty") }
+            guard !user.isEmpty else { throw CommandError(.usage, "--user needs a non-empty id") }
             return verifier.verify(text, userID: user, at: instant)
         }
         return verifier.inspect(text, at: instant)

@@ -4,7 +4,7 @@ internal import CountersignGateway
 /// `countersign top`.
 enum TopCommand {
     private static let interval = Flag(
-        "interval", .duration(.seconds, 1...3_600), default: "2", help: "how often it looks")
+        "interval", .duration(.seconds, 1...3_600), default: "2", help: "how often to refresh")
     private static let count = Flag(
         "count", .integer("N", 1...1_000_000_000),
         help:
@@ -14,9 +14,9 @@ enum TopCommand {
     static let command = Command(
         "top", summary: "Show the live status of a running gateway",
         details: """
-            Ready or not and why, the last minute, what is stored and free, warnings, and the busiest apps with what was
-            refused. With --json one object for each look. On a data directory it asks the gateway that runs there, with a
-            token of its own that it deletes at the end.
+            Shows whether the gateway is ready and if not, why; the last minute; stored bytes and free space; warnings; and
+            the busiest apps with their refusals. --json prints one object per refresh. On a data directory it asks the
+            running gateway, with a token of its own that it deletes at the end.
             """,
         flags: [interval, count, .json] + Flag.place,
         examples: ["One look": "countersign top --count 1"]

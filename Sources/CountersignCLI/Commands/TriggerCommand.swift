@@ -9,13 +9,13 @@ enum TriggerCommand {
         "VERDICT", help: "ok, a code such as 22, its word such as EXPIRED, or all")
 
     static let command = Command(
-        "trigger", summary: "Send the running gateway a real request that ends in exactly this verdict",
+        "trigger", summary: "Send the running gateway a real request that gets exactly this verdict",
         details: """
-            For trying out alerts, the live tail and clients. The requests go to an app of their own, which is made with a
-            key pair, an audience and an issuer, requires tokens, and is deleted at the end, also after Ctrl-C. That needs
-            the scope admin on a server. With --keep the app stays for the next time, with what the dashboard has counted
-            of it. Code 25 needs a data directory: a second app gets, for the moment, a key that cannot be used. Exit 3 when
-            the gateway judges otherwise.
+            For trying out alerts, the live tail and clients. The requests go to a separate app, which is created with a key
+            pair, an audience and an issuer, requires tokens, and is deleted at the end, even after Ctrl-C. On a server this
+            needs the scope admin. With --keep the app stays for the next time, with its counts in the dashboard. Code 25
+            needs a data directory: a second app temporarily gets a key that cannot be used. Exit 3 if the gateway judges
+            differently.
             """,
         positionals: [verdict], flags: [gateway, keep, .json] + Flag.place,
         examples: [
@@ -44,7 +44,7 @@ enum TriggerCommand {
 
     private static let gateway = Flag(
         "gateway", .text("URL"), environment: "COUNTERSIGN_URL",
-        help: "where clients reach the gateway, when operators have an address of their own")
+        help: "where clients reach the gateway, if operators have their own address")
     private static let keep = Flag(
         "keep", help: "keep the app trigger in the data directory, its secrets in trigger.json (mode 0600)")
 
@@ -69,7 +69,7 @@ enum TriggerCommand {
         // It must not leave behind what it may not delete.
         guard try await remote.get("session").body["user"]["role"].text == "owner" else {
             throw CommandError(
-                .notAuthorized, "the token may make an app, and not delete it",
+                .notAuthorized, "the token may create an app, but not delete it",
                 hint: "use a token with the scope admin")
         }
         let apps = TriggerApps(remote, keptIn: nil)

@@ -13,31 +13,31 @@ enum WebhookCommand {
         "WEBHOOK", help: "the webhook's id, or alerts for the app's alert webhook")
     private static let url = Positional("URL", help: "where deliveries go: https://…")
 
-    private static let newURL = Flag("url", .text("URL"), help: "another address")
+    private static let newURL = Flag("url", .text("URL"), help: "a new address")
     private static let verdict = Flag(
-        "verdict", .choice(VerdictFilter.words), help: "only events that were judged so when they came")
-    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only this kind")
+        "verdict", .choice(VerdictFilter.words), help: "only events with this verdict")
+    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only events of this type")
     private static let name = Flag(
         "name", .text("TEXT"), mayBeEmpty: true,
-        help: "only events of this name; empty, in an update: of any name")
+        help: "only events with this name; in an update, empty means any name")
     private static let user = Flag(
         "user", .text("ID"), mayBeEmpty: true,
-        help: "only this user's: the id, or the pseudonym; empty, in an update: everybody's")
+        help: "only this user's events: the id or the pseudonym; in an update, empty means everybody's")
     private static let batch = Flag(
-        "batch-size", .integer("N", 1...500), help: "the most events of one delivery; 100 at first")
+        "batch-size", .integer("N", 1...500), help: "most events in one delivery; 100 by default")
     private static let allowPrivate = Flag(
-        "allow-private", help: "it may be on a private network or on this machine; needs an owner")
+        "allow-private", help: "allow a private network or this machine; needs the role owner")
     private static let all = Flag(
-        "all-events", help: "take the filters away that are not given")
+        "all-events", help: "remove filters that are not given")
     private static let from = Flag(
         "from", .choice(["end", "start"]), default: "end",
-        help: "begin with what comes from now on, or with the oldest event that is kept")
+        help: "end: start with new events; start: with the oldest event that is kept")
     private static let hours = Flag(
-        "hours", .duration(.hours, 0...168), default: "24", help: "how long the old secret signs too")
+        "hours", .duration(.hours, 0...168), default: "24", help: "how long the old secret keeps signing too")
     private static let limit = Flag(
-        "limit", .integer("N", 1...500), default: "20", help: "how many at most")
+        "limit", .integer("N", 1...500), default: "20", help: "maximum number")
     private static let delivery = Flag(
-        "delivery", .text("ID"), help: "the events of this delivery, by its webhook-id")
+        "delivery", .text("ID"), help: "the events of the delivery with this webhook-id")
     private static let first = Flag(
         "from-seq", .integer("SEQ", 1...Int.max), help: "the number of the first event")
     private static let last = Flag(
@@ -47,7 +47,7 @@ enum WebhookCommand {
     private static let filters = [verdict, type, name, user, batch, allowPrivate]
 
     private static let list = Command(
-        "webhook list", summary: "List where an app's events are delivered to", positionals: [.app],
+        "webhook list", summary: "List an app's webhooks", positionals: [.app],
         flags: [.unmask, .json] + Flag.place,
         examples: ["Who gets events, and how far behind?": "countersign webhook list shop"]
     ) { invocation in
@@ -62,11 +62,11 @@ enum WebhookCommand {
     }
 
     private static let create = Command(
-        "webhook create", summary: "Have an app's events delivered to a webhook",
+        "webhook create", summary: "Deliver an app's events to a webhook",
         details: """
-            Prints the webhook's id and its secret, which is shown only once. Deliveries are POST requests of up to 500 events,
-            in the order of storing and at least once each, signed as the Standard Webhooks specification says: any of its
-            libraries verifies them. What is not answered with 2xx is delivered again, for up to five days.
+            Prints the webhook's id and its secret, which is shown only once. Deliveries are POST requests of up to 500
+            events, in the order of storing and at least once each, signed according to the Standard Webhooks specification:
+            any of its libraries verifies them. Deliveries not answered with 2xx are retried for up to five days.
             """,
         positionals: [.app, url], flags: filters + [from, .secretFile, .json] + Flag.place,
         examples: [
@@ -109,7 +109,7 @@ enum WebhookCommand {
     private static let update = Command(
         "webhook update", summary: "Change a webhook",
         details:
-            "What is not given stays as it is. --all-events takes away every filter that is not given, --name '' that one.",
+            "Settings that are not given stay as they are. --all-events removes every filter that is not given, --name '' removes just that one.",
         positionals: [.app, id], flags: [newURL] + filters + [all] + Flag.place,
         examples: ["Larger deliveries": "countersign webhook update shop \(example) --batch-size 500"]
     ) { invocation in
@@ -127,18 +127,18 @@ enum WebhookCommand {
     }
 
     private static let pause = Command(
-        "webhook pause", summary: "Stop deliveries to a webhook; its position stays",
+        "webhook pause", summary: "Pause deliveries to a webhook; it keeps its position",
         positionals: [.app, id], flags: Flag.place,
         examples: ["Before an update": "countersign webhook pause shop \(example)"]
     ) { invocation in
         _ = try await invocation.admin().post(
             "apps", invocation.app, "webhooks", invocation[id], "pause")
         invocation.io.say(
-            "Paused. What comes meanwhile is delivered once it is resumed, as far as it is kept.")
+            "Paused. New events are delivered when it is resumed, as far as they are still kept.")
     }
 
     private static let resume = Command(
-        "webhook resume", summary: "Let deliveries to a webhook go on, at once",
+        "webhook resume", summary: "Resume deliveries to a webhook at once",
         positionals: [.app, id], flags: Flag.place,
         examples: ["After an update": "countersign webhook resume shop \(example)"]
     ) { invocation in
@@ -148,10 +148,10 @@ enum WebhookCommand {
     }
 
     private static let rotate = Command(
-        "webhook rotate", summary: "Give a webhook another secret and print it",
+        "webhook rotate", summary: "Give a webhook a new secret and print it",
         details: """
-            Deliveries have two signatures until the old secret ends, so a receiver may change over at any time before. --hours 0
-            ends the old one at once, for one that somebody else has seen.
+            Deliveries have two signatures until the old secret ends, so the receiver can switch at any time before then.
+            --hours 0 ends the old one at once, in case somebody else has seen it.
             """,
         positionals: [.app, id], flags: [hours, .secretFile, .json] + Flag.place,
         examples: ["With a week to change over": "countersign webhook rotate shop \(example) --hours 168"]
@@ -166,10 +166,10 @@ enum WebhookCommand {
     }
 
     private static let test = Command(
-        "webhook test", summary: "Have a test delivered to a webhook",
+        "webhook test", summary: "Send a test delivery to a webhook",
         details: """
-            The running gateway sends {"type":"test"} within a second or so, also to a webhook that is paused; `countersign webhook
-            deliveries` shows what became of it.
+            The running gateway sends {"type":"test"} within a second or so, even to a paused webhook; `countersign webhook
+            deliveries` shows the outcome.
             """,
         positionals: [.app, idOrAlerts], flags: [.json] + Flag.place,
         examples: ["Is it reached?": "countersign webhook test shop \(example)"]
@@ -180,7 +180,7 @@ enum WebhookCommand {
     }
 
     private static let deliveries = Command(
-        "webhook deliveries", summary: "List attempts to deliver to a webhook, the newest first",
+        "webhook deliveries", summary: "List delivery attempts to a webhook, newest first",
         positionals: [.app, idOrAlerts], flags: [limit, .json] + Flag.place,
         examples: ["Why is it behind?": "countersign webhook deliveries shop \(example)"]
     ) { invocation in
@@ -198,9 +198,9 @@ enum WebhookCommand {
     }
 
     private static let replay = Command(
-        "webhook replay", summary: "Have events delivered to a webhook once more",
+        "webhook replay", summary: "Deliver events to a webhook again",
         details: """
-            Beside what comes next, marked "replay": true and under an id of its own. The webhook's position stays where it is.
+            They are sent alongside new events, marked "replay": true and under a new id. The webhook's position does not change.
             """,
         positionals: [.app, id], flags: [delivery, first, last, .json] + Flag.place,
         examples: [
@@ -221,7 +221,7 @@ enum WebhookCommand {
     }
 
     private static let delete = Command(
-        "webhook delete", summary: "Delete a webhook and what is remembered of its deliveries",
+        "webhook delete", summary: "Delete a webhook and the log of its deliveries",
         positionals: [.app, id], flags: Flag.place,
         examples: ["Undo an addition": "countersign webhook delete shop \(example)"]
     ) { invocation in
@@ -242,7 +242,7 @@ enum WebhookCommand {
 
     private static func printRequest(_ answer: JSONValue, _ invocation: Invocation) throws {
         try invocation.print(answer) {
-            invocation.io.say("Asked for. The running gateway delivers it under the id")
+            invocation.io.say("Requested. The running gateway delivers it under the id")
             try invocation.io.print(answer["message_id"].shown)
         }
     }

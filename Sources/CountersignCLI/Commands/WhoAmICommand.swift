@@ -3,7 +3,8 @@ internal import CountersignCore
 /// `countersign whoami`.
 enum WhoAmICommand {
     static let command = Command(
-        "whoami", summary: "Print where commands work and in whose name", flags: [.json] + Flag.place,
+        "whoami", summary: "Print which gateway or folder commands work on, and as whom",
+        flags: [.json] + Flag.place,
         examples: ["On which gateway, and as whom?": "countersign whoami"]
     ) { invocation in
         let admin = try invocation.admin()

@@ -9,10 +9,11 @@ enum WriteKeyCommand {
     private static let description = Flag("description", .text("TEXT"), help: "what the write key is for")
 
     private static let create = Command(
-        "write-key create", summary: "Make a write key for an app and print it",
+        "write-key create", summary: "Create a write key for an app and print it",
         details: """
-            A client sends it with its events, so that the gateway knows the app. It is shown only once, since the gateway keeps a hash.
-            An app may have several: make a new one, release the client with it, delete the old one when it is not used.
+            A client sends it with its events, so that the gateway knows the app. It is shown only once: the gateway keeps a
+            hash. An app may have several: create a new one, release a client with it, and delete the old one when it is no
+            longer used.
             """,
         positionals: [.app], flags: [description, .json] + Flag.place,
         examples: [
@@ -27,7 +28,7 @@ enum WriteKeyCommand {
     }
 
     private static let list = Command(
-        "write-key list", summary: "List an app's write keys and when each was used last",
+        "write-key list", summary: "List an app's write keys and when each was last used",
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["Is the old one still used?": "countersign write-key list shop"]
     ) { invocation in
@@ -41,7 +42,7 @@ enum WriteKeyCommand {
     }
 
     private static let delete = Command(
-        "write-key delete", summary: "Delete a write key; what is sent with it is refused from then on",
+        "write-key delete", summary: "Delete a write key; requests with it are refused from then on",
         positionals: [.app, key], flags: Flag.place,
         examples: [
             "The one that nobody uses any more": "countersign write-key delete shop 05188a308f089ab7"

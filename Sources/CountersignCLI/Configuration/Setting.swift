@@ -60,7 +60,7 @@ struct Setting: Sendable {
         return text
     }
 
-    /// A base URL, without the slash at its end. Never repeats the text, which may hold a password.
+    /// A base URL, without the slash at the end. Never repeats the text, which may hold a password.
     static func endpoint(_ text: String) throws(Problem) -> String {
         guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
             url.host?.isEmpty == false, url.query == nil, url.fragment == nil, url.user == nil
@@ -70,7 +70,7 @@ struct Setting: Sendable {
         return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
 
-    /// Fields of a header, one a line (RFC 9110, section 5.5). Never repeats the text, which may hold a token.
+    /// Fields of a header, one per line (RFC 9110, section 5.5). Never repeats the text, which may hold a token.
     static func headerFields(_ text: String) throws(Problem) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for line in text.split(whereSeparator: \.isNewline) {

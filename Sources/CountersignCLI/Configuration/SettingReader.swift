@@ -103,7 +103,7 @@ struct SettingReader {
             throw CommandError(
                 .usage,
                 "\(found.setting.name) (\(found.origin.text)) is for a data directory, and there is a database",
-                hint: "leave it out; PostgreSQL's own tools watch its disk and make its backups")
+                hint: "leave it out; PostgreSQL's own tools watch its disk and back it up")
         }
     }
 
@@ -183,7 +183,7 @@ struct SettingReader {
         _ root: JSONNode, known: [String], path: String
     ) throws(CommandError) -> [String: String] {
         guard root.kind == .object else {
-            throw CommandError(.usage, "\(path) is no JSON object", hint: "write {\"port\": 8787}")
+            throw CommandError(.usage, "\(path) is not a JSON object", hint: "write {\"port\": 8787}")
         }
         var values: [String: String] = [:]
         for (name, node) in root.members {

@@ -8,7 +8,7 @@ enum SettingTable {
     static let database = Setting(
         "database", .text("URL"),
         help:
-            "PostgreSQL database that holds everything instead of the data directory, for any number of gateways",
+            "PostgreSQL database to use instead of the data directory, for any number of gateways",
         show: { DatabaseAddress($0)?.description ?? "" }
     ) { configuration, text throws(Setting.Problem) in
         configuration.database = try Setting.database(text)
@@ -16,7 +16,7 @@ enum SettingTable {
 
     static let databasePasswordFile = Setting(
         "database-password-file", .path("PATH"),
-        help: "file that holds the password of the database; else it is the URL's, or in a file of libpq's"
+        help: "file with the database's password; otherwise it is taken from the URL or from libpq's files"
     ) { configuration, path throws(Setting.Problem) in
         guard configuration.database != nil else {
             throw Setting.Problem(text: "is for the setting database, which is not given")
@@ -27,7 +27,7 @@ enum SettingTable {
     static let tokenKeyFile = Setting(
         "token-key-file", .path("PATH"),
         help:
-            "file whose key seals the secrets in the database, the same for every gateway; token-key in the data directory when not given"
+            "file with the key that seals the secrets in the database, the same for every gateway; default: token-key in the data directory"
     ) { configuration, path throws(Setting.Problem) in
         guard configuration.database != nil else {
             throw Setting.Problem(text: "is for the setting database, which is not given")
@@ -42,16 +42,16 @@ enum SettingTable {
         ) { $0.host = $1 },
         Setting(
             "port", .integer("PORT", 0...65535), default: "8787",
-            help: "port to listen on; 0 takes a free one"
+            help: "port to listen on; 0 picks a free one"
         ) { $0.port = UInt16(clamping: Int($1) ?? 0) },
         Setting(
             "admin-host", .text("ADDRESS"),
             help:
-                "address of a listener for operators alone; by default the page is on the same listener as the apps' requests"
+                "address of a separate listener for operators; by default the dashboard is on the same listener as the apps' requests"
         ) { $0.adminHost = $1 },
         Setting(
             "admin-port", .integer("PORT", 0...65_535), default: "8788",
-            help: "port of the listener for operators alone; 0 takes a free one"
+            help: "port of the separate listener for operators; 0 picks a free one"
         ) { $0.adminPort = UInt16(clamping: Int($1) ?? 0) },
         Setting(
             "tls-certificate", .path("PATH"),
@@ -61,7 +61,7 @@ enum SettingTable {
             configuration, path in tls(&configuration) { $0.keyPath = path }
         },
         Setting(
-            "tls-key-password", .text("TEXT"), isSecret: true, help: "what the private key is encrypted with"
+            "tls-key-password", .text("TEXT"), isSecret: true, help: "password of the private key"
         ) { configuration, password in tls(&configuration) { $0.keyPassword = password } },
         Setting(
             "public-url", .text("URL"),
@@ -70,13 +70,13 @@ enum SettingTable {
         },
         Setting(
             "trusted-proxies", .text("RANGES"), default: "",
-            help: "proxies whose X-Forwarded-For is believed, separated by commas"
+            help: "proxies whose X-Forwarded-For is trusted, comma-separated"
         ) { configuration, text throws(Setting.Problem) in
             configuration.trustedProxies = try Setting.ranges(text)
         },
         Setting(
             "metrics-from", .text("RANGES"), default: "127.0.0.0/8,::1",
-            help: "who may read /metrics, separated by commas"
+            help: "who may read /metrics, comma-separated"
         ) { configuration, text throws(Setting.Problem) in
             configuration.metricsFrom = try Setting.ranges(text)
         },
@@ -86,13 +86,13 @@ enum SettingTable {
         Setting(
             "otlp-endpoint", .text("URL"),
             help:
-                "collector that metrics and traces are exported to by OTLP over HTTP, such as http://127.0.0.1:4318"
+                "collector to export metrics and traces to by OTLP over HTTP, such as http://127.0.0.1:4318"
         ) { configuration, text throws(Setting.Problem) in
             configuration.telemetry = TelemetryRules(endpoint: try Setting.endpoint(text))
         },
         Setting(
             "otlp-headers", .text("LINES"), isSecret: true,
-            help: "fields such as Authorization: Bearer … for the collector, one a line"
+            help: "headers for the collector, such as Authorization: Bearer …, one per line"
         ) { configuration, text throws(Setting.Problem) in
             guard configuration.telemetry != nil else {
                 throw Setting.Problem(text: "is for the setting otlp-endpoint, which is not given")
@@ -101,7 +101,7 @@ enum SettingTable {
         },
         Setting(
             "otlp-ca-file", .path("PATH"),
-            help: "PEM file with the certificates to trust at the collector instead of the system's"
+            help: "PEM file with the certificates to trust for the collector instead of the system's"
         ) { configuration, path throws(Setting.Problem) in
             guard configuration.telemetry != nil else {
                 throw Setting.Problem(text: "is for the setting otlp-endpoint, which is not given")
@@ -135,30 +135,30 @@ enum SettingTable {
         ) { $0.logLevel = LogLevel(rawValue: $1) ?? .info },
         Setting(
             "drain-seconds", .duration(.seconds, 0...3600), default: "0",
-            help: "how long new requests are still taken after SIGTERM while /readyz says no"
+            help: "how long new requests are still accepted after SIGTERM while /readyz says no"
         ) { $0.drainSeconds = Double($1) ?? 0 },
         Setting(
             "stop-grace-seconds", .duration(.seconds, 0...3600), default: "10",
-            help: "how long a request that has begun may take to arrive when stopping"
+            help: "how long requests in progress may still take to arrive at shutdown"
         ) { $0.stopGraceSeconds = Double($1) ?? 0 },
         Setting(
             "disk-floor-bytes", .size(0...(1 << 50)), \.diskFloorBytes,
             help: "free bytes on the disk below which nothing is stored (503)"),
         Setting(
             "backup-hours", .duration(.hours, 0...8_760), \.backups.hours,
-            help: "hours between two backups of the data directory; 0 makes none"),
-        Setting("backup-keep", .integer("N", 1...1_000), \.backups.keep, help: "how many backups are kept"),
+            help: "hours between backups of the data directory; 0 disables them"),
+        Setting("backup-keep", .integer("N", 1...1_000), \.backups.keep, help: "number of backups to keep"),
         Setting(
             "backup-folder", .path("PATH"),
-            help: "where backups go; the folder backups in the data directory when not given"
+            help: "where to put backups; default: the folder backups in the data directory"
         ) { $0.backups.folder = $1 },
         Setting(
             "event-files", .path("PATH"),
-            help: "folder that the events of each hour are also written to, as compressed NDJSON for each app"
+            help: "folder to which each app's events are also written every hour, as compressed NDJSON"
         ) { $0.eventFilesFolder = $1 },
         Setting(
             "docs-folder", .path("PATH"),
-            help: "folder of the documentation's site, made by `make docs BASE=/docs`; served below /docs/"
+            help: "folder with the documentation site, built by `make docs BASE=/docs`; served below /docs/"
         ) { $0.docsFolder = $1 },
     ]
 
@@ -166,10 +166,12 @@ enum SettingTable {
         Setting(
             "requests-per-second-per-address", .integer("N", 0...1_000_000),
             \.limits.requestsPerSecondPerAddress,
-            help: "requests of one address, five times as many at once (429); 0 is no limit"),
+            help:
+                "requests per second from one address, with bursts of five times as many (429); 0 is no limit"
+        ),
         Setting(
             "requests-per-second-per-app", .integer("N", 0...1_000_000), \.limits.requestsPerSecondPerApp,
-            help: "requests of one app, five times as many at once (429); 0 is no limit"),
+            help: "requests per second for one app, with bursts of five times as many (429); 0 is no limit"),
         Setting(
             "token-requests-per-second", .integer("N", 0...1_000_000), \.limits.tokenRequestsPerSecond,
             help:
@@ -177,13 +179,13 @@ enum SettingTable {
         ),
         Setting(
             "connections", .integer("N", 1...1_000_000), \.limits.connections,
-            help: "open connections (idle ones go, then the slowest)"),
+            help: "open connections (idle ones are closed first, then the slowest)"),
         Setting(
             "connections-per-address", .integer("N", 1...1_000_000), \.limits.connectionsPerAddress,
-            help: "open connections of one address (idle ones go, then new ones)"),
+            help: "open connections from one address (idle ones are closed first, then new ones)"),
         Setting(
             "idle-seconds", .duration(.seconds, 1...3_600), \.limits.idleSeconds,
-            help: "time between two requests of a connection"),
+            help: "time between two requests on a connection"),
         Setting(
             "body-bytes", .size(1_024...1_073_741_824), \.limits.bodyBytes,
             help: "bytes of a body, as sent and decompressed (413)"),

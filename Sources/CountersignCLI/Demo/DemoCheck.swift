@@ -80,7 +80,7 @@ struct DemoCheck: Sendable, Equatable {
         for line in text.split(separator: "\n") {
             let cells = line.split(separator: "\t", omittingEmptySubsequences: false)
             guard cells.count == 3 else {
-                throw CommandError(.failed, "sqlite3 printed a line of another shape")
+                throw CommandError(.failed, "sqlite3 printed an unexpected line")
             }
             rows.append(Stored(type: String(cells[0]), userID: String(cells[1]), number: Int(cells[2])))
         }

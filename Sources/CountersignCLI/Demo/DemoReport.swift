@@ -7,7 +7,7 @@ struct DemoReport: Sendable {
         /// How often each user was identified; each time is an event too.
         let identified: [String: Int]
         let tally: DemoNetwork.Tally
-        /// Tokens that were made in place of one that had expired or was refused.
+        /// Tokens that were made instead of one that had expired or was refused.
         let refreshed: Int
         /// Events still in the queue.
         let queued: Int

@@ -20,7 +20,7 @@ final class DemoTokens: Sendable {
         self.key = key
     }
 
-    /// How many tokens were made in place of one that had expired or was refused.
+    /// How many tokens were made instead of one that had expired or was refused.
     var refreshed: Int { state.withLock { $0.refreshed } }
 
     /// A fresh token for a user.

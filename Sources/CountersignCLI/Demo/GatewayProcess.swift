@@ -99,7 +99,7 @@ final class GatewayProcess: Sendable {
         }
         guard let port, mayRestart() else { return }
         let how = process.terminationReason == .uncaughtSignal ? "signal" : "status"
-        say("The gateway ended with \(how) \(process.terminationStatus); it is started again.")
+        say("The gateway ended with \(how) \(process.terminationStatus); restarting it.")
         Task { [self] in
             // Somebody may have its port for a moment.
             repeat {
@@ -107,7 +107,7 @@ final class GatewayProcess: Sendable {
                     _ = try await launch(port: port)
                     return
                 } catch {
-                    say("The gateway could not be started again: \(error.reason)")
+                    say("The gateway could not be restarted: \(error.reason)")
                 }
             } while mayRestart()
         }

@@ -25,7 +25,7 @@ struct DevFolder: Sendable {
             let ignore = path + "/.gitignore"
             guard try files.contentsOfDirectory(atPath: path).allSatisfy({ $0 == ".gitignore" }) else {
                 throw CommandError(
-                    .usage, "\(path) has other files in it", hint: "--data takes a folder of its own")
+                    .usage, "\(path) contains other files", hint: "--data takes a folder of its own")
             }
             // Keys must not be committed.
             if !files.fileExists(atPath: ignore) {

@@ -12,11 +12,11 @@ struct AdminDoctor: Sendable {
             let began = now()
             let overview = try await admin.get("overview").body
             let ended = now()
-            let milliseconds = Int(ended.timeIntervalSince(began) * 1000)
+            let milliseconds = Milliseconds(seconds: ended.timeIntervalSince(began)).count
             var found = [Finding.ok("gateway", "\(admin.place) answers after \(milliseconds) ms")]
             found.append(Finding.version(overview["version"].shown))
             if let theirs = overview["now_ms"].integer {
-                found.append(Finding.clock(Double(theirs) / 1000, asked: began, answered: ended))
+                found.append(Finding.clock(Milliseconds(theirs).seconds, asked: began, answered: ended))
             }
             for check in overview["ready"]["checks"].elements {
                 let (name, detail) = (check["name"].shown, check["detail"].shown)

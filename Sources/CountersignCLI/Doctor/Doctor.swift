@@ -1,4 +1,5 @@
 internal import Countersign
+internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
@@ -114,7 +115,7 @@ struct Doctor: Sendable {
             let before = Date()
             let live = try await get("livez")
             let answered = Date()
-            let milliseconds = Int(answered.timeIntervalSince(before) * 1000)
+            let milliseconds = Milliseconds(seconds: answered.timeIntervalSince(before)).count
             var findings = [
                 Finding(
                     name: "gateway", outcome: live.status == 200 ? .ok : .failed,

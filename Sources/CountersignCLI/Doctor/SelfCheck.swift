@@ -28,7 +28,7 @@ struct SelfCheck: Sendable {
             ]
         }
         let ended = now()
-        let milliseconds = Int(ended.timeIntervalSince(began) * 1000)
+        let milliseconds = Milliseconds(seconds: ended.timeIntervalSince(began)).count
         var found = [
             Finding.ok("gateway", "\(url.absoluteString) answered in \(milliseconds) ms"), network,
         ]

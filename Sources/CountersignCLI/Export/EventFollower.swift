@@ -47,7 +47,8 @@ struct EventFollower: Sendable {
         }
         guard let place = newest["position"].text, let sequence = newest["seq"].integer else {
             throw CommandError(
-                .failed, "the gateway says no positions", hint: "run this version's gateway on the folder")
+                .failed, "the gateway's answer has no positions",
+                hint: "run this version's gateway on the folder")
         }
         guard sequence > state.withLock({ $0.sequence }) else { return }
         try await printAll()

@@ -1,6 +1,6 @@
 /// Events to replay, and what of the input could not be used.
 struct Replay: Sendable {
-    /// A place in the input that is no event.
+    /// A place in the input that is not an event.
     struct Problem: Sendable, Equatable {
         /// The line, counted from 1.
         let line: Int

@@ -53,7 +53,7 @@ struct SendRun: Sendable {
                     throw CommandError(
                         .unavailable, "\(url.absoluteString) cannot be reached: \(Self.words(for: error))",
                         hint:
-                            "is the URL right, and does the gateway run? `countersign doctor` looks for the reason"
+                            "is the URL right, and is the gateway running? `countersign doctor` looks for the reason"
                     )
                 }
                 let wait = wasReached ? Self.wait(nil, tries: tries - 1) : pow(2, Double(tries))
@@ -85,7 +85,8 @@ struct SendRun: Sendable {
                     .failed,
                     "the gateway answered \(status) at line \(batch.first?.line ?? 0): \(Self.reason(answer))",
                     hint: status == 404
-                        ? "a listener for operators takes no events: --server says where clients send" : nil)
+                        ? "the operators' listener accepts no events: give the clients' address with --server"
+                        : nil)
             }
         }
         return outcome

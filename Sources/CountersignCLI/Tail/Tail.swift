@@ -123,13 +123,15 @@ final class Tail: Sendable {
                 if !options.printsJSON, !state.withLock({ $0.hasHeader }) { sayHeader() }
             }
             if let oneIn = data["one_in"].integer, oneIn > 1 {
-                io.say("More come than are shown: one in \(oneIn).")
+                io.say("Too many to show: printing one in \(oneIn).")
             } else if !isNew {
-                io.say("Every verdict is shown again.")
+                io.say("Printing every verdict again.")
             }
         case "gap":
             let missed = data["missed"].integer
-            io.say(missed.map { "Missed \($0) verdicts." } ?? "Missed verdicts; how many is unknown.")
+            io.say(
+                missed.map { "Missed \($0) verdicts." }
+                    ?? "Missed verdicts: it is not known how many.")
         case "verdict": try show(data)
         default: break
         }

@@ -85,7 +85,7 @@ struct Trigger: Sendable {
     private func sendToUnusableKey() async throws -> Answer {
         guard let dataDirectory else {
             throw CommandError(
-                .usage, "a gateway takes no key that cannot be used, so code 25 needs its data directory",
+                .usage, "a gateway accepts no unusable key, so code 25 needs its data directory",
                 hint: "run it on the gateway's machine, with --data")
         }
         let app = try await apps.app("trigger-unusable-key") { _, _ in }

@@ -26,7 +26,7 @@ extension TriggerApp {
             let pem = root?["private_key"].text
         else {
             throw CommandError(
-                .failed, "\(path) cannot be read", hint: "delete it, and another app is made")
+                .failed, "\(path) cannot be read", hint: "delete it, and a new app is created")
         }
         self.init(id: app, writeKey: writeKey, key: try SigningKey(pem: pem))
     }

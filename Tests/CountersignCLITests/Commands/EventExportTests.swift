@@ -44,7 +44,7 @@ struct EventExportTests {
         if !isRemote { #expect(lines.first?.contains(#""price": 1.10"#) == true) }
         let entry = try #require(JSONValue(parsing: Array((lines.last ?? "").utf8)))
         let position = try #require(entry["position"].text)
-        #expect(first.talk.contains("2 events; --after \(position) goes on"))
+        #expect(first.talk.contains("2 events; --after \(position) continues"))
         #expect(entry["verdict"].text == "anonymous" && entry["received_ms"].integer != nil)
         let followed = try await shell.run(
             """
@@ -60,7 +60,7 @@ struct EventExportTests {
         #expect(followed.status == 0, "\(followed.talk)")
         let third = try #require(JSONValue(parsing: Array(followed.output.utf8.dropLast())))
         #expect(third["name"].text == "three")
-        #expect(followed.talk.contains("1 event; --after \(third["position"].text ?? "?") goes on"))
+        #expect(followed.talk.contains("1 event; --after \(third["position"].text ?? "?") continues"))
         let garbage = try await shell.run("countersign event export shop --after nowhere")
         #expect(garbage.status != 0 && garbage.output.isEmpty && garbage.talk.contains("no position"))
         #expect(await gateway.stop() == 0)

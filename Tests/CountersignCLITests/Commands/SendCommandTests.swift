@@ -25,8 +25,8 @@ struct SendCommandTests {
         let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\nnonsense\n", to: "events.ndjson")
         let io = RecordedIO(environment: environment)
         #expect(await io.run("send", file, "--server", url) == .failed)
-        #expect(io.output == "stored 1, there already 0, refused 0, unreadable 1\n")
-        #expect(io.talk.contains("line 2 is left out: it is not JSON"))
+        #expect(io.output == "stored 1, already there 0, refused 0, unreadable 1\n")
+        #expect(io.talk.contains("line 2 is skipped: it is not JSON"))
     }
 
     @Test func bytesAreReadAsTheyAre() async throws {
@@ -36,7 +36,7 @@ struct SendCommandTests {
             to: URL(fileURLWithPath: file))
         let io = RecordedIO(environment: environment)
         #expect(await io.run("send", file, "--url", url) == .failed)
-        #expect(io.talk.contains("line 1 is left out: it is not UTF-8"))
+        #expect(io.talk.contains("line 1 is skipped: it is not UTF-8"))
         #expect(io.output.hasPrefix("stored 1,"))
     }
 

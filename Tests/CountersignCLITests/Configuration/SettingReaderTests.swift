@@ -74,7 +74,7 @@ struct SettingReaderTests {
     @Test(arguments: [
         (#"{"prot": 1}"#, "did you mean port?"), (#"{"port": "x"}"#, "whole number"),
         (#"{"port": 70000}"#, "0 to 65535"), (#"{"port": 1, "port": 2}"#, "duplicateMember"),
-        (#"{"port": true}"#, "a text, a whole number or a list"), ("[1]", "no JSON object"),
+        (#"{"port": true}"#, "a text, a whole number or a list"), ("[1]", "not a JSON object"),
         (#"{"log-level": "loud"}"#, "off, error, warning, info, debug"), ("{", "not JSON"),
         (#"{"trusted-proxies": "10.0.0.1/8"}"#, "10.0.0.0/8,192.0.2.7"),
         (#"{"tls-certificate": "a.pem"}"#, "both tls-certificate and tls-key"),
@@ -195,7 +195,7 @@ struct SettingReaderTests {
         #expect(Set(SettingTable.all.map(\.name)).count == SettingTable.all.count)
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../../docs/configuration.md").standardizedFileURL
-        // Made anew by: countersign config reference > docs/configuration.md
+        // To regenerate: countersign config reference > docs/configuration.md
         #expect(try String(contentsOf: file, encoding: .utf8) == SettingReference.markdown)
     }
 }

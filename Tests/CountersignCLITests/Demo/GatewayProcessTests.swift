@@ -63,7 +63,7 @@ struct GatewayProcessTests {
         let (gateway, url, messages) = try await signalled(SIGKILL)
         var iterator = messages
         let ended = await iterator.next()
-        #expect(ended == "The gateway ended with signal 9; it is started again.")
+        #expect(ended == "The gateway ended with signal 9; restarting it.")
         let restarted = try #require(await iterator.next())
         #expect(restarted.hasPrefix("The gateway listens on \(url) "))
         #expect(answer(url, "/livez") == "200")
