@@ -46,7 +46,7 @@ def verdicts(visitor):
     """The events of each verdict, and no others."""
     page = visitor.page
     visitor.open("apps/shop/events")
-    rows = page.get_by_role("table", name="Events, the newest first").locator("tbody tr")
+    rows = page.get_by_role("table", name="Events, newest first").locator("tbody tr")
 
     def search(value):
         page.get_by_label("Verdict", exact=True).select_option(value)

@@ -242,8 +242,8 @@ def event(visitor, browser, gateway, storage):
     visitor.button("Show all events").click()
     page.get_by_label("Verdict", exact=True).select_option("verified")
     expect(page).to_have_url(re.compile("verdict=verified"))
-    expect(page.get_by_role("table", name="Events, the newest first").get_by_text("Warned", exact=True)).to_have_count(0)
-    page.get_by_role("table", name="Events, the newest first").locator("tbody button").first.click()
+    expect(page.get_by_role("table", name="Events, newest first").get_by_text("Warned", exact=True)).to_have_count(0)
+    page.get_by_role("table", name="Events, newest first").locator("tbody button").first.click()
     for text in ("A valid token says that this user's device sent it.", "Received", "Key"):
         expect(visitor.dialog.get_by_text(text, exact=True).first).to_be_visible()
     accessible(visitor, "an event")
@@ -255,7 +255,7 @@ def event(visitor, browser, gateway, storage):
     other.leave()
     visitor.button("All events of this user").click()
     expect(page).to_have_url(re.compile(r"events\?user=u-"))
-    expect(page.get_by_role("table", name="Events, the newest first")).to_be_visible()
+    expect(page.get_by_role("table", name="Events, newest first")).to_be_visible()
     say("an event has an address, a verdict and the way to its user's others; the search is in the address")
 
 
@@ -327,7 +327,7 @@ def places(visitor, browser, url, storage):
     legend = page.get_by_text("Must be present", exact=True).bounding_box()
     assert legend["y"] - field["y"] - field["height"] >= 20, (field, legend)
     phone = Visitor(browser, url, storage, 390)
-    for route, name in (("failures?range=1h", "Failed requests, the newest first"), ("events", "Events, the newest first")):
+    for route, name in (("failures?range=1h", "Failed requests, newest first"), ("events", "Events, newest first")):
         phone.open(f"apps/shop/{route}")
         rows = phone.page.get_by_role("table", name=name).locator("tbody tr")
         expect(rows.first).to_be_visible()

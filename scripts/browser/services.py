@@ -197,7 +197,7 @@ def last_key(visitor, gateway):
     """Whoever deletes the last key of an app is told what that means for its users."""
     gateway.run("app", "create", "lone")
     gateway.run("key", "add", "lone", gateway.path("good", "public.pem"))
-    for state, said in (("disabled", None), ("optional", "is warned of"), ("required", "is refused")):
+    for state, said in (("disabled", None), ("optional", "gets a warning"), ("required", "is refused")):
         gateway.run("enforcement", "set", "lone", state)
         visitor.open("apps/lone/keys")
         visitor.button("Manage").click()

@@ -102,7 +102,7 @@ def keyboard(browser, url):
 
 
 def live_cut(browser, gateway, storage):
-    """The live tail goes on behind a cut connection without a gap, and announces what nobody can know."""
+    """After a cut connection the live tail continues without a gap, and announces what it cannot know."""
     wire = Wire(gateway.port)
     visitor = Visitor(browser, wire.url, storage)
     visitor.open("apps/shop/live")
@@ -120,7 +120,7 @@ def live_cut(browser, gateway, storage):
         expect(rows.get_by_text(f"while-cut-{number}")).to_have_count(1)
     expect(rows.get_by_text("before-the-cut")).to_have_count(1)
     expect(rows.locator(".gap")).to_have_count(0)
-    say("the live tail goes on behind a cut connection without a gap")
+    say("the live tail continues after a cut connection without a gap")
     visitor.check()
     return visitor
 

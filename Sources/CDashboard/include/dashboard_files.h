@@ -10,7 +10,7 @@ typedef struct countersign_dashboard_file {
     size_t size;
 } countersign_dashboard_file;
 
-/// The first of all files, which stand behind each other; the last has no path.
+/// The first of all files, which follow each other; the last has no path.
 const countersign_dashboard_file *countersign_dashboard_first(void);
 
 /// The client for browsers in one file, as web pages load it from the gateway.

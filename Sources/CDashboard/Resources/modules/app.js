@@ -194,7 +194,7 @@ async function route() {
     entry = houseScreens.find(([name]) => name === (parts[0] ?? "home"));
   }
   const current = app ?? apps.find((item) => item.id === preferences.app) ?? apps[0] ?? null;
-  // Only the screen of one failed request has a part behind its name.
+  // Only the screen of one failed request has a part after its name.
   const known = app ? (entry?.[3] === sample ? 4 : 3) : 1;
   const missing = !entry || (parts[0] === "apps" && !app) || parts.length > known;
   const title = missing ? "Not found" : entry[1];

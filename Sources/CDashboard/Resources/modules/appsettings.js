@@ -28,7 +28,7 @@ export function appSettings(context) {
     const kept = () => ({ days: limit(days), bytes: size.read() });
     return card("General", settingsForm([
       h("div", { class: "grid-form" }, field("Name", name), field("Keep events, days", days), field("Keep events, at most", size.input, null, size.unit)),
-      field("Origins", origins, "Web pages that may send, one a line (CORS)."),
+      field("Origins", origins, "Web pages that may send events, one per line (CORS)."),
     ], !readonly && "Save", () => api.patch(base, { name: name.value.trim(), retention_days: kept().days, retention_bytes: kept().bytes, origins: origins.value.split(/\s+/).filter(Boolean) }, etag),
     async () => { await part.reload(); toast("Saved.", { tone: "good" }); }, { ask: () => mayKeepLess(about, kept()) }));
   }
@@ -49,7 +49,7 @@ export function appSettings(context) {
       text: [
         byAge && `Events of ${app.name || app.id} that were received before ${dateTime(cutoff)} are deleted within minutes, and later ones as soon as they are ${plural(days, "day")} old.${count ? ` ${count} older than that now.` : ""}`,
         bySize && `The oldest events of ${app.name || app.id} are deleted until the others have at most ${bytes(most)}.${overview ? ` All apps together have ${plural(overview.storage.events, "event")} now, in ${bytes(overview.storage.file_bytes)}.` : ""}`,
-        "They cannot be brought back. Backups keep what they have.",
+        "They cannot be brought back. Backups are not changed.",
       ].filter(Boolean), action: losesNone ? "Save" : "Save and delete", phrase: losesNone ? undefined : "delete",
     });
   }
@@ -105,7 +105,7 @@ export function appSettings(context) {
   }
 
   async function removeApp() {
-    const text = [`Nothing is accepted for ${app.name || app.id} any more, and everything that is kept for it is removed. This cannot be undone. Backups and the audit log keep what they have.`];
+    const text = [`Nothing is accepted for ${app.name || app.id} any more, and everything that is kept for it is removed. This cannot be undone. Backups and the audit log are not changed.`];
     if (!await confirm(`Delete ${app.name || app.id}`, { text, action: "Delete the app", phrase: app.id })) return;
     await attempt(async () => {
       await api.remove(base, undefined, { confirm: app.id });

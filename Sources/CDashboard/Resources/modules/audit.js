@@ -29,7 +29,7 @@ export function audit(context) {
     remember("/audit", { app: app.value, actor: actor.value.trim() });
     csv.href = address("/audit/export", { ...asked, format: "csv" });
     ndjson.href = address("/audit/export", { ...asked, format: "ndjson" });
-    replace(place, pagedView(context, (cursor, signal) => api.get("/audit", { ...asked, cursor }, signal), (items) => table("Changes, the newest first", [
+    replace(place, pagedView(context, (cursor, signal) => api.get("/audit", { ...asked, cursor }, signal), (items) => table("Changes, newest first", [
       { title: "When", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.at_ms)) },
       { title: "Who", class: "wrap-cell", cell: (item) => item.actor }, { title: "What", class: "wrap-cell", cell: (item) => item.action },
       { title: "Target", cell: (item) => h("span", { class: "mono clip" }, item.target ?? "–") }, { title: "App", cell: (item) => item.app ?? "–" },

@@ -45,11 +45,11 @@ export function customers(context) {
         { title: "Value", cell: (property) => h("span", { class: "mono wrap" }, JSON.stringify(property.value)) },
         { title: "Changed", cell: (property) => dateTime(property.updated_ms) },
       ], found.properties),
-      found.more_properties && h("p", { class: "muted" }, "There are more properties than are shown here."));
+      found.more_properties && h("p", { class: "muted" }, "There are more properties than can be shown here."));
   }
 
   async function remove() {
-    if (!await confirm("Delete this customer", { text: "The profile, all events and samples of this person are deleted, and their sessions end. This cannot be undone. Backups keep what they have.", action: "Delete", phrase: "delete" })) return;
+    if (!await confirm("Delete this customer", { text: "The person's profile, events and samples are deleted, and their sessions end. This cannot be undone. Backups are not changed.", action: "Delete", phrase: "delete" })) return;
     await attempt(async () => {
       const { data } = await api.remove(`${where()}?id_name=${encodeURIComponent(kind.value)}`);
       toast(`Deleted with ${plural(data.events, "event")}.`, { tone: "good" });

@@ -29,17 +29,17 @@ function protection({ state, ramp_percent: ramp }) {
   return state === "required" ? strictness.required + (ramp ?? 100) / 100 : strictness[state];
 }
 
-/** What a change to a weaker state means, in words for who has to answer for it. */
+/** What a change to a weaker state means, in words for whoever has to answer for it. */
 function consequence(app, to) {
   const name = app.name || app.id;
   if (to.state === "disabled") {
-    return [`From this moment on nothing checks who sends events to ${name}. Anyone who has the write key, which is in every copy of the app, can store events in the name of any user.`,
-      "Those events stay: they are marked “Not judged” for ever. Failures are no longer counted, so you will not see what happens."];
+    return [`From now on nothing checks who sends events to ${name}. Anyone who has the write key, which is in every copy of the app, can store events in the name of any user.`,
+      "Those events stay: they are marked “Not judged” forever. Failures are no longer counted, so you will not see what happens."];
   }
   if (to.state === "optional") {
-    return [`From this moment on events with a forged, expired or missing token are stored for ${name} like all others. They are marked “Warned”, and whoever reads them must look at that mark.`];
+    return [`From now on events with a forged, expired or missing token are stored for ${name} like all others. They are marked “Warned”, and whoever reads them must look at that mark.`];
   }
-  return [`From this moment on only ${to.ramp_percent} % of the users of ${name} are protected. Events in the name of the others are stored even with a forged, expired or missing token.`];
+  return [`From now on only ${to.ramp_percent} % of the users of ${name} are protected. Events in the name of the others are stored even with a forged, expired or missing token.`];
 }
 
 export function enforcement(context) {
@@ -125,7 +125,7 @@ export function enforcement(context) {
   /** The step that the guide to rolling out recommends; null when there is none left. */
   function nextStep(rule) {
     if (rule.state === "disabled") return { to: "optional", text: "Choose Optional: nothing is rejected, and you see what would be." };
-    if (rule.state === "required") return rule.ramp_percent < 100 ? { to: "ramp", text: `Raise the share of users from ${rule.ramp_percent} % when the failures are as you expect.` } : null;
+    if (rule.state === "required") return rule.ramp_percent < 100 ? { to: "ramp", text: `Raise the share of users from ${rule.ramp_percent} % once the failures are what you expect.` } : null;
     if (preview === null) return { to: null, text: "" };
     if (preview.requests === preview.not_judged) return { to: "wait", text: "Wait for requests of logged-in users whose tokens are checked: there is not enough data yet." };
     const { requests, users } = preview.would_reject;
@@ -215,7 +215,7 @@ export function enforcement(context) {
   drawPreview();
 }
 
-/** The part of the users that a scheduled switch is for, with a space behind it; nothing when it is for all. */
+/** The part of the users that a scheduled switch is for, followed by a space; nothing when it is for all. */
 function forUsers({ state, ramp_percent: ramp }) {
   return state === "required" && (ramp ?? 100) < 100 ? `for ${ramp} % of users ` : "";
 }

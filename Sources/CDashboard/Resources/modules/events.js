@@ -19,8 +19,8 @@ const VERDICTS = {
   server: ["Server", "good", "Your own backend sent it, with the token of an OAuth client."],
   warned: ["Warned", "amber", "Its token was missing or invalid: anybody may have sent it in this user's name."],
   not_judged: ["Not judged", "neutral", "Tokens were not checked when it arrived: anybody may have sent it in this user's name."],
-  anonymous: ["Anonymous", "neutral", "It names no user, so that there was nothing to verify."],
-  unknown: ["Unknown", "neutral", "It was stored before verdicts were kept."],
+  anonymous: ["Anonymous", "neutral", "It names no user, so there was nothing to verify."],
+  unknown: ["Unknown", "neutral", "It was stored by a version that did not record verdicts."],
 };
 /** The types that a gateway stores. */
 export const TYPES = ["track", "identify", "page", "screen", "group", "alias", "location"];
@@ -61,14 +61,14 @@ export function events(context) {
     ndjson.href = address(`${base}/export`, { ...asked, format: "ndjson" });
     const filtered = Object.values(chosen).some(Boolean);
     const part = pagedView(context, (cursor, abort) => api.get(base, { ...asked, cursor, limit: 50 }, abort),
-      (items) => table("Events, the newest first", [
+      (items) => table("Events, newest first", [
         { title: "Received", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.received_ms)) },
         { title: "Verdict", cell: (item) => verdictOf(item) },
         { title: "Name", cell: (item) => h("span", { class: "clip short", title: item.name }, item.name ?? "–") }, { title: "Type", class: "spare", cell: (item) => item.type },
         { title: "User", cell: (item) => h("span", { class: "mono clip short", title: item.user_id ?? item.anonymous_id }, item.user_id ?? item.anonymous_id ?? "–") },
         { title: "Message id", class: "extra", cell: (item) => h("span", { class: "mono clip", title: item.message_id }, item.message_id) },
       ], items, { onrow: show, lines: true }),
-      filtered ? emptyState("events", "No event matches", "Look at what the search asks for, or at all events.", button("Show all events", { onclick: clear }))
+      filtered ? emptyState("events", "No event matches", "Change the search, or show all events.", button("Show all events", { onclick: clear }))
         : emptyState("events", "No events yet", "Events appear here as soon as they are stored.", h("a", { class: "button plain", href: "#/" }, "How to send the first event")));
     replace(place, part.element);
   }
@@ -124,7 +124,7 @@ export function events(context) {
       const { items } = await api.get(base, { message_id: messageID, limit: 1, ...ids.parameters }, signal);
       if (items.length > 0) return show(items[0]);
       opened = null;
-      await dialog("No such event", () => h("p", {}, "It has been deleted, by the retention or at a customer's request, or it is an event of another app."));
+      await dialog("No such event", () => h("p", {}, "It has been deleted, by retention or at a customer's request, or it belongs to another app."));
     } catch (error) {
       // The list beside it says what is wrong.
       if (error.name !== "AbortError") opened = null;

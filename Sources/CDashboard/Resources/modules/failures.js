@@ -231,7 +231,7 @@ export function failures(context) {
       : [h("ol", { class: "changes" }, shown.map((marker) => h("li", {},
         h("span", { class: "change-icon" }, icon(String(marker.kind).startsWith("key") ? "key" : marker.kind === "policy" ? "policy" : "shield", 16)),
         h("div", {}, h("p", {}, marker.text), h("p", { class: "muted" }, dateTime(marker.at_ms), marker.by && ` · ${marker.by}`))))),
-      h("div", { class: "pager" }, h("span", { class: "muted" }, shown.length < markers.length ? `${shown.length} of ${number(markers.length)}, the newest first. ` : `${plural(markers.length, "change")}. `,
+      h("div", { class: "pager" }, h("span", { class: "muted" }, shown.length < markers.length ? `${shown.length} of ${number(markers.length)}, newest first. ` : `${plural(markers.length, "change")}. `,
         h("a", { href: `#/audit?${new URLSearchParams({ app: app.id })}` }, "All in the audit log")),
       markers.length > CHANGES && button(state.allChanges ? "Show fewer" : `Show all ${number(markers.length)}`, { "data-focus": "changes", "aria-expanded": String(state.allChanges), onclick: () => {
         state.allChanges = !state.allChanges;

@@ -26,8 +26,8 @@ export function autoReturn(rule, on, onchange = () => {}) {
 /** What it means for the users of an app that it has no key any more; null where no token is judged. */
 export function withoutKeys(app) {
   const name = app.name || app.id;
-  if (app.enforcement === "required") return `From this moment on every signed-in user of ${name} is refused: it requires tokens, and nothing is left to verify those that your backend signs.`;
-  if (app.enforcement === "optional") return `From this moment on every token that your backend signs fails, and every signed-in user of ${name} is warned of: events are stored, and marked “Warned”.`;
+  if (app.enforcement === "required") return `From now on every signed-in user of ${name} is refused: it requires tokens, and nothing is left to verify those that your backend signs.`;
+  if (app.enforcement === "optional") return `From now on every token that your backend signs fails, and every signed-in user of ${name} gets a warning: events are stored, and marked “Warned”.`;
   return null;
 }
 

@@ -180,7 +180,7 @@ export function keys(context) {
       save.disabled = false;
       if (done) close(true);
     } }, h("p", { class: "muted" }, `It becomes the ${slot} key.`), drop, preview, field("Description (optional)", description),
-    h("details", {}, h("summary", {}, "Test with a token"), field("A token that your backend signed", token, "It is only used for this test and not kept.")),
+    h("details", {}, h("summary", {}, "Test with a token"), field("A token that your backend signed", token, "It is used for this test only and is not kept.")),
     trouble, h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), save)), { wide: true });
     if (added) { await part.reload(); toast("The key is added.", { tone: "good" }); }
   }

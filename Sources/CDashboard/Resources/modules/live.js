@@ -33,8 +33,8 @@ export function live(context) {
   const rows = h("tbody", {});
   const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here as it is checked. Send one to see it.", h("a", { class: "button plain", href: "#/" }, "How to send the first event"));
   const head = ["Time", "Verdict", "Code", "User", "App version", "Endpoint"];
-  const list = h("div", { class: "table-scroll tall", tabindex: 0, role: "region", "aria-label": "Requests, the newest first", hidden: true },
-    h("table", { class: "live-table" }, h("caption", { class: "visually-hidden" }, "Requests, the newest first"),
+  const list = h("div", { class: "table-scroll tall", tabindex: 0, role: "region", "aria-label": "Requests, newest first", hidden: true },
+    h("table", { class: "live-table" }, h("caption", { class: "visually-hidden" }, "Requests, newest first"),
       h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))), rows));
 
   function say(tone, text) {
@@ -86,7 +86,7 @@ export function live(context) {
   }
 
   /**
-   * The last requests from before this page was opened, the newest first: those that were stored, by their events, and those
+   * The last requests from before this page was opened, newest first: those that were stored, by their events, and those
    * that failed, by their samples.
    */
   async function earlier() {

@@ -69,7 +69,7 @@ export function members(context) {
     const app = h("input", { type: "text", maxlength: 64, autocomplete: "off" });
     const life = select([[30, "30 days"], [90, "90 days"], [365, "1 year"], [0, "never"]], 90);
     const scopes = { read: ["read"], write: ["read", "write"], admin: ["read", "write", "admin"], reader: ["reader"] };
-    const made = await formDialog("Create an API token", "Create token", [field("Name", name, "What the token is for."), field("Access", scope), field("App", app, "Its id. Only for a token that follows events; it opens nothing else."), field("Expires after", life)], () => {
+    const made = await formDialog("Create an API token", "Create token", [field("Name", name, "What the token is for."), field("Access", scope), field("App", app, "The app's id. Only for tokens that follow events; such a token gives access to nothing else."), field("Expires after", life)], () => {
       const days = Number(life.value);
       return api.post("/tokens", { name: name.value.trim(), scopes: scopes[scope.value], app: (scope.value === "reader" && app.value.trim()) || null, expires_ms: days ? Date.now() + days * DAY : null });
     });

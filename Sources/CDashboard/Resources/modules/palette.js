@@ -39,7 +39,7 @@ export function palette({ screens, apps, app, owner, go }) {
 
   const ofUser = (text, symbol, screen, values) => ({ kind: "Search", text, symbol, href: within(screen), carries: [path("apps", app.id, screen), values] });
 
-  /** What can be looked for by a text that is no name of anything here. */
+  /** What can be looked for by a text that is not a name of anything here. */
   function searches(text) {
     if (!app || text.length < 2) return [];
     return [

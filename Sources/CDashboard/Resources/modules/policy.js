@@ -61,7 +61,7 @@ export function policy(context) {
     ], !readonly && "Save the policy", () => api.put(base, read(), etag), async () => { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }, {
       ask: () => {
         const weaker = weakened(rules, read());
-        return weaker.length === 0 || confirm("Accept more tokens than before?", { text: ["From this moment on:", h("ul", { class: "consequences" }, weaker.map((text) => h("li", {}, text)))], action: "Save the policy", focused: true });
+        return weaker.length === 0 || confirm("Accept more tokens than before?", { text: ["From now on:", h("ul", { class: "consequences" }, weaker.map((text) => h("li", {}, text)))], action: "Save the policy", focused: true });
       } });
     const read = () => ({
       algorithms: chosen("algorithms"), leeway_seconds: leeway.read(), required: chosen("required"),

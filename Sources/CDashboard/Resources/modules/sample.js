@@ -87,7 +87,7 @@ function times(claims, at) {
 /** The list of failed requests, each leading to its detail. */
 export function sampleTable(app, items, context) {
   const where = (item) => `#${path("apps", app.id, "samples", item.id)}`;
-  return table("Failed requests, the newest first", [
+  return table("Failed requests, newest first", [
     { title: "Time", heading: true, cell: (item) => h("a", { href: where(item) }, dateTime(item.at_ms)) },
     { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
     { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },

@@ -30,7 +30,7 @@ export function tokenRules(context) {
       absolute_seconds: absolute.read(),
     }, etag), async () => { await part.reload(); toast("The rules are saved and in force.", { tone: "good" }); }, {
       ask: () => open !== true || rules.registration === "open" || confirm("Let devices register themselves?", {
-        text: "From this moment on anyone who has the write key can register a device and get tokens for it, without proof of who they are.", action: "Save the rules", focused: true }),
+        text: "From now on anyone who has the write key can register a device and get tokens for it, without proof of who they are.", action: "Save the rules", focused: true }),
     }));
   });
   return part.element;

@@ -2,7 +2,7 @@
 
 import { toggle } from "./ui.js";
 
-/** The switch, null for who may not, and what it adds to a request. */
+/** The switch, null for whoever may not, and what it adds to a request. */
 export function userIDs(context, onchange) {
   let shown = false;
   const control = context.can("operator") ? toggle("Show ids", false, (on) => { shown = on; onchange(); }) : null;
