@@ -17,4 +17,12 @@ struct MillisecondsTests {
     func aNumberBeyondAllDatesIsTheLastOne(number: Double, count: Int64) {
         #expect(Milliseconds(number).count == count)
     }
+
+    @Test(arguments: [
+        (0, 0), (-2, -2_000), (90, 90_000), (Int64.max, .max), (Int64.min, .min),
+        (Int64.max / 1_000 + 1, .max),
+    ])
+    func wholeSecondsDoNotTrap(seconds: Int64, count: Int64) {
+        #expect(Milliseconds(seconds: seconds).count == count)
+    }
 }
