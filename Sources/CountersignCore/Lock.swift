@@ -9,12 +9,13 @@
 /// The standard library's `Mutex` needs iOS 18 and macOS 15; this works from iOS 15 and macOS 13 on.
 /// Never call out or resume a continuation while the lock is held.
 ///
-/// Public only to be compiled into the modules that use it: what is `package` is called across modules as a generic, whatever
-/// `@inlinable` says, which makes each look several times as expensive.
-///
 /// A closure is kept in a struct, never by itself: a function that is the generic `Value` is wrapped once more, and for good,
 /// each time that somebody looks at it, so each call costs more than the one before. `make lint` refuses it.
-public final class Lock<Value>: @unchecked Sendable {
+package typealias Lock = _Lock
+
+/// What ``Lock`` stands for. Public only to be compiled into the modules that use it: what is `package` is called across modules as a
+/// generic, whatever `@inlinable` says, which makes each look several times as expensive. Not for apps.
+public final class _Lock<Value>: @unchecked Sendable {
     // `lock` guards `value`; nothing else touches it.
     #if canImport(Darwin)
         @usableFromInline let lock = NSLock()
