@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the test of the dashboard (scripts/browser-test.py) with what it needs: Chromium from the system's packages, and
-# Playwright and axe from PyPI in .venv. Where these cannot be had it says so and is skipped.
+# Playwright and axe from PyPI in .venv. Where they cannot be installed, it says so and skips the test.
 set -eu
 cd "$(dirname "$0")/.."
 
