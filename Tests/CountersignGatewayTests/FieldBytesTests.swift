@@ -1,0 +1,36 @@
+import Testing
+
+@testable import GatewayHTTP
+
+/// Field values are looked at eight bytes at a time, so each byte is tried at each place of such a group.
+struct FieldBytesTests {
+    @Test func aControlCharacterIsFoundWhereverItStands() {
+        for byte in UInt8.min...UInt8.max {
+            let isControl = byte < 0x20 && byte != 0x09 || byte == 0x7F
+            for place in 0..<19 {
+                var value = [UInt8](repeating: UInt8(ascii: "a"), count: 19)
+                value[place] = byte
+                #expect(Self.isRefused(value) == isControl, "\(byte) at \(place)")
+            }
+        }
+    }
+
+    @Test func neighboursHideNoControlCharacter() {
+        for other: UInt8 in [0x09, 0x20, 0x7E, 0x80, 0x9F, 0xFF] {
+            for place in 0..<16 {
+                var value = [UInt8](repeating: other, count: 16)
+                #expect(!Self.isRefused(value))
+                value[place] = 0x01
+                #expect(Self.isRefused(value), "1 among \(other) at \(place)")
+            }
+        }
+    }
+
+    private static func isRefused(_ value: [UInt8]) -> Bool {
+        Array("x".utf8).withUnsafeBufferPointer { name in
+            value.withUnsafeBufferPointer { value in
+                Framing.fault(inTrailers: [HTTPField(nameBytes: name, valueBytes: value)]) != nil
+            }
+        }
+    }
+}
