@@ -111,10 +111,9 @@ extension StorageConformance {
     ) throws -> AppendOutcome {
         let outcome = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
-        var batch = EventBatch(
+        let batch = EventBatch(
             appID: app, receivedMilliseconds: receivedMilliseconds, body: Array("{}".utf8), events: events,
-            customers: customers)
-        batch.proof = proof
+            customers: customers, proof: proof)
         store.append(batch) { result in
             outcome.withLock { $0 = result }
             done.signal()

@@ -29,11 +29,11 @@ extension PostgreSQLTests {
                 let store = try database.openEvents()
                 defer { store.close() }
                 let body = #"{"a":"é \u0000 \\"}"#
-                var batch = EventBatch.of(["m"], device: "d", received: 1_700_000_000_123, body: body)
-                batch.proof = EventProof(
-                    verdict: .verified, code: 7, keyID: "k", enforcement: "required", dialect: "native",
-                    requestID: "r",
-                    tokenID: "t")
+                let batch = EventBatch.of(["m"], device: "d", received: 1_700_000_000_123, body: body).with(
+                    EventProof(
+                        verdict: .verified, code: 7, keyID: "k", enforcement: "required", dialect: "native",
+                        requestID: "r",
+                        tokenID: "t"))
                 #expect(try store.store(batch).get().accepted == 1)
                 let event = try #require(try database.log.everything().first)
                 #expect(event.body == Array(body.utf8))

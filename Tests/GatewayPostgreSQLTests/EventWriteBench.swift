@@ -24,13 +24,14 @@ extension PostgreSQLTests {
         private static func group(_ count: Int) -> [EventBatch] {
             let now = Int64(Date().timeIntervalSince1970 * 1_000)
             return (0..<count).map { number in
-                var batch = EventBatch.of(
+                EventBatch.of(
                     [UUIDv7.make()], user: "user-\(number % 500)", device: UUIDv7.make(), received: now,
-                    body: body)
-                batch.proof = EventProof(
-                    verdict: .verified, code: nil, keyID: "key-1", enforcement: "required", dialect: "native",
-                    requestID: UUIDv7.make(), tokenID: UUIDv7.make())
-                return batch
+                    body: body
+                ).with(
+                    EventProof(
+                        verdict: .verified, code: nil, keyID: "key-1", enforcement: "required",
+                        dialect: "native",
+                        requestID: UUIDv7.make(), tokenID: UUIDv7.make()))
             }
         }
 

@@ -50,28 +50,24 @@ package struct RequestPath: Sendable {
         if request.context.client == ClientInfo() {
             request.context.client = ClientInfo(userAgent: request.headerBytes("user-agent"))
         }
-        switch verdict {
-        case .accepted(let report, _):
-            noteKeyUse(report, app: app, request: request)
-            if credential.scheme == .accessToken { request.context.userID = report.claims?.subject }
-        case .rejected(let report), .acceptedWithWarning(let report):
+        func failure(_ report: VerificationReport, _ enforcement: Enforcement) -> AuthErrorBody {
             request.context.failure = FailedToken(
                 token: credential.token, report: report, deviceTime: admission.deviceTime)
             if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
-        case .anonymous, .notJudged: break
-        }
-        func body(_ report: VerificationReport, _ enforcement: Enforcement) -> AuthErrorBody {
-            AuthErrorBody(
+            return AuthErrorBody(
                 report: report, enforcement: enforcement, requestID: request.id,
                 serverMilliseconds: Int64(instant * 1000))
         }
         switch verdict {
-        case .rejected(let report): return .rejected(body(report, .required))
+        case .rejected(let report): return .rejected(failure(report, .required))
         case .acceptedWithWarning(let report):
-            return .accepted(user: request.context.userID, warning: body(report, .optional))
-        case .anonymous, .notJudged, .accepted:
-            return .accepted(user: request.context.userID, warning: nil)
+            return .accepted(user: request.context.userID, warning: failure(report, .optional))
+        case .accepted(let report, _):
+            noteKeyUse(report, app: app, request: request)
+            if credential.scheme == .accessToken { request.context.userID = report.claims?.subject }
+        case .anonymous, .notJudged: break
         }
+        return .accepted(user: request.context.userID, warning: nil)
     }
 
     /// The refusal of an app that has had more requests than it may; nil for all others.
@@ -103,9 +99,7 @@ package struct RequestPath: Sendable {
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
-        var batch = batch
-        batch.proof = request.context.proof(dialect: dialect, requestID: request.id)
-        let judged = batch
+        let judged = batch.with(request.context.proof(dialect: dialect, requestID: request.id))
         let isTraced = request.context.span != nil
         // As `waiting` does it, and compiled for this value: every event that is stored comes by here.
         let ended = Lock<(result: Result<AppendOutcome, StoreFailure>, instant: UInt64?)?>(nil)

@@ -1,7 +1,7 @@
 package import CountersignCore
 
 /// Events of one request that are stored together or not at all.
-package struct EventBatch: Sendable {
+package final class EventBatch: Sendable {
     /// The app that they belong to.
     package let appID: String
     /// Milliseconds since 1970 when the request came.
@@ -12,17 +12,25 @@ package struct EventBatch: Sendable {
     /// What the request says of customers.
     package let customers: [CustomerChange]
     /// How the request was judged; nil when nobody says.
-    package var proof: EventProof?
+    package let proof: EventProof?
 
     package init(
         appID: String, receivedMilliseconds: Int64, body: [UInt8], events: [Event],
-        customers: [CustomerChange] = []
+        customers: [CustomerChange] = [], proof: EventProof? = nil
     ) {
         self.appID = appID
         self.receivedMilliseconds = receivedMilliseconds
         self.body = body
         self.events = events
         self.customers = customers
+        self.proof = proof
+    }
+
+    /// The same batch with what is known of its request.
+    package func with(_ proof: EventProof?) -> EventBatch {
+        EventBatch(
+            appID: appID, receivedMilliseconds: receivedMilliseconds, body: body, events: events,
+            customers: customers, proof: proof)
     }
 
     /// True when there is nothing to store.

@@ -241,10 +241,10 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         var outcome = AppendOutcome()
         for start in stride(from: 0, to: batch.events.count, by: EventHorizon.mostOfTransaction) {
             let end = min(start + EventHorizon.mostOfTransaction, batch.events.count)
-            var part = EventBatch(
+            let part = EventBatch(
                 appID: batch.appID, receivedMilliseconds: batch.receivedMilliseconds, body: batch.body,
-                events: Array(batch.events[start..<end]), customers: start == 0 ? batch.customers : [])
-            part.proof = batch.proof
+                events: Array(batch.events[start..<end]), customers: start == 0 ? batch.customers : [],
+                proof: batch.proof)
             for stored in try lane.store([part]) {
                 outcome.accepted += stored.accepted
                 outcome.duplicates += stored.duplicates

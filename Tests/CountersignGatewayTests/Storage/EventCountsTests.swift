@@ -30,10 +30,10 @@ struct EventCountsTests {
             EventBatch.Event(
                 messageID: $0, kind: .track, userID: "ada", timestampMilliseconds: 0, json: 0..<2)
         }
-        var batch = EventBatch(
-            appID: app, receivedMilliseconds: 5, body: Array("{}".utf8), events: events)
-        batch.proof = EventProof(
-            verdict: .verified, keyID: "k", dialect: "native", requestID: "r-\(ids.joined())")
+        let batch = EventBatch(
+            appID: app, receivedMilliseconds: 5, body: Array("{}".utf8), events: events,
+            proof: EventProof(
+                verdict: .verified, keyID: "k", dialect: "native", requestID: "r-\(ids.joined())"))
         store.noteKeyUse(appID: app, keyID: "k", milliseconds: 5)
         let isStored = Lock(false)
         let done = DispatchSemaphore(value: 0)
