@@ -118,10 +118,10 @@ package final class SQLiteConnection {
     package func transaction<Result>(
         _ body: () throws -> Result
     ) throws -> Result {
-        try execute("BEGIN IMMEDIATE")
+        try run("BEGIN IMMEDIATE")
         do {
             let result = try body()
-            try execute("COMMIT")
+            try run("COMMIT")
             return result
         } catch {
             // A failed COMMIT may have ended the transaction already (disk full, I/O error).

@@ -44,9 +44,9 @@ struct EventCounts {
 
     var isEmpty: Bool { last == counted }
 
-    /// Notes an event that is part of the commit.
-    mutating func add(bytes: Int, to appID: String, sequence: Int64) {
-        usage[appID, default: Usage()].events += 1
+    /// Notes events that are part of the commit; the last of them is `sequence`.
+    mutating func add(events: Int, bytes: Int, to appID: String, through sequence: Int64) {
+        usage[appID, default: Usage()].events += events
         usage[appID, default: Usage()].bytes += bytes
         last = sequence
     }

@@ -38,7 +38,8 @@ final class EventIndex {
         mutating func add(_ event: IndexedEvent) {
             keys[event.key] = event.sequence
             subjects.append((event.app, event.sequence))
-            for hash in event.subjects { subjects.append((hash, event.sequence)) }
+            subjects.append((event.message, event.sequence))
+            if let whose = event.whose { subjects.append((whose, event.sequence)) }
             last = event.sequence
         }
     }
@@ -61,6 +62,8 @@ final class EventIndex {
     private let state = Lock(State())
     private let queue = DispatchQueue(label: "event index", qos: .utility)
     private var table: Table
+    /// Where the writer looks for keys besides its own table. What is merged meanwhile stays readable.
+    private var older: (waiting: [Table], runs: [IndexRun]) = ([], [])
 
     /// Opens the index of a log, and makes what is missing of it. Readers of this process find in `recent` what is in no
     /// run yet.
@@ -120,6 +123,7 @@ final class EventIndex {
             newest = []
         }
         state.withLock { $0.runs = runs }
+        older.runs = runs
         recent.begin(with: newest, from: table.first)
         makeRuns()
     }
@@ -137,7 +141,8 @@ final class EventIndex {
     /// Makes sure that more can be added. Waits when runs are made more slowly than events come; throws when they cannot be
     /// made at all.
     func makeRoom() throws {
-        guard state.withLock({ $0.waiting.count }) >= sizes.mostWaiting else { return }
+        older = state.withLock { ($0.waiting, $0.runs) }
+        guard older.waiting.count >= sizes.mostWaiting else { return }
         makeRuns()
         queue.sync {}
         try state.withLock { state in
@@ -145,14 +150,14 @@ final class EventIndex {
         }
     }
 
-    /// The newest event with this key of which `isThere` says that it still is; mostly nil.
+    /// The newest event with this key of which `isThere` says that it still is; mostly nil. Asked after ``makeRoom()``.
     func sequence(of key: EventKey, where isThere: (Int64) throws -> Bool) throws -> Int64? {
         if let sequence = table.keys[key], try isThere(sequence) { return sequence }
-        let (waiting, runs) = state.withLock { ($0.waiting, $0.runs) }
-        for table in waiting.reversed() {
-            if let sequence = table.keys[key], try isThere(sequence) { return sequence }
+        for index in older.waiting.indices.reversed() {
+            if let sequence = older.waiting[index].keys[key], try isThere(sequence) { return sequence }
         }
-        for run in runs.reversed() {
+        for index in older.runs.indices.reversed() where older.runs[index].mayContain(key) {
+            let run = older.runs[index]
             let found = try reading(run) { run throws(IndexFileError) in try run.sequences(of: key) }
             if let sequence = try found.last(where: isThere) { return sequence }
         }

@@ -46,7 +46,7 @@ final class IndexFileWriter {
     }
 
     /// Writes these as they are in memory; numbers must be little-endian already.
-    func write(_ values: [some BitwiseCopyable]) throws(IndexFileError) {
+    func write(_ values: ArraySlice<some BitwiseCopyable>) throws(IndexFileError) {
         values.withUnsafeBytes {
             buffer.append(contentsOf: $0)
             position += $0.count

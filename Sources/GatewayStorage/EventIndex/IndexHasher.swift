@@ -5,8 +5,9 @@ struct EventKey: Hashable, Comparable {
     let high: UInt64
     let low: UInt64
 
-    // It is a keyed hash already.
+    // It is a keyed hash already: a table may use it as it is.
     func hash(into hasher: inout Hasher) { hasher.combine(low) }
+    func _rawHashValue(seed: Int) -> Int { Int(truncatingIfNeeded: low) }
 
     static func < (one: EventKey, other: EventKey) -> Bool {
         one.high != other.high ? one.high < other.high : one.low < other.low
@@ -23,57 +24,86 @@ enum EventSubject: Hashable {
     case message(String)
 }
 
-/// Hashes ids for the index. Clients choose ids; without the secret they cannot choose where these end up.
+/// Who an event comes from, as its key says it.
+enum EventSender {
+    /// As a dialect names it.
+    case named(String)
+    case user(String)
+    case device(String)
+    case nobody
+
+    init(named name: String?, userID: String?, anonymousID: String?) {
+        self =
+            name.map { .named($0) } ?? userID.map { .user($0) } ?? anonymousID.map { .device($0) } ?? .nobody
+    }
+}
+
+/// Hashes ids for the index. Clients choose ids; without the secret they cannot choose where these end up. Belongs to one
+/// thread.
 struct IndexHasher {
     static let secretBytes = 32
 
     private let secret: [UInt8]
+    private let hash = SHA256.Running()
 
     init(secret: [UInt8]) {
         self.secret = secret
     }
 
-    func key(appID: String, sender: String, messageID: String) -> EventKey {
-        let (high, low) = digest(of: 0, appID, sender, messageID)
+    func key(appID: String, sender: EventSender, messageID: String) -> EventKey {
+        let (high, low) =
+            switch sender {
+            case .named(let name): digest(of: 0, appID, "", name, messageID)
+            case .user(let id): digest(of: 0, appID, "user ", id, messageID)
+            case .device(let id): digest(of: 0, appID, "device ", id, messageID)
+            case .nobody: digest(of: 0, appID, "", "", messageID)
+            }
         return EventKey(high: high, low: low)
     }
 
     func hash(of subject: EventSubject, in appID: String) -> UInt64 {
         switch subject {
-        case .app: digest(of: 4, appID, "").0
-        case .user(let id): digest(of: 1, appID, id).0
-        case .device(let id): digest(of: 2, appID, id).0
-        case .message(let id): digest(of: 3, appID, id).0
+        case .app: digest(of: 4, appID, "", "").0
+        case .user(let id): digest(of: 1, appID, "", id).0
+        case .device(let id): digest(of: 2, appID, "", id).0
+        case .message(let id): digest(of: 3, appID, "", id).0
         }
     }
 
-    /// Half a digest. Each part comes after its length, so that no two lists of parts give the same bytes.
-    private func digest(of kind: UInt8, _ first: String, _ second: String, _ third: String? = nil) -> (
-        UInt64, UInt64
-    ) {
+    /// Half a digest. Each part comes after its length, so that no two lists of parts give the same bytes; `prefix` and
+    /// `second` are one part.
+    private func digest(
+        of kind: UInt8, _ first: String, _ prefix: StaticString, _ second: String, _ third: String? = nil
+    ) -> (UInt64, UInt64) {
         let count =
-            secret.count + 1 + 12 + first.utf8.count + second.utf8.count + (third?.utf8.count ?? 0)
+            secret.count + 1 + 12 + first.utf8.count + prefix.utf8CodeUnitCount + second.utf8.count
+            + (third?.utf8.count ?? 0)
         return withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { bytes in
             secret.withUnsafeBytes { bytes.copyMemory(from: $0) }
             bytes[secret.count] = kind
             var end = Self.append(first, to: bytes, at: secret.count + 1)
-            end = Self.append(second, to: bytes, at: end)
+            end = Self.append(second, to: bytes, at: end, after: prefix)
             if let third { end = Self.append(third, to: bytes, at: end) }
-            let words = SHA256.words(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+            let words = hash.words(of: UnsafeRawBufferPointer(rebasing: bytes[..<end]))
             return (UInt64(littleEndian: words.0), UInt64(littleEndian: words.1))
         }
     }
 
     /// Returns where the next part begins.
     private static func append(
-        _ part: String, to bytes: UnsafeMutableRawBufferPointer, at start: Int
+        _ part: String, to bytes: UnsafeMutableRawBufferPointer, at start: Int,
+        after prefix: StaticString = ""
     ) -> Int {
         var part = part
         return part.withUTF8 { text in
-            bytes.storeBytes(of: UInt32(text.count).littleEndian, toByteOffset: start, as: UInt32.self)
-            UnsafeMutableRawBufferPointer(rebasing: bytes[(start + 4)...]).copyMemory(
+            let count = prefix.utf8CodeUnitCount + text.count
+            bytes.storeBytes(of: UInt32(count).littleEndian, toByteOffset: start, as: UInt32.self)
+            let place = UnsafeMutableRawBufferPointer(rebasing: bytes[(start + 4)...])
+            place.copyMemory(
+                from: UnsafeRawBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
+            UnsafeMutableRawBufferPointer(rebasing: place[prefix.utf8CodeUnitCount...]).copyMemory(
                 from: UnsafeRawBufferPointer(text))
-            return start + 4 + text.count
+            return start + 4 + count
         }
     }
 }

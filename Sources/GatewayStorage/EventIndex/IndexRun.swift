@@ -95,9 +95,11 @@ final class IndexRun: Sendable {
         }
     }
 
-    /// Numbers of the events with this key, the oldest first; mostly none.
+    /// False when no event of the run has this key.
+    func mayContain(_ key: EventKey) -> Bool { filter?.mayContain(key) ?? true }
+
+    /// Numbers of the events with this key, the oldest first.
     func sequences(of key: EventKey) throws(IndexFileError) -> [Int64] {
-        if let filter, !filter.mayContain(key) { return [] }
         var found: [Int64] = []
         var block = keys.block(of: KeyEntry(key: key, offset: 0))
         while block < keys.blocks {

@@ -73,9 +73,9 @@ struct IndexRunWriter {
             subjects: subjectSection.count,
             filterWords: words.count, fencesChecksum: fences.withUnsafeBytes { checksum($0) },
             filterChecksum: words.withUnsafeBytes { checksum($0) })
-        try file.write(fences)
-        try file.write(words)
-        try file.write(trailer.bytes)
+        try file.write(fences[...])
+        try file.write(words[...])
+        try file.write(trailer.bytes[...])
         try file.finish()
         try IndexFolder.synchronize(folder)
         return try IndexRun(name, folder: folder, logID: logID)

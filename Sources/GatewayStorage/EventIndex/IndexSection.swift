@@ -55,30 +55,33 @@ struct IndexSectionWriter<Entry: IndexEntry> {
     let start: Int
     private(set) var count = 0
     private(set) var fences: [Entry] = []
-    private var block: [UInt8] = []
+    /// A block's entries, and room for their checksum.
+    private var block = [UInt8](repeating: 0, count: IndexSection<Entry>.blockEntries * Entry.width + 4)
+    private var filled = 0
 
     init(start: Int) {
         self.start = start
-        block.reserveCapacity(IndexSection<Entry>.blockEntries * Entry.width)
     }
 
     mutating func add(_ entry: Entry, to file: IndexFileWriter) throws(IndexFileError) {
-        if block.isEmpty { fences.append(entry) }
-        withUnsafeTemporaryAllocation(byteCount: Entry.width, alignment: 8) { bytes in
-            entry.store(in: bytes)
-            block.append(contentsOf: bytes)
+        if filled == 0 { fences.append(entry) }
+        block.withUnsafeMutableBytes { bytes in
+            entry.store(in: UnsafeMutableRawBufferPointer(rebasing: bytes[filled...]))
         }
+        filled += Entry.width
         count += 1
         if count.isMultiple(of: IndexSection<Entry>.blockEntries) { try end(file) }
     }
 
     /// Ends the last block.
     mutating func end(_ file: IndexFileWriter) throws(IndexFileError) {
-        guard !block.isEmpty else { return }
-        let sum = block.withUnsafeBytes { checksum($0) }
-        withUnsafeBytes(of: sum.littleEndian) { block.append(contentsOf: $0) }
-        try file.write(block)
-        block.removeAll(keepingCapacity: true)
+        guard filled > 0 else { return }
+        block.withUnsafeMutableBytes { bytes in
+            let sum = checksum(UnsafeRawBufferPointer(rebasing: bytes[..<filled]))
+            bytes.storeBytes(of: sum.littleEndian, toByteOffset: filled, as: UInt32.self)
+        }
+        try file.write(block[..<(filled + 4)])
+        filled = 0
     }
 }
 

@@ -4,6 +4,8 @@ struct IndexedEvent {
     let key: EventKey
     /// The hash of its app.
     let app: UInt64
-    /// Hashes of what else it is looked for by; the user's, if it has one, is the last.
-    let subjects: [UInt64]
+    /// The hash of its message id.
+    let message: UInt64
+    /// The hash of its user or, without one, of its device.
+    let whose: UInt64?
 }

@@ -12,10 +12,15 @@ final class RecentEvents: Sendable {
         var sequences: [UInt64: [Int64]] = [:]
 
         mutating func add(_ events: [IndexedEvent]) {
-            for event in events {
-                sequences[event.app, default: []].append(event.sequence)
-                last = event.sequence
+            // Those that were committed together are mostly of one app, which is looked up once.
+            var start = 0
+            while start < events.count {
+                let app = events[start].app
+                let end = events[start...].firstIndex { $0.app != app } ?? events.count
+                sequences[app, default: []].append(contentsOf: events[start..<end].lazy.map(\.sequence))
+                start = end
             }
+            last = events.last?.sequence ?? last
         }
     }
 

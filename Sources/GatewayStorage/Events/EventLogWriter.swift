@@ -31,6 +31,8 @@ final class EventLogWriter {
     /// Hashes of users that are in `app_user`.
     private var knownUsers: Set<UInt64> = []
     private var knownApps: [String: UInt64] = [:]
+    /// Keys of the events that are being committed. Kept from one commit to the next for its memory alone.
+    private var staged: [EventKey: Int64] = [:]
     private var dataVersion: Int64
     /// What the commits so far have added and no commit has written.
     private var counts: EventCounts
@@ -93,7 +95,9 @@ final class EventLogWriter {
                 try add(
                     hasher.entry(
                         sequence: statement.int64(0), appID: appID, app: app, messageID: statement.text(2),
-                        userID: user, anonymousID: device, sender: statement.optionalText(5)))
+                        userID: user, anonymousID: device,
+                        whose: hasher.hash(ofUser: user, device: device, in: appID),
+                        sender: statement.optionalText(5)))
             }
         }
     }
@@ -110,6 +114,7 @@ final class EventLogWriter {
         with changes: [@Sendable (SQLiteConnection) throws -> Void] = []
     ) throws -> [AppendOutcome] {
         try index.makeRoom()
+        staged.removeAll(keepingCapacity: true)
         var commit = Commit(next: next, counts: counts)
         let outcomes = try connection.transaction {
             try forgetUsersIfOthersWrote()
@@ -189,7 +194,6 @@ final class EventLogWriter {
     private struct Commit {
         var next: Int64
         var events: [IndexedEvent] = []
-        var keys: [EventKey: Int64] = [:]
         var users: Set<UInt64> = []
         var counts: EventCounts
     }
@@ -218,12 +222,20 @@ final class EventLogWriter {
             try statement.bind(text: proof?.tokenID, at: 18)
             statement.keepTexts()
             let app = hash(ofApp: batch.appID)
+            var (user, device): (String?, String?) = (nil, nil)
+            var whose: UInt64?
+            var bytes = 0
             for event in batch.events {
+                // The events of a request are mostly of one user.
+                if event.userID != user || event.anonymousID != device {
+                    (user, device) = (event.userID, event.anonymousID)
+                    whose = hasher.hash(ofUser: user, device: device, in: batch.appID)
+                }
                 let entry = hasher.entry(
                     sequence: commit.next, appID: batch.appID, app: app, messageID: event.messageID,
-                    userID: event.userID, anonymousID: event.anonymousID, sender: event.sender)
-                let isKnown = try sequence(of: entry.key, commit) != nil
-                if try isKnown || claim(event, of: batch.appID, commit) {
+                    userID: user, anonymousID: device, whose: whose, sender: event.sender)
+                let isKnown = try sequence(of: entry.key) != nil
+                if try isKnown || claim(event, of: batch.appID) {
                     outcome.duplicates += 1
                     continue
                 }
@@ -238,12 +250,16 @@ final class EventLogWriter {
                 try statement.bind(.integer(commit.next), at: 11)
                 _ = try statement.step()
                 statement.rewind()
-                if let user = event.userID { try list(user, of: batch.appID, entry.subjects, &commit) }
-                commit.keys[entry.key] = commit.next
+                if let user, let whose { try list(user, whose, of: batch.appID, &commit) }
+                staged[entry.key] = commit.next
                 commit.events.append(entry)
-                commit.counts.add(bytes: event.json.count, to: batch.appID, sequence: commit.next)
+                bytes += event.json.count
                 commit.next += 1
                 outcome.accepted += 1
+            }
+            if outcome.accepted > 0 {
+                commit.counts.add(
+                    events: outcome.accepted, bytes: bytes, to: batch.appID, through: commit.next - 1)
             }
         }
         let writer = CustomerWriter(connection: connection, appID: batch.appID)
@@ -262,8 +278,8 @@ final class EventLogWriter {
     }
 
     /// The event with this key that is there; mostly nil.
-    private func sequence(of key: EventKey, _ commit: Commit) throws -> Int64? {
-        if let sequence = commit.keys[key] { return sequence }
+    private func sequence(of key: EventKey) throws -> Int64? {
+        if let sequence = staged[key] { return sequence }
         return try index.sequence(of: key) { sequence in
             // It may have been deleted since.
             try connection.first("SELECT 1 FROM event WHERE seq = ?1", .integer(sequence)) { _ in true }
@@ -273,12 +289,13 @@ final class EventLogWriter {
 
     /// An event that is known by its content may have come before its customer had signed in: then it becomes the user's.
     /// That of another user is another event, for a stranger may know what it says and be first.
-    private func claim(_ event: EventBatch.Event, of appID: String, _ commit: Commit) throws -> Bool {
+    private func claim(_ event: EventBatch.Event, of appID: String) throws -> Bool {
         guard event.isIdentifiedByContent, let user = event.userID else { return false }
         var anonymous = event
         anonymous.userID = nil
-        let key = hasher.key(appID: appID, sender: anonymous.sender ?? "", messageID: event.messageID)
-        guard let sequence = try sequence(of: key, commit) else { return false }
+        let key = hasher.key(
+            appID: appID, sender: .named(anonymous.sender ?? ""), messageID: event.messageID)
+        guard let sequence = try sequence(of: key) else { return false }
         try connection.run(
             "UPDATE event SET user_id = ?2 WHERE seq = ?1 AND user_id IS NULL", .integer(sequence),
             .text(user))
@@ -294,29 +311,26 @@ final class EventLogWriter {
         ) { _ in true } == true
     }
 
-    private func list(
-        _ user: String, of appID: String, _ subjects: [UInt64], _ commit: inout Commit
-    ) throws {
-        // Of an event with a user, the user is the last one.
-        guard let hash = subjects.last, !knownUsers.contains(hash), commit.users.insert(hash).inserted else {
-            return
-        }
+    private func list(_ user: String, _ hash: UInt64, of appID: String, _ commit: inout Commit) throws {
+        guard !knownUsers.contains(hash), commit.users.insert(hash).inserted else { return }
         try connection.run("INSERT OR IGNORE INTO app_user VALUES (?1, ?2)", .text(appID), .text(user))
     }
 }
 
 extension IndexHasher {
-    /// What the index keeps of an event; `app` is the hash of its app.
+    /// What the index keeps of an event; `app` is the hash of its app, `whose` that of its user or device.
     func entry(
         sequence: Int64, appID: String, app: UInt64, messageID: String, userID: String?,
-        anonymousID: String?, sender: String?
+        anonymousID: String?, whose: UInt64?, sender: String?
     ) -> IndexedEvent {
-        let from = sender ?? userID.map { "user " + $0 } ?? anonymousID.map { "device " + $0 } ?? ""
-        let whose = userID.map { EventSubject.user($0) } ?? anonymousID.map { .device($0) }
-        var subjects = [hash(of: .message(messageID), in: appID)]
-        if let whose { subjects.append(hash(of: whose, in: appID)) }
+        let from = EventSender(named: sender, userID: userID, anonymousID: anonymousID)
         return IndexedEvent(
             sequence: sequence, key: key(appID: appID, sender: from, messageID: messageID), app: app,
-            subjects: subjects)
+            message: hash(of: .message(messageID), in: appID), whose: whose)
+    }
+
+    /// The hash of a user or, without one, of a device; nil without both.
+    func hash(ofUser userID: String?, device: String?, in appID: String) -> UInt64? {
+        (userID.map { EventSubject.user($0) } ?? device.map { .device($0) }).map { hash(of: $0, in: appID) }
     }
 }

@@ -65,6 +65,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     /// How long a commit waits for more batches when the one before had several.
     private static let gatherMicroseconds: UInt32 = 300
+    /// How many times, as long as fewer wait than shared the one before.
+    private static let mostGathers = 3
     /// How long what is known of the disk's free space holds.
     private static let spaceMilliseconds = 100
 
@@ -217,9 +219,12 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 condition.wait(until: wakeTime)
             {}
             if lastBatches > 1, !waiting.isEmpty, !isClosing {
-                condition.unlock()
-                usleep(Self.gatherMicroseconds)
-                condition.lock()
+                // Whoever shared the last commit has its answer now, and mostly sends again.
+                for _ in 0..<Self.mostGathers where waiting.count < lastBatches {
+                    condition.unlock()
+                    usleep(Self.gatherMicroseconds)
+                    condition.lock()
+                }
                 while gathering > 0, !isClosing { condition.wait() }
             }
             var jobs: [Job] = []

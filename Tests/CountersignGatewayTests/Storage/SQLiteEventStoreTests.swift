@@ -128,7 +128,7 @@ struct SQLiteEventStoreTests {
             try FileManager.default.createSymbolicLink(
                 atPath: path + IndexFileWriter.unfinished, withDestinationPath: "/dev/full")
             let file = try IndexFileWriter(path: path)
-            try file.write([UInt8](repeating: 1, count: 100))
+            try file.write([UInt8](repeating: 1, count: 100)[...])
             try file.finish()
         }
         #expect(error?.isFull == true)
