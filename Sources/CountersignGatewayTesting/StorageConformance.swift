@@ -137,6 +137,22 @@ extension StorageConformance {
             try append([event("m", user: "ada")], of: "kiosk", to: store).accepted == 1,
             "another app may have the same message id")
         try expect(try storage.log.count() == 6, "every accepted event is counted")
+        // Equal to Swift's strings, two ids all the same: a user is told from another by bytes.
+        let (composed, decomposed) = ("zo\u{E9}", "zoe\u{301}")
+        let alike = try append([event("m", user: composed), event("m", user: decomposed)], to: store)
+        try expect(alike.accepted == 2, "users whose ids differ in their bytes are two senders")
+        for user in [composed, decomposed] {
+            var query = EventQuery(appID: "shop")
+            query.userID = user
+            let found = try storage.log.oldest(query, after: 0, limit: 9).events
+            try expect(found.count == 1, "each of them has an event")
+        }
+        var listed = 0
+        try storage.log.users(of: "shop", after: "z") { _ in
+            listed += 1
+            return false
+        }
+        try expect(listed == 2, "each of them is listed")
     }
 
     private static func eventsAreReadByTheirVerdict(_ storage: any Storage) throws {

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJOSE
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
@@ -227,7 +228,7 @@ final class EventLogWriter {
             var bytes = 0
             for event in batch.events {
                 // The events of a request are mostly of one user.
-                if event.userID != user || event.anonymousID != device {
+                if !event.userID.hasSameBytes(as: user) || !event.anonymousID.hasSameBytes(as: device) {
                     (user, device) = (event.userID, event.anonymousID)
                     whose = hasher.hash(ofUser: user, device: device, in: batch.appID)
                 }
@@ -314,6 +315,14 @@ final class EventLogWriter {
     private func list(_ user: String, _ hash: UInt64, of appID: String, _ commit: inout Commit) throws {
         guard !knownUsers.contains(hash), commit.users.insert(hash).inserted else { return }
         try connection.run("INSERT OR IGNORE INTO app_user VALUES (?1, ?2)", .text(appID), .text(user))
+    }
+}
+
+extension String? {
+    /// Whether both are the same id: the same bytes, or none.
+    fileprivate func hasSameBytes(as other: String?) -> Bool {
+        guard let self, let other else { return self == nil && other == nil }
+        return self.hasSameBytes(as: other)
     }
 }
 

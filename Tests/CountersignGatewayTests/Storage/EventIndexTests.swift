@@ -176,6 +176,19 @@ struct EventIndexTests {
         #expect(try log.store([full], counting: nil)[0] == AppendOutcome(accepted: 0, duplicates: 2))
     }
 
+    /// A run finds the events of each of two users who are one to Swift's strings.
+    @Test func usersOfABatchAreToldApartByBytes() throws {
+        let log = try open()
+        defer { log.close() }
+        let users = ["zo\u{E9}", "zoe\u{301}"]
+        for number in 0..<40 {
+            let events = users.map { event("m-\(number)", user: $0) }
+            #expect(try log.store([batch(events)], counting: nil)[0].accepted == 2)
+        }
+        #expect(try !files().isEmpty)
+        for user in users { #expect(try messages(user: user) == (0..<40).map { "m-\($0)" }) }
+    }
+
     /// Runs are read by later versions: what they hold must not change.
     @Test func hashesAreWhatTheyWere() {
         let hasher = IndexHasher(secret: Array(0..<32))
