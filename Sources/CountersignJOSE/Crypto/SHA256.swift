@@ -61,9 +61,9 @@ package enum SHA256 {
             precondition(done == 1, "OpenSSL cannot hash")
         }
 
-        /// The digest of these bytes alone, as four words as they lie in memory; what was added before is forgotten. Nothing
-        /// is allocated, unlike by a digest that is made anew.
-        package func words(of bytes: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
+        /// The digest of these bytes alone, as four words as they lie in memory. Reuses the context, which OpenSSL would
+        /// otherwise allocate for every digest.
+        fileprivate func words(of bytes: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
             var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
             withUnsafeMutableBytes(of: &words) { output in
                 let done =

@@ -62,7 +62,8 @@ final class EventIndex {
     private let state = Lock(State())
     private let queue = DispatchQueue(label: "event index", qos: .utility)
     private var table: Table
-    /// Where the writer looks for keys besides its own table. What is merged meanwhile stays readable.
+    /// Where the writer looks for keys besides its own table, during a commit: it would keep the files of runs that were
+    /// merged or removed. Those that are meanwhile stay readable.
     private var older: (waiting: [Table], runs: [IndexRun]) = ([], [])
 
     /// Opens the index of a log, and makes what is missing of it. Readers of this process find in `recent` what is in no
@@ -123,7 +124,6 @@ final class EventIndex {
             newest = []
         }
         state.withLock { $0.runs = runs }
-        older.runs = runs
         recent.begin(with: newest, from: table.first)
         makeRuns()
     }
@@ -206,6 +206,7 @@ final class EventIndex {
             table.add(event)
         }
         recent.add(events)
+        older = ([], [])
         if table.keys.count >= sizes.runEvents { endTable(before: table.last + 1) }
     }
 

@@ -5,7 +5,7 @@ struct EventKey: Hashable, Comparable {
     let high: UInt64
     let low: UInt64
 
-    // It is a keyed hash already: a table may use it as it is.
+    // It is a keyed hash already: a table that asks for the second is given it as it is.
     func hash(into hasher: inout Hasher) { hasher.combine(low) }
     func _rawHashValue(seed: Int) -> Int { Int(truncatingIfNeeded: low) }
 
@@ -38,13 +38,11 @@ enum EventSender {
     }
 }
 
-/// Hashes ids for the index. Clients choose ids; without the secret they cannot choose where these end up. Belongs to one
-/// thread.
+/// Hashes ids for the index. Clients choose ids; without the secret they cannot choose where these end up.
 struct IndexHasher {
     static let secretBytes = 32
 
     private let secret: [UInt8]
-    private let hash = SHA256.Running()
 
     init(secret: [UInt8]) {
         self.secret = secret
@@ -84,7 +82,7 @@ struct IndexHasher {
             var end = Self.append(first, to: bytes, at: secret.count + 1)
             end = Self.append(second, to: bytes, at: end, after: prefix)
             if let third { end = Self.append(third, to: bytes, at: end) }
-            let words = hash.words(of: UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+            let words = SHA256.words(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
             return (UInt64(littleEndian: words.0), UInt64(littleEndian: words.1))
         }
     }
