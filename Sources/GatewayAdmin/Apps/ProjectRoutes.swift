@@ -64,9 +64,9 @@ struct ProjectRoutes: Sendable {
                 let items = try Self.items(call)
                 let mask = try call.userMask("item", call[1], app: call[0])
                 // The position is told to the reader too.
-                let shown = items.map { mask.message($0.json, of: call[0]) }
+                let shown = items.map { mask.message($0.members, of: call[0]) }
                 return try call.page(
-                    shown, at: { PagePosition(0, Self.text("id", of: $0) ?? "") }, json: { $0 })
+                    shown, at: { PagePosition(0, Self.id(of: $0)) }, json: { .object($0) })
             },
             AdminRoute(
                 "GET", "/apps/{app}/project/items/{kind}/{id}", .viewer,
@@ -74,7 +74,8 @@ struct ProjectRoutes: Sendable {
             ) { call in
                 guard let item = try Self.item(call) else { throw Self.noItem }
                 let mask = try call.userMask("item", "\(call[1])/\(item.id)", app: call[0])
-                return call.answer(mask.message(item.json, of: call[0]), tag: try Self.sealed(item, call))
+                return call.answer(
+                    .object(mask.message(item.members, of: call[0])), tag: try Self.sealed(item, call))
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
@@ -151,7 +152,7 @@ struct ProjectRoutes: Sendable {
         let kind = try kind(call)
         let project = try call.directory.projects.project(of: call[0])
         if let kind { return project.items(kind) }
-        return project.inbox.all.map { ProjectItem(id: $0.id, json: $0.json) }
+        return project.inbox.all.map { ProjectItem(id: $0.id, members: $0.members) }
     }
 
     /// The item that the path names, by its id or as its id is shown where users have pseudonyms.
@@ -159,12 +160,12 @@ struct ProjectRoutes: Sendable {
         let items = try items(call)
         if let found = items.first(where: { $0.id == call[2] }) { return found }
         let mask = UserMask(key: try call.directory.pseudonymKey())
-        return items.first { Self.text("id", of: mask.message($0.json, of: call[0])) == call[2] }
+        return items.first { Self.id(of: mask.message($0.members, of: call[0])) == call[2] }
     }
 
-    private static func text(_ name: String, of json: JSONValue) -> String? {
-        guard case .object(let members) = json, case .string(let text)? = members[name] else { return nil }
-        return text
+    /// The id of an item as it is shown.
+    private static func id(of members: [String: JSONValue]) -> String {
+        members["id"].flatMap { String(jsonValue: $0) } ?? ""
     }
 
     /// What an item's tag is made of. A hash of the item itself would tell whether a guessed recipient is right.
@@ -177,9 +178,8 @@ struct ProjectRoutes: Sendable {
         _ members: [String: JSONValue], of item: ProjectItem?, _ call: AdminCall
     ) throws {
         let mask = UserMask(key: try call.directory.pseudonymKey())
-        guard let item, case .object(let kept) = item.json,
-            case .object(let shown) = mask.message(item.json, of: call[0])
-        else { return }
+        guard let kept = item?.members else { return }
+        let shown = mask.message(kept, of: call[0])
         if let given = members["recipient"], given != kept["recipient"], given == shown["recipient"] {
             throw AdminProblem.invalid(
                 "recipient", "is a pseudonym: read the message with unmask=1 before you change it")
@@ -204,7 +204,7 @@ struct ProjectRoutes: Sendable {
             _ = try call.directory.projects.putInboxMessage(json: text, in: call[0])
         }
         guard let item = try Self.item(call) else { throw Self.noItem }
-        let shown = try call.readerMask().message(item.json, of: call[0])
-        return call.answer(shown, tag: try Self.sealed(item, call))
+        let shown = try call.readerMask().message(item.members, of: call[0])
+        return call.answer(.object(shown), tag: try Self.sealed(item, call))
     }
 }

@@ -176,25 +176,29 @@ struct EventBodyMask {
 
     /// The body with everything replaced.
     func masked(_ body: JSONValue) -> JSONValue {
-        guard isIdentify, case .object(let members) = body else { return masked(body, nil) }
-        return masked(members) { name in
-            Self.factsOfIdentify.contains(Self.plain(name)) ? nil : .hidden
+        if case .object(let members) = body { .object(masked(members)) } else { masked(body, nil) }
+    }
+
+    /// The members of a body with everything replaced.
+    func masked(_ members: [String: JSONValue]) -> [String: JSONValue] {
+        masked(members) { name in
+            isIdentify && !Self.factsOfIdentify.contains(Self.plain(name)) ? .hidden : nil
         }
     }
 
     private func masked(
         _ members: [String: JSONValue], otherwise: (String) -> Treatment?
-    ) -> JSONValue {
+    ) -> [String: JSONValue] {
         var shown: [String: JSONValue] = [:]
         for (name, value) in members {
             shown[self.name(name)] = masked(value, Self.treatment(name) ?? otherwise(name))
         }
-        return .object(shown)
+        return shown
     }
 
     private func masked(_ value: JSONValue, _ treatment: Treatment?) -> JSONValue {
         switch value {
-        case .object(let members): return masked(members) { _ in treatment }
+        case .object(let members): return .object(masked(members) { _ in treatment })
         case .array(let elements): return .array(elements.map { masked($0, treatment) })
         case .null: return value
         case .bool: return treatment == .hidden ? .string(Self.nothing) : value

@@ -99,19 +99,20 @@ struct UserMask: Sendable {
     }
 
     /// An App Inbox message for the reader: one for a single user names that user, perhaps in its text too.
-    func message(_ message: JSONValue, of appID: String) -> JSONValue {
-        guard let pseudonyms = pseudonyms(appID), let recipient = Self.recipient(of: message),
-            case .object(var members) = EventBodyMask(pseudonyms, user: recipient.value, body: message)
-                .masked(message)
-        else { return message }
-        members["recipient"] = .object([recipient.name: .string(pseudonyms.user(recipient.value))])
-        return .object(members)
+    func message(_ message: [String: JSONValue], of appID: String) -> [String: JSONValue] {
+        guard let pseudonyms = pseudonyms(appID), let recipient = Self.recipient(of: message) else {
+            return message
+        }
+        let mask = EventBodyMask(pseudonyms, user: recipient.value, body: .object(message))
+        var shown = mask.masked(message)
+        shown["recipient"] = .object([recipient.name: .string(pseudonyms.user(recipient.value))])
+        return shown
     }
 
     /// The one user whom a message is for; nil when it is for everybody, or is no message.
-    private static func recipient(of message: JSONValue?) -> CustomerIdentifier? {
-        guard case .object(let members)? = message, case .object(let ids)? = members["recipient"],
-            ids.count == 1, let (name, value) = ids.first, case .string(let id) = value
+    private static func recipient(of message: [String: JSONValue]) -> CustomerIdentifier? {
+        guard case .object(let ids)? = message["recipient"], ids.count == 1,
+            let (name, value) = ids.first, case .string(let id) = value
         else { return nil }
         return CustomerIdentifier(name: name, value: id)
     }
@@ -124,10 +125,11 @@ struct UserMask: Sendable {
         entry.previousHash = []
         if AuditEntry.actionsOnUsers.contains(entry.action) { entry.target = named(entry.target, entry) }
         for text in [entry.before, entry.after] {
-            guard let message = Self.value(text), let recipient = Self.recipient(of: message),
+            guard let message = Self.members(text), let recipient = Self.recipient(of: message),
                 let pseudonyms = entry.appID.flatMap({ self.pseudonyms($0) })
             else { continue }
-            entry.target = EventBodyMask(pseudonyms, user: recipient.value, body: message).text(entry.target)
+            entry.target = EventBodyMask(pseudonyms, user: recipient.value, body: .object(message))
+                .text(entry.target)
         }
         entry.before = values(entry.before, entry)
         entry.after = values(entry.after, entry)
@@ -142,10 +144,8 @@ struct UserMask: Sendable {
     /// In an entry's values a user stands under `user`, the one whom a message is for under `recipient`. What somebody
     /// searched for when looking at ids may be an id, whatever it was searched in.
     private func values(_ text: String?, _ entry: AuditEntry) -> String? {
-        guard case .object(var members)? = Self.value(text) else { return text }
-        if let appID = entry.appID, case .object(let shown) = message(.object(members), of: appID) {
-            members = shown
-        }
+        guard var members = Self.members(text) else { return text }
+        if let appID = entry.appID { members = message(members, of: appID) }
         if entry.action.hasSuffix(".unmask") {
             for name in members.keys where !AuditEntry.shownFilters.contains(name) {
                 if name != "user" { members[name] = .string(EventBodyMask.nothing) }
@@ -155,11 +155,11 @@ struct UserMask: Sendable {
         return String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
     }
 
-    private static func value(_ text: String?) -> JSONValue? {
+    private static func members(_ text: String?) -> [String: JSONValue]? {
         text.flatMap { text in
             try? StrictJSONParser(maximumBytes: 1 << 21, maximumNameBytes: 1_024).parse(
                 bytes: Array(text.utf8)
-            ) { $0.value }
+            ) { $0.value }.members
         }
     }
 }

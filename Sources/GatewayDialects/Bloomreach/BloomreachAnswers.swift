@@ -13,7 +13,8 @@ struct BloomreachAnswers: Sendable {
     init(_ project: Project) {
         consents = Self.list("results", project.consentCategories)
         allMessages = Self.list("data", project.inAppMessages)
-        plainMessages = Self.list("data", project.inAppMessages.filter { !Self.isRichText($0) })
+        plainMessages = Self.list(
+            "data", project.inAppMessages.filter { $0.members["is_rich_text"] != true })
         engines = Dictionary(
             project.recommendationEngines.map { ($0.id, RecommendationEngine($0)) },
             uniquingKeysWith: { _, last in last })
@@ -29,11 +30,6 @@ struct BloomreachAnswers: Sendable {
 
     private static func list(_ member: String, _ items: [ProjectItem]) -> HTTPResponse {
         BloomreachAnswer.success([(member, JSONValue.array(items.map(\.json)).bytes)])
-    }
-
-    private static func isRichText(_ item: ProjectItem) -> Bool {
-        guard case .object(let members) = item.json else { return false }
-        return members["is_rich_text"] == true
     }
 }
 

@@ -67,16 +67,11 @@ struct RecommendationEngine: Sendable {
     let fill: [Item]
 
     init(_ item: ProjectItem) {
-        id = item.id
-        guard case .object(let members) = item.json else {
-            (name, variantID, items, fill) = (item.id, nil, [], [])
-            return
-        }
         func text(_ value: JSONValue?) -> String? {
             if case .string(let text) = value { text } else { nil }
         }
         func list(_ name: String) -> [Item] {
-            guard case .array(let elements) = members[name] else { return [] }
+            guard case .array(let elements) = item.members[name] else { return [] }
             return elements.compactMap { element in
                 guard case .object(let members) = element, let id = text(members["item_id"]) else {
                     return nil
@@ -84,8 +79,9 @@ struct RecommendationEngine: Sendable {
                 return Item(id: id, members: members)
             }
         }
-        name = text(members["name"]) ?? item.id
-        variantID = text(members["variant_id"])
+        id = item.id
+        name = text(item.members["name"]) ?? item.id
+        variantID = text(item.members["variant_id"])
         items = list("items")
         fill = list("fill")
     }

@@ -46,11 +46,13 @@ package struct ProjectItem: Sendable {
     }
 
     package let id: String
-    package let json: JSONValue
+    package let members: [String: JSONValue]
 
-    package init(id: String, json: JSONValue) {
+    package var json: JSONValue { .object(members) }
+
+    package init(id: String, members: [String: JSONValue]) {
         self.id = id
-        self.json = json
+        self.members = members
     }
 }
 
@@ -85,7 +87,7 @@ package struct InboxMessage: Sendable {
 
 extension InboxMessage {
     /// The message as operators write it.
-    package var json: JSONValue {
+    package var members: [String: JSONValue] {
         var members: [String: JSONValue] = [
             "id": .string(id), "type": .string(type),
             "content": (try? StrictJSONParser(maximumBytes: content.count).parse(bytes: content) { $0.value })
@@ -95,8 +97,10 @@ extension InboxMessage {
         if let expiresMilliseconds {
             members["expires"] = .string(RFC3339.text(milliseconds: expiresMilliseconds))
         }
-        return .object(members)
+        return members
     }
+
+    package var json: JSONValue { .object(members) }
 }
 
 /// The App Inbox messages of a project, found by who gets them.

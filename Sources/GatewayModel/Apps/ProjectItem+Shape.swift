@@ -10,7 +10,7 @@ extension ProjectItem {
         case .consentCategory: try Self.checkConsentCategory(&reader)
         case .recommendationEngine: try Self.checkEngine(&reader, id: id)
         }
-        json = .object(reader.members)
+        members = reader.members
     }
 
     private static func checkInAppMessage(

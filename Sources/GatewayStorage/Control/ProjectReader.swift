@@ -35,9 +35,9 @@ struct ProjectReader {
         let parser = StrictJSONParser(maximumBytes: 8 << 20)
         try rows("SELECT app_id, kind, id, body FROM project_item \(only()) ORDER BY seq") { row in
             guard let kind = ProjectItem.Kind(rawValue: row.text(1)),
-                let value = try? parser.parse(bytes: Array(row.text(3).utf8), { $0.value })
+                let members = try? parser.parse(bytes: Array(row.text(3).utf8), { $0.value.members })
             else { return }
-            let item = ProjectItem(id: row.text(2), json: value)
+            let item = ProjectItem(id: row.text(2), members: members)
             switch kind {
             case .inAppMessage: projects[row.text(0)]?.inAppMessages.append(item)
             case .consentCategory: projects[row.text(0)]?.consentCategories.append(item)
