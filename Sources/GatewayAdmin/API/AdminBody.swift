@@ -13,7 +13,7 @@ struct AdminBody {
     private let known: [JSONMember]
 
     /// Throws 400, 413 or 422.
-    init(_ bytes: [UInt8], _ type: JSONShape) throws {
+    init(_ bytes: [UInt8], _ body: AdminOperation.Body) throws {
         guard bytes.count <= Self.longest else {
             throw AdminProblem(413, "too_large", "a body may have 1 MiB")
         }
@@ -30,7 +30,7 @@ struct AdminBody {
         guard case .object(let members) = value else {
             throw AdminProblem(422, "invalid", "the body must be a JSON object")
         }
-        if case .object(let known) = type {
+        if case .object(let known) = body {
             do throws(ShapeMismatch) {
                 try JSONShape.check(members, known)
             } catch {

@@ -39,12 +39,45 @@ struct AdminOperation: Sendable {
 
     /// A parameter of the query.
     struct Parameter: Sendable {
-        let name: String
-        let type: JSONShape
+        /// What fits into a query.
+        enum Value: Sendable {
+            /// At most so many bytes, without control characters.
+            case text(longest: Int)
+            case choice([String])
+            case integer(ClosedRange<Int64>)
 
-        init(_ name: String, _ type: JSONShape) {
+            static let milliseconds = Value.integer(JSONShape.millisecondRange)
+
+            var shape: JSONShape {
+                switch self {
+                case .text(let longest): .text(longest: longest)
+                case .choice(let words): .choice(words)
+                case .integer(let range): .integer(range)
+                }
+            }
+        }
+
+        let name: String
+        let value: Value
+
+        init(_ name: String, _ value: Value) {
             self.name = name
-            self.type = type
+            self.value = value
+        }
+    }
+
+    /// What a body is: an object.
+    enum Body: Sendable {
+        /// With these members and no others.
+        case object([JSONMember])
+        /// With any members, which whoever keeps them checks.
+        case anyObject
+
+        var shape: JSONShape {
+            switch self {
+            case .object(let members): .object(members)
+            case .anyObject: .map(.any)
+            }
         }
     }
 
@@ -58,7 +91,7 @@ struct AdminOperation: Sendable {
     /// The parameters that it takes; others are refused.
     let query: [Parameter]
     /// The members that it takes; nil takes no body.
-    let body: JSONShape?
+    let body: Body?
     let match: Match
     let returns: Returns
     let lane: Lane
@@ -96,7 +129,7 @@ extension AdminOperation {
 
 extension AdminOperation.Parameter {
     fileprivate func check(_ text: String) throws(AdminProblem) {
-        switch type {
+        switch value {
         case .integer(let range):
             guard let number = Int64(text), range.contains(number) else {
                 throw .invalidParameter(
@@ -111,7 +144,6 @@ extension AdminOperation.Parameter {
                 throw .invalidParameter(name, "may have \(longest) bytes")
             }
             if text.hasControlCharacter { throw .invalidParameter(name, "must have no control characters") }
-        default: preconditionFailure("a parameter is a text, a word or a number")
         }
     }
 }

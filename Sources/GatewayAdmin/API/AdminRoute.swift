@@ -9,7 +9,8 @@ struct AdminRoute: Sendable {
 
     init(
         _ method: String, _ path: String, _ role: AdminRole?, _ summary: String,
-        query: [AdminOperation.Parameter] = [], body: JSONShape? = nil, match: AdminOperation.Match = .no,
+        query: [AdminOperation.Parameter] = [], body: AdminOperation.Body? = nil,
+        match: AdminOperation.Match = .no,
         lane: AdminOperation.Lane = .common, refusals: [Int] = [], _ returns: AdminOperation.Returns,
         answer: @escaping @Sendable (AdminCall) throws -> HTTPResponse
     ) {

@@ -108,7 +108,8 @@ struct AppRoutes: Sendable {
     private static let hour = AnswerShape<AppActivity.Hour>(
         .init("requests", \.requests), .init("failures", \.failures))
 
-    private static let changes = JSONShape.object([.may("name", .text(longest: 200))] + AppRules.taken)
+    private static let changes = AdminOperation.Body.object(
+        [.may("name", .text(longest: 200))] + AppRules.taken)
 
     private static let writeKey = AnswerShape<WriteKey>(
         named: "WriteKey", .init("id", \.id), .init("prefix", \.prefix), .init("description", \.description),

@@ -79,7 +79,7 @@ struct ProjectRoutes: Sendable {
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
-                "Add a message, consent category or engine, or replace it", body: .map(.any),
+                "Add a message, consent category or engine, or replace it", body: .anyObject,
                 match: .required,
                 .json(.map(.any)), answer: put),
             AdminRoute(

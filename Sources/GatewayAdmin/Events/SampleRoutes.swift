@@ -39,7 +39,7 @@ struct SampleRoutes: Sendable {
         ]
     }
 
-    static let code = JSONShape.integer(1...999)
+    static let code = AdminOperation.Parameter.Value.integer(1...999)
 
     /// A sample, and its user as the reader is told.
     private struct Shown {
@@ -54,7 +54,7 @@ struct SampleRoutes: Sendable {
 
     private static let facts = AnswerShape<Shown>(
         .init("id", \.sample.id), .time("at_ms", \.sample.atMilliseconds),
-        .init("code", code, \.sample.code.rawValue), .init("reason", \.sample.code.reason),
+        .init("code", code.shape, \.sample.code.rawValue), .init("reason", \.sample.code.reason),
         .init("verdict", .choice(["rejected", "warned"]), \.sample.verdict.rawValue),
         .init("endpoint", \.sample.endpoint), .init("user", \.user), .init("sdk", \.sample.client.sdk),
         .init("app_version", \.sample.client.appVersion), .init("client", \.sample.network),

@@ -75,14 +75,15 @@ struct SecondFactorRoutes: Sendable {
                 return call.answer(rules, tag: rules)
             },
             AdminRoute(
-                "PUT", "/sign-in-rules", .owner, "Set what signing in needs", body: Self.rules.shape,
+                "PUT", "/sign-in-rules", .owner, "Set what signing in needs",
+                body: .object([.must("second_factor_required", .bool)]),
                 match: .required, .json(Self.rules.shape), answer: setRules),
         ]
     }
 
     // MARK: Shapes
 
-    private static let password = JSONShape.object([.must("password", SignInRoutes.password)])
+    private static let password = AdminOperation.Body.object([.must("password", SignInRoutes.password)])
     private static let codes = JSONShape.all(["recovery_codes": .list(.string)])
     private static let rules = AnswerShape<Bool>(.init("second_factor_required") { $0 })
 

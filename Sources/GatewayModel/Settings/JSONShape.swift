@@ -23,7 +23,8 @@ package indirect enum JSONShape: Sendable {
     package static let string = JSONShape.text(longest: .max)
     package static let count = JSONShape.integer(0...Int64.max)
     /// Milliseconds since 1970, until the end of the year 9999.
-    package static let milliseconds = JSONShape.integer(0...253_402_300_799_999)
+    package static let millisecondRange: ClosedRange<Int64> = 0...253_402_300_799_999
+    package static let milliseconds = JSONShape.integer(millisecondRange)
 
     package static func choice<Value: RawRepresentable & CaseIterable>(
         of type: Value.Type

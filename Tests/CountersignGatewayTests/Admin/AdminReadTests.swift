@@ -337,13 +337,13 @@ struct AdminReadTests {
     }
 
     @Test func whatIsNotKnownIsRefusedByTheShapesThatTheDocumentNames() throws {
-        let shape = JSONShape.object([
+        let members: [JSONMember] = [
             .must("name", .text(longest: 3)), .may("count", .integer(1...5)),
             .may("inner", .object([.must("on", .bool)])), .ignored("made_ms", .milliseconds),
-        ])
+        ]
         func problem(_ text: String) -> String? {
             do {
-                _ = try AdminBody(Array(text.utf8), shape)
+                _ = try AdminBody(Array(text.utf8), .object(members))
                 return nil
             } catch {
                 guard let problem = error as? AdminProblem else { return "\(error)" }
