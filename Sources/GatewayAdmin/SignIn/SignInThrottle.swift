@@ -151,10 +151,10 @@ final class SignInThrottle: Sendable {
             return try cluster.change(keys.map(\.noteName) + [ownPlaces]) { notes in
                 var state = State()
                 for key in keys { state.attempts[key] = notes[key.noteName].flatMap(Attempts.init(json:)) }
-                state.places[name] = notes[ownPlaces]?.texts
+                state.places[name] = notes[ownPlaces].flatMap { [String](jsonValue: $0) }
                 let value = body(&state)
                 for key in keys { notes[key.noteName] = state.attempts[key]?.json }
-                notes[ownPlaces] = state.places[name].map { .array($0.map { .string($0) }) }
+                notes[ownPlaces] = state.places[name]?.jsonValue
                 return value
             }
         } catch {
@@ -181,12 +181,5 @@ extension SignInThrottle.Attempts {
 
     fileprivate var json: JSONValue {
         .array([.integer(Int64(failures)), .integer(blockedUntil), .integer(lastMilliseconds)])
-    }
-}
-
-extension JSONValue {
-    fileprivate var texts: [String]? {
-        guard case .array(let elements) = self else { return nil }
-        return elements.compactMap { String(jsonValue: $0) }
     }
 }
