@@ -10,7 +10,7 @@ struct Profile: Sendable, Equatable {
     var allowsPlainHTTP = false
 
     /// Without the token.
-    var json: JSONValue {
+    var members: [String: JSONValue] {
         [
             "name": .string(name), "server": .string(server),
             "ca_file": certificateAuthorityFile.map { .string($0) } ?? .null,
@@ -101,9 +101,7 @@ struct Profiles: Sendable {
             "in_use": nameInUse.map { .string($0) } ?? .null,
             "profiles": .array(
                 all.map { profile in
-                    guard case .object(var members) = profile.json else { return .null }
-                    members["token"] = .string(profile.token)
-                    return .object(members)
+                    .object(profile.members.merging(["token": .string(profile.token)]) { $1 })
                 }),
         ]
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent()

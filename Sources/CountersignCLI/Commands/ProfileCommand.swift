@@ -42,9 +42,7 @@ enum ProfileCommand {
     ) { invocation in
         let profiles = try Profiles(environment: invocation.io.environment)
         let items = profiles.all.map { profile -> JSONValue in
-            guard case .object(var members) = profile.json else { return .null }
-            members["in_use"] = .bool(profile.name == profiles.nameInUse)
-            return .object(members)
+            .object(profile.members.merging(["in_use": .bool(profile.name == profiles.nameInUse)]) { $1 })
         }
         try invocation.printList(
             items, ["": Column { $0["in_use"].isTrue ? "*" : "" }, "NAME": "name", "SERVER": "server"],

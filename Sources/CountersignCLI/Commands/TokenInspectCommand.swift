@@ -26,11 +26,10 @@ enum TokenInspectCommand {
         }
         let header = try object(parts[0], "header")
         let claims = try object(parts[1], "claims")
-        try invocation.print(["verified": false, "header": header, "claims": claims]) {
+        try invocation.print(["verified": false, "header": .object(header), "claims": .object(claims)]) {
             try invocation.io.print("UNVERIFIED: anybody can write this.")
-            try invocation.io.print("header  \(shown(header))")
-            guard case .object(let members) = claims else { return }
-            for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+            try invocation.io.print("header  \(shown(.object(header)))")
+            for (name, value) in claims.sorted(by: { $0.key < $1.key }) {
                 try invocation.io.print("\(TerminalText.safe(name))  \(shown(value))\(time(name, value))")
             }
         }
@@ -40,14 +39,14 @@ enum TokenInspectCommand {
         TerminalText.safe(String(decoding: value.bytes, as: UTF8.self))
     }
 
-    private static func object(_ part: Substring, _ name: String) throws -> JSONValue {
+    private static func object(_ part: Substring, _ name: String) throws -> [String: JSONValue] {
         guard let bytes = Base64URL.decode(String(part)) else {
             throw CommandError(.failed, "the \(name) is not base64url without padding")
         }
-        guard
-            let value = JSONValue(parsing: bytes, maximumDepth: 32), case .object = value
-        else { throw CommandError(.failed, "the \(name) is not a JSON object with each member once") }
-        return value
+        guard case .object(let members)? = JSONValue(parsing: bytes, maximumDepth: 32) else {
+            throw CommandError(.failed, "the \(name) is not a JSON object with each member once")
+        }
+        return members
     }
 
     /// What a time claim says in words.
