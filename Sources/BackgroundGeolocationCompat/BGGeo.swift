@@ -176,8 +176,7 @@ public final class BGGeo: SettingsHolder, Sendable {
     public nonisolated(nonsending) func insert(_ location: [String: Any]) async throws(CountersignError)
         -> String
     {
-        guard case .object(let record) = JSONValue(any: location) else { return "" }
-        return try await working().insert(record)
+        try await working().insert(json(location))
     }
 
     /// Uploads everything that waits.
