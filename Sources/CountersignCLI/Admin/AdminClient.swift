@@ -109,7 +109,10 @@ extension AdminClient {
         _ path: String..., edit: (inout [String: JSONValue]) throws -> Void
     ) async throws -> JSONValue {
         let read = try await send(AdminRequest(method: "GET", path: path))
-        guard case .object(var members) = read.body else { return read.body }
+        guard case .object(var members) = read.body else {
+            throw CommandError(
+                .failed, "the answer is no JSON object", hint: "is this the URL of a Countersign gateway?")
+        }
         try edit(&members)
         return try await send(
             AdminRequest(method: "PUT", path: path, ifMatch: read.tag, body: .object(members))

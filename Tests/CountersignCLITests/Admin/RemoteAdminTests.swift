@@ -128,6 +128,13 @@ struct RemoteAdminTests {
         #expect(try fixture.apps.app(id: "shop").policy.leeway == 7)
     }
 
+    @Test func whatIsNoObjectIsNotChanged() async throws {
+        let error = await #expect(throws: CommandError.self) {
+            _ = try await Lists().change("apps") { _ in Issue.record("a list was changed") }
+        }
+        #expect(error?.code == .failed)
+    }
+
     @Test func aCertificateThatNobodyKnowsIsRefused() async throws {
         let (key, certificate) = (folder.path + "/key.pem", folder.path + "/certificate.pem")
         let made = try await Shell(folder: folder.path).run(
@@ -213,4 +220,15 @@ struct RemoteAdminTests {
         #expect(refused.code == .notAuthorized)
         #expect(refused.io.talk.contains("chmod 600"))
     }
+}
+
+/// A server that answers lists to everything.
+private struct Lists: AdminClient {
+    let place = "a list"
+
+    func send(_ request: AdminRequest) async throws -> AdminAnswer {
+        try AdminAnswer(status: 200, tag: nil, bytes: Array("[]".utf8))
+    }
+
+    func stream(_ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {}
 }
