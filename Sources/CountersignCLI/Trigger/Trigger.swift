@@ -22,7 +22,6 @@ struct Trigger: Sendable {
 
     private static let audience = "countersign-trigger"
     private static let issuer = "https://issuer.example"
-    private static let lifetime: Int64 = 600
     private static let userID = "trigger-user"
 
     /// Nil for a remote gateway.
@@ -40,7 +39,14 @@ struct Trigger: Sendable {
 
     /// What can be provoked; nil stands for an accepted request.
     var all: [AuthErrorCode?] {
-        [nil] + AuthErrorCode.all.filter { $0 != .publicKeyError || dataDirectory != nil }
+        [nil]
+            + AuthErrorCode.all.filter { code in
+                switch Provocation.all[code] {
+                case nil: false
+                case .unusableKey?: dataDirectory != nil
+                default: true
+                }
+            }
     }
 
     private func app() async throws -> TriggerApp {
@@ -51,7 +57,7 @@ struct Trigger: Sendable {
             _ = try await admin.change("apps", app.id, "policy") { policy in
                 policy["audience"] = .string(Self.audience)
                 policy["issuer"] = .string(Self.issuer)
-                policy["maximum_lifetime_seconds"] = .integer(Self.lifetime)
+                policy["maximum_lifetime_seconds"] = .integer(Provocation.lifetime)
             }
             try await Self.requireTokens(app, admin)
         }
@@ -62,17 +68,24 @@ struct Trigger: Sendable {
     }
 
     /// Provokes a verdict; nil stands for an accepted request. A running gateway takes up to a second to see a change of
-    /// the app and an ended session, so a verdict that is not the wanted one is asked for again for three seconds.
+    /// the app and an ended session, so a verdict that is not the wanted one is asked for again for three seconds. Throws
+    /// `usage` for a code that no request gets.
     func send(_ code: AuthErrorCode?) async throws -> Answer {
-        if code == .publicKeyError { return try await sendToUnusableKey() }
+        let provocation = code.flatMap { Provocation.all[$0] }
+        if let code, provocation == nil {
+            throw CommandError(
+                .usage, "no request gets \(code.reason) for certain, so it cannot be provoked",
+                hint: "`countersign trigger all` provokes every code that can be")
+        }
+        if case .unusableKey? = provocation { return try await sendToUnusableKey() }
         let app = try await app()
-        return try await send(try await token(for: code, of: app), until: code, to: app)
+        return try await send(try await token(by: provocation, of: app), until: code, to: app)
     }
 
     private func send(
         _ token: String?, until code: AuthErrorCode?, to app: TriggerApp
     ) async throws -> Answer {
-        let isOfTwoUsers = code == .payloadUserIDMismatch
+        let isOfTwoUsers = if case .twoUsers? = code.flatMap({ Provocation.all[$0] }) { true } else { false }
         var answer = try await post(token, to: app, isOfTwoUsers: isOfTwoUsers)
         for _ in 0..<30 where !answer.is(code) {
             try await Task.sleep(nanoseconds: 100_000_000)
@@ -98,40 +111,29 @@ struct Trigger: Sendable {
             try? directory.deleteKey(keyID: keyID, of: app.id)
         }
         let token = try app.key.sign(claims: [
-            "sub": .string(Self.userID), "exp": .integer(Int64(Date().timeIntervalSince1970) + Self.lifetime),
+            "sub": .string(Self.userID),
+            "exp": .integer(Int64(Date().timeIntervalSince1970) + Provocation.lifetime),
         ])
         return try await send(token, until: .publicKeyError, to: app)
     }
 
-    private func token(for code: AuthErrorCode?, of app: TriggerApp) async throws -> String? {
+    private func token(by provocation: Provocation?, of app: TriggerApp) async throws -> String? {
         let key = app.key
         let now = Int64(Date().timeIntervalSince1970)
         var claims: [String: JSONValue] = [
-            "sub": .string(Self.userID), "iat": .integer(now), "exp": .integer(now + Self.lifetime),
+            "sub": .string(Self.userID), "iat": .integer(now), "exp": .integer(now + Provocation.lifetime),
             "aud": .string(Self.audience), "iss": .string(Self.issuer),
         ]
-        switch code {
-        case .missingToken?: return nil
-        case .decodingError?: return "not-a-token"
-        case .incorrectAlgorithm?:
+        switch provocation {
+        case .noToken?: return nil
+        case .text(let text)?: return text
+        case .otherAlgorithm?:
             return try key.sign(
                 header: Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8), payload: JSONValue.object(claims).bytes)
-        case .noMatchingPublicKeys?: return try SigningKey.generate(.rs256).sign(claims: claims)
-        case .revoked?: return try await revokedToken(of: app)
-        case .invalidPayload?: claims["exp"] = "soon"
-        case .expirationRequired?: claims["exp"] = nil
-        case .expired?:
-            claims["iat"] = .integer(now - 2 * Self.lifetime)
-            claims["exp"] = .integer(now - Self.lifetime)
-        case .notYetValid?: claims["nbf"] = .integer(now + Self.lifetime)
-        case .issuedInFuture?:
-            claims["iat"] = .integer(now + Self.lifetime)
-            claims["exp"] = .integer(now + 2 * Self.lifetime)
-        case .lifetimeTooLong?: claims["exp"] = .integer(now + 2 * Self.lifetime)
-        case .audienceMismatch?: claims["aud"] = "another-audience"
-        case .issuerMismatch?: claims["iss"] = "https://another-issuer.example"
-        case .subjectMismatch?: claims["sub"] = "another-user"
-        default: break
+        case .otherKey?: return try SigningKey.generate(.rs256).sign(claims: claims)
+        case .endedSession?: return try await revokedToken(of: app)
+        case .claims(let spoil)?: spoil(&claims, now)
+        case .twoUsers?, .unusableKey?, nil: break
         }
         return try key.sign(claims: claims)
     }

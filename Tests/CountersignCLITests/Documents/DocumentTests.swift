@@ -158,6 +158,9 @@ struct DocumentTests {
             #expect(section.contains("**Causes:** \(code.likelyCauses.joined(separator: "; "))."))
             #expect(section.contains("**Fix:** \(code.fix)\n"))
             #expect(section.contains("**Who:** "))
+            let isProvoked = Provocation.all[code] != nil
+            #expect(section.contains("**Try it:** `countersign trigger \(code.rawValue)`") == isProvoked)
+            #expect(section.contains("**Try it:** no request gets it for certain.") == !isProvoked)
         }
     }
 

@@ -85,6 +85,15 @@ struct TriggerTests {
         #expect(await gateway.stop() == 0)
     }
 
+    @Test func aCodeThatNoRequestGetsIsRefusedBeforeAnAppIsMade() async throws {
+        let apps = TriggerApps(Untouched(), keptIn: nil)
+        let trigger = Trigger(apps, dataDirectory: data, url: try #require(URL(string: "http://127.0.0.1:1")))
+        let error = await #expect(throws: CommandError.self) {
+            _ = try await trigger.send(AuthErrorCode(rawValue: 999))
+        }
+        #expect(error?.code == .usage)
+    }
+
     @Test func keptAppsAreUsedAgain() async throws {
         _ = try await gateway.start()
         let result = try await shell.run("countersign trigger 22 --keep && countersign trigger 21 --keep")
@@ -93,4 +102,16 @@ struct TriggerTests {
         #expect(try files() == ["trigger.json"])
         #expect(await gateway.stop() == 0)
     }
+}
+
+/// An API that nobody may ask.
+private struct Untouched: AdminClient {
+    let place = "nowhere"
+
+    func send(_ request: AdminRequest) async throws -> AdminAnswer {
+        Issue.record("\(request.method) \(request.encodedPath)")
+        throw CommandError(.failed, "unexpected")
+    }
+
+    func stream(_ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {}
 }
