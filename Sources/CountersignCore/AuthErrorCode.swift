@@ -90,7 +90,9 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
                 "something else than the token was passed", "the token was cut or URL-encoded on the way",
                 "the header uses crit or another typ",
             ],
-            fix: "Pass the token exactly as the backend made it; look at it with `countersign token verify`."),
+            fix:
+                "Pass the token exactly as the backend made it: three base64url parts, without quotes or white space."
+        ),
         Entry(
             code: .subjectMismatch, reason: "SUBJECT_MISMATCH",
             summary: "The token belongs to another user than the request.",

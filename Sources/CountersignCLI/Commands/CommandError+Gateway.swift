@@ -1,4 +1,5 @@
 internal import GatewayModel
+internal import GatewayStorage
 
 extension CommandError {
     /// What the gateway says, with the exit code that fits it and what to do about it on a command line.
@@ -14,6 +15,8 @@ extension CommandError {
             switch error.code {
             case .dataDirectory: "Give another folder."
             case .alreadyRunning: "Stop it, or give another folder."
+            case .conflict where error.reason == UnfinishedCopy.refusal.reason:
+                "`countersign copy` again, as before"
             case .cannotBind: "Stop what listens there, or choose another port."
             default: nil
             }

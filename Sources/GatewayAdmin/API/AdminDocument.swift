@@ -102,7 +102,7 @@ struct AdminDocument {
     private static let credentials: JSONValue = [
         "token": [
             "type": "http", "scheme": "bearer",
-            "description": "An API token: `countersign admin token create`",
+            "description": "An API token, which begins with csa_",
         ],
         "session": [
             "type": "apiKey", "in": "cookie", "name": "__Host-countersign",

@@ -10,7 +10,7 @@ package enum UnfinishedCopy {
     private static let file = "unfinished-copy"
 
     package static let refusal = GatewayError(
-        .conflict, "a copy into this place is not finished: run `countersign copy` again, as before")
+        .conflict, "a copy into this place is not finished; copy from the same source again to finish it")
 
     static func path(in folder: String) -> String { folder + "/" + file }
 
