@@ -39,15 +39,15 @@ package struct SQLiteStorage: Storage {
 
     package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {
         AppDirectory(
-            try ControlDatabase.open(try folder.file("control.sqlite")), actor: actor, now: now)
+            try ControlDatabase.open(try folder.file("control.sqlite"), at: now()), actor: actor, now: now)
     }
 
     package func openSecrets() throws(GatewayError) -> TokenSecrets {
-        try TokenSecrets(dataDirectory: folder)
+        try TokenSecrets(dataDirectory: folder, at: now())
     }
 
     package func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore {
-        try SessionStore(dataDirectory: folder, refreshKey: refreshKey)
+        try SessionStore(dataDirectory: folder, refreshKey: refreshKey, at: now())
     }
 
     package func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore {
@@ -83,11 +83,11 @@ package struct SQLiteStorage: Storage {
     }
 
     package func openDeliveries() throws(GatewayError) -> DeliveryStore {
-        try DeliveryStore(path: try folder.file(DeliveryStore.fileName))
+        try DeliveryStore(path: try folder.file(DeliveryStore.fileName), at: now())
     }
 
     package func openSinks() throws(GatewayError) -> SinkStateStore {
-        try SinkStateStore(path: try folder.file(SinkStateStore.fileName))
+        try SinkStateStore(path: try folder.file(SinkStateStore.fileName), at: now())
     }
 
     package func backUp(in folder: String) throws(GatewayError) -> Backup {

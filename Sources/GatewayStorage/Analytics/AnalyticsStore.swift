@@ -69,17 +69,17 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     ) throws(GatewayError) {
         try self.init(
             open: { () throws(GatewayError) in
-                try Self.file(path)
+                try Self.file(path, at: now())
             }, source: source, now: now, report: report)
     }
 
     /// The file with its tables. Throws `storage`.
-    static func file(_ path: String) throws(GatewayError) -> SQLiteWriter {
+    static func file(_ path: String, at now: Date) throws(GatewayError) -> SQLiteWriter {
         try SQLiteWriter(
             path: path,
             pragmas:
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 16777216",
-            migrations)
+            migrations, at: now)
     }
 
     /// Counts in what `open` gives, which is asked again after a failure. Throws `storage`.

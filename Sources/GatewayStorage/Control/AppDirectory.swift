@@ -26,7 +26,8 @@ public final class AppDirectory: ControlStore {
         dataDirectory: String, actor: Operator = .account
     ) throws(GatewayError) {
         let path = try DataDirectory(path: dataDirectory).file("control.sqlite")
-        self.init(try ControlDatabase.open(path), actor: actor, now: { Date() })
+        let now: @Sendable () -> Date = { Date() }
+        self.init(try ControlDatabase.open(path, at: now()), actor: actor, now: now)
     }
 
     /// A directory in a database of any engine that has the tables of `control.sqlite`.

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GatewayModel
 
 /// `control.sqlite`, which the stores in it share.
@@ -64,10 +65,10 @@ enum ControlDatabase {
     ]
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.
-    static func open(_ path: String) throws(GatewayError) -> any SQLDatabase {
+    static func open(_ path: String, at now: Date) throws(GatewayError) -> any SQLDatabase {
         try SQLiteWriter(
             path: path,
             pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON",
-            migrations)
+            migrations, at: now)
     }
 }

@@ -71,7 +71,7 @@ package final class FolderCopy: CopyPlace {
         _ = try storage.openControl(as: .schedule)
         _ = try storage.openSecrets()
         _ = try storage.openSessions(refreshKey: [])
-        _ = try AnalyticsStore.file(try folder.file(AnalyticsStore.fileName))
+        _ = try AnalyticsStore.file(try folder.file(AnalyticsStore.fileName), at: Date())
         _ = try storage.openDeliveries()
         _ = try storage.openSinks()
         for file in [

@@ -1,4 +1,5 @@
 internal import CountersignSQLite
+internal import Foundation
 
 /// The tables of events in `events.sqlite`.
 enum EventLogSchema {
@@ -131,8 +132,8 @@ enum EventLogSchema {
         END
         """
 
-    static func migrate(_ connection: SQLiteConnection) throws {
-        try Schema.migrate(connection, migrations)
+    static func migrate(_ connection: SQLiteConnection, at now: Date = Date()) throws {
+        try Schema.migrate(connection, migrations, at: now)
         guard try EventLogState.read(connection) == nil else { return }
         try connection.transaction {
             try EventLogState.begin(connection)

@@ -27,6 +27,7 @@ final class EventLogWriter {
     /// What erasing reads by.
     private let runs = OpenIndexRuns()
     private let hasher: IndexHasher
+    private let now: @Sendable () -> Date
     /// The number of the next event.
     private var next: Int64
     /// Hashes of users that are in `app_user`.
@@ -46,8 +47,9 @@ final class EventLogWriter {
     /// any of them counts as stored. Throws while a reader prevents that.
     init(
         path: String, recent: RecentEvents = RecentEvents(), afterFailure isAfterFailure: Bool = false,
-        sizes: EventIndex.Sizes = EventIndex.Sizes()
+        sizes: EventIndex.Sizes = EventIndex.Sizes(), now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
+        self.now = now
         connection = try SQLiteConnection(path: path)
         // The page size holds for a new file only; 8 KiB suits rows of about 1 KB.
         try connection.execute(
@@ -64,7 +66,7 @@ final class EventLogWriter {
         guard !isBusy || !isAfterFailure else {
             throw SQLiteError(extendedCode: 5, message: "a reader holds the log that has to be copied")
         }
-        try EventLogSchema.migrate(connection)
+        try EventLogSchema.migrate(connection, at: now())
         guard let log = try EventLogState.read(connection) else {
             throw SQLiteError.damaged("the log of events has no id")
         }
@@ -123,7 +125,7 @@ final class EventLogWriter {
                 guard let batch else {
                     try connection.run(
                         "INSERT OR REPLACE INTO probe VALUES (1, ?)",
-                        .integer(Int64(Date().timeIntervalSince1970 * 1000)))
+                        .integer(Milliseconds(now()).count))
                     return AppendOutcome()
                 }
                 return try insert(batch, &commit)

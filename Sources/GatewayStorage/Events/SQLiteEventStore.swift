@@ -99,7 +99,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         self.path = path
         self.pendingLimit = pendingBytes
         self.observer = observer
-        log = try EventLogWriter(path: path, recent: recent)
+        log = try EventLogWriter(path: path, recent: recent, now: now)
         files = DatabaseFiles(of: path)
         let thread = Thread { [self] in run() }
         thread.name = "event writer"
@@ -393,7 +393,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             return log
         }
         guard files.databaseIsInPlace else { throw loseFiles() }
-        let open = try EventLogWriter(path: path, recent: recent, afterFailure: true)
+        let open = try EventLogWriter(path: path, recent: recent, afterFailure: true, now: now)
         log = open
         files = DatabaseFiles(of: path)
         return open

@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
+internal import Foundation
 internal import GatewayModel
 
 /// A file that one connection reads and writes, shared behind a lock.
@@ -17,11 +18,13 @@ final class SQLiteWriter: SQLDatabase {
         """
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.
-    init(path: String, pragmas: String, _ migrations: [String]) throws(GatewayError) {
+    init(
+        path: String, pragmas: String, _ migrations: [String], at now: Date
+    ) throws(GatewayError) {
         do {
             let sqlite = try SQLiteConnection(path: path)
             try sqlite.execute(pragmas)
-            try Schema.migrate(sqlite, migrations)
+            try Schema.migrate(sqlite, migrations, at: now)
             connection = Lock(Connection(sqlite: sqlite))
         } catch {
             throw (error as? GatewayError) ?? GatewayError(.storage, "cannot open \(path): \(error)")

@@ -11,9 +11,11 @@ enum Schema {
     /// is named after the file, its schema and the time. To go back, stop the gateway and put it in the file's place.
     /// Throws `SQLiteError` when the file was written by a newer version, or the copy or a migration fails; the file is
     /// then as it was.
-    static func migrate(_ connection: SQLiteConnection, _ migrations: [String]) throws {
+    static func migrate(
+        _ connection: SQLiteConnection, _ migrations: [String], at now: Date = Date()
+    ) throws {
         let version = try connection.first("PRAGMA user_version") { row in row.int(0) } ?? 0
-        if version > 0, version < migrations.count { try backUp(connection, version: version) }
+        if version > 0, version < migrations.count { try backUp(connection, version: version, at: now) }
         try connection.migrate(migrations) { number in
             try connection.execute(
                 """
@@ -22,16 +24,16 @@ enum Schema {
                 """)
             try connection.run(
                 "INSERT OR REPLACE INTO schema_version VALUES (?1, ?2, ?3)", .integer(Int64(number)),
-                .integer(Milliseconds(Date()).count), .text(countersignVersion))
+                .integer(Milliseconds(now).count), .text(countersignVersion))
         }
     }
 
-    private static func backUp(_ connection: SQLiteConnection, version: Int) throws {
+    private static func backUp(_ connection: SQLiteConnection, version: Int, at now: Date) throws {
         let file = URL(fileURLWithPath: connection.path)
         let folder = file.deletingLastPathComponent().appendingPathComponent("backups")
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let time = RFC3339.text(milliseconds: Milliseconds(Date()).count)
+        let time = RFC3339.text(milliseconds: Milliseconds(now).count)
             .filter { $0.isNumber || $0 == "T" }
         let name = "\(file.deletingPathExtension().lastPathComponent)-schema\(version)-\(time).sqlite"
         let copy = folder.appendingPathComponent(name).path

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import Foundation
+package import Foundation
 package import GatewayModel
 
 /// Sessions, spent assertions and revoked access tokens, in `tokens.sqlite` or elsewhere.
@@ -29,12 +29,12 @@ package final class SessionStore: AppData, Sendable {
 
     /// Opens the file in a data directory, and makes it when it does not exist. Refresh tokens are derived with `refreshKey`.
     package convenience init(
-        dataDirectory: DataDirectory, refreshKey: [UInt8]
+        dataDirectory: DataDirectory, refreshKey: [UInt8], at now: Date
     ) throws(GatewayError) {
         let file = try SQLiteWriter(
             path: try dataDirectory.file("tokens.sqlite"),
             pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON",
-            SessionSchema.migrations)
+            SessionSchema.migrations, at: now)
         self.init(file, refreshKey: refreshKey)
     }
 

@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignJOSE
 package import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// The keys that sign access tokens and the one that refresh tokens are made with, in `token-keys.sqlite` or elsewhere.
@@ -46,7 +47,7 @@ package final class TokenSecrets: Sendable {
     }
 
     /// Opens the file in a data directory, and makes it when it does not exist. Throws `dataDirectory` or `storage`.
-    package convenience init(dataDirectory: DataDirectory) throws(GatewayError) {
+    package convenience init(dataDirectory: DataDirectory, at now: Date) throws(GatewayError) {
         let file = try SQLiteWriter(
             path: try dataDirectory.file("token-keys.sqlite"),
             pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA",
@@ -59,7 +60,7 @@ package final class TokenSecrets: Sendable {
                     signs_from_ms INTEGER NOT NULL
                 ) STRICT;
                 """
-            ])
+            ], at: now)
         self.init(file, seal: .none)
     }
 

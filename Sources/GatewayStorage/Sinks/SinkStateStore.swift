@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// Which relay has which sink, and how far it has come, in `sinks.sqlite`.
@@ -31,8 +32,9 @@ package final class SinkStateStore: Sendable {
     private let database: any SQLDatabase
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.
-    package convenience init(path: String) throws(GatewayError) {
-        self.init(try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations))
+    package convenience init(path: String, at now: Date) throws(GatewayError) {
+        self.init(
+            try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations, at: now))
     }
 
     /// Keeps them in a database of any engine that has the tables of `sinks.sqlite`.

@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
+package import Foundation
 package import GatewayModel
 
 /// What becomes of deliveries to webhooks, in `webhooks.sqlite`, which the gateway that runs alone writes: off the
@@ -44,8 +45,9 @@ package final class DeliveryStore: Sendable {
     private let database: any SQLDatabase
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.
-    package convenience init(path: String) throws(GatewayError) {
-        self.init(try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations))
+    package convenience init(path: String, at now: Date) throws(GatewayError) {
+        self.init(
+            try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations, at: now))
     }
 
     /// Keeps them in a database of any engine that has the tables of `webhooks.sqlite`.

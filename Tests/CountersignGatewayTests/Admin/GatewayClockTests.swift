@@ -1,5 +1,9 @@
 import CountersignGatewayTesting
+import CountersignSQLite
 import CountersignTesting
+import Foundation
+import GatewayObservability
+import GatewayStorage
 import Testing
 
 @testable import CountersignGateway
@@ -25,5 +29,32 @@ struct GatewayClockTests {
             headers: ["X-Write-Key": bench.writeKey])
         #expect(sent?.status == 200)
         #expect(try time("received_ms", of: "apps/shop/events") == bench.now)
+    }
+
+    @Test(.onSQLite("what its files note of themselves"))
+    func filesNoteTheTimeOfTheStoragesClock() throws {
+        let folder = TemporaryFolder()
+        let time = Date(timeIntervalSince1970: 1_000_000)
+        let storage = try SQLiteStorage(dataDirectory: folder.url.path, now: { time })
+        _ = try storage.openControl(as: .account)
+        _ = try storage.openSecrets()
+        _ = try storage.openSessions(refreshKey: Array(repeating: 7, count: 32))
+        _ = try storage.openDeliveries()
+        _ = try storage.openSinks()
+        _ = try storage.openAnalytics(from: AnalyticsRecorder(), now: { time }, report: { _ in })
+        let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        let done = DispatchSemaphore(value: 0)
+        events.probe { _ in done.signal() }
+        done.wait()
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
+            .filter { $0.hasSuffix(".sqlite") }
+        #expect(files.count == 7)
+        for file in files {
+            let connection = try SQLiteConnection(path: folder.url.path + "/" + file)
+            let times = try connection.all("SELECT applied_ms FROM schema_version") { $0.int64(0) }
+            #expect(Set(times) == [1_000_000_000], "\(file)")
+            guard file == "events.sqlite" else { continue }
+            #expect(try connection.first("SELECT at_ms FROM probe") { $0.int64(0) } == 1_000_000_000)
+        }
     }
 }

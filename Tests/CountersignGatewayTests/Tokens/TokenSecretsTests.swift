@@ -50,7 +50,8 @@ import Testing
         let first = try secrets()
         let old = try first.signer(at: 0)
         let file = try SQLiteWriter(
-            path: place.folder + "/token-keys.sqlite", pragmas: "PRAGMA foreign_keys = ON", ["SELECT 1"])
+            path: place.folder + "/token-keys.sqlite", pragmas: "PRAGMA foreign_keys = ON", ["SELECT 1"],
+            at: Date())
         let time = 90 * day
         let second = TokenSecrets(
             Overtaken(database: file) { _ = try first.maintain(at: time) }, seal: .none)
@@ -88,7 +89,7 @@ import Testing
                 CREATE TABLE signing_key (
                     id TEXT PRIMARY KEY, pem BLOB NOT NULL, signs_from_ms INTEGER NOT NULL) STRICT;
                 """
-            ])
+            ], at: Date())
         let turned: @Sendable ([UInt8]) -> [UInt8] = { $0.map { ~$0 } }
         let seal = TokenSecrets.Seal(
             seal: { secret in
