@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import Foundation
+package import Foundation
 internal import GatewayAdmission
 package import GatewayHTTP
 package import GatewayModel
@@ -14,10 +14,13 @@ package final class LocalAdministration: Sendable {
     private let routes: [AdminRoute]
 
     private let cluster: (any Cluster)?
+    private let now: @Sendable () -> Date
 
     /// Without `backupFolder` there are no backups. Throws `storage`.
-    package init(storage: any Storage, backupFolder: String?) throws(GatewayError) {
-        let now: @Sendable () -> Date = { Date() }
+    package init(
+        storage: any Storage, backupFolder: String?, now: @escaping @Sendable () -> Date = { Date() }
+    ) throws(GatewayError) {
+        self.now = now
         cluster = storage.cluster
         directory = try storage.openControl(as: .account)
         // Never started: what others publish and who fails now, only a running gateway knows.
@@ -39,7 +42,7 @@ package final class LocalAdministration: Sendable {
     ) -> HTTPResponse {
         let account = Operator.account
         let identity = AdminIdentity(name: account.name, role: .owner, ownsData: true)
-        let milliseconds = Milliseconds(Date()).count
+        let milliseconds = Milliseconds(now()).count
         let router = Router(
             routes.map { [directory] route in
                 Endpoint(

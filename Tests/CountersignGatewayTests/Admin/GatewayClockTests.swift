@@ -2,6 +2,8 @@ import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayAdmin
+import GatewayHTTP
 import GatewayObservability
 import GatewayStorage
 import Testing
@@ -29,6 +31,15 @@ struct GatewayClockTests {
             headers: ["X-Write-Key": bench.writeKey])
         #expect(sent?.status == 200)
         #expect(try time("received_ms", of: "apps/shop/events") == bench.now)
+    }
+
+    @Test func theAPIWithoutAGatewayHasTheClockThatItWasGiven() throws {
+        let bench = try AdminBench()
+        let local = try LocalAdministration(
+            storage: bench.place.open(), backupFolder: nil, now: { Date(timeIntervalSince1970: 7_200) })
+        let answer = local.answer("GET", "/apps/shop/analytics", query: nil, ifMatch: nil, body: [])
+        #expect(answer.status == 200)
+        #expect(String(decoding: answer.body, as: UTF8.self).contains(#""to_ms":7200000"#))
     }
 
     @Test(.onSQLite("what its files note of themselves"))
