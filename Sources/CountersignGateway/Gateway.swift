@@ -58,7 +58,7 @@ public final class Gateway: Sendable {
         dialects others: (RequestPath) -> [any Dialect] = { _ in [] }
     ) throws(GatewayError) {
         self.configuration = configuration
-        observability = try Observability(configuration)
+        observability = try Observability(configuration, now: now)
         certificates = try observability.certificates(configuration.tls)
         folder = try LockedDataDirectory(configuration, log: observability.log, now: now)
         let storage = folder.storage

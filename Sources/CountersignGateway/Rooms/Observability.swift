@@ -14,14 +14,17 @@ struct Observability: Sendable {
     let sampler: TraceSampler?
     let observer: ObserverGroup
 
-    init(_ configuration: GatewayConfiguration) throws(GatewayError) {
+    init(
+        _ configuration: GatewayConfiguration, now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) {
         if let file = configuration.telemetry?.certificateAuthorityFile,
             !FileManager.default.isReadableFile(atPath: file)
         {
             throw GatewayError(
                 .invalid, "otlp-ca-file: cannot read \(file); give a PEM file with the collector's authority")
         }
-        let log = GatewayLog(level: configuration.logLevel, format: configuration.logFormat)
+        let log = GatewayLog(
+            level: configuration.logLevel, format: configuration.logFormat, now: now)
         self.log = log
         sampler = configuration.telemetry.map { TraceSampler(ratio: $0.sampleRatio) }
         exporter = configuration.telemetry.map { [metrics] rules in

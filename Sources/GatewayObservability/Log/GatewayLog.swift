@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import Foundation
+package import Foundation
 package import GatewayModel
 
 /// The log, one line a request, written by its own thread: JSON, or text for a terminal.
@@ -16,6 +16,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private let format: LogFormat
     private let capacity: Int
     private let gatherSeconds: Double
+    private let now: @Sendable () -> Date
     private let write: @Sendable ([UInt8]) -> Void
     // `condition` guards everything below.
     private let condition = NSCondition()
@@ -27,12 +28,14 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
 
     package init(
         level: LogLevel, format: LogFormat = .json, capacity: Int = 8_192, gatherSeconds: Double = 0.05,
-        write: @escaping @Sendable ([UInt8]) -> Void = GatewayLog.writeToStandardError
+        write: @escaping @Sendable ([UInt8]) -> Void = GatewayLog.writeToStandardError,
+        now: @escaping @Sendable () -> Date = { Date() }
     ) {
         self.level = level
         self.format = format
         self.capacity = capacity
         self.gatherSeconds = gatherSeconds
+        self.now = now
         self.write = write
         guard level > .off else {
             hasEnded = true
@@ -62,7 +65,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private func line(
         _ level: LogLevel, _ message: StaticString, _ values: [(StaticString, String)], count: Int? = nil
     ) -> [UInt8] {
-        let now = Milliseconds(Date()).count
+        let now = Milliseconds(now()).count
         switch format {
         case .json:
             var line = LogLine(milliseconds: now, level: level, message: message)

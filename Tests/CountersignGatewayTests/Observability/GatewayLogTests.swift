@@ -70,6 +70,17 @@ struct GatewayLogTests {
         #expect(text == expected)
     }
 
+    @Test func aLineHasTheTimeOfTheClockThatTheLogWasGiven() {
+        let sink = Sink()
+        let log = GatewayLog(
+            level: .info, gatherSeconds: 0, write: { sink.write($0) },
+            now: { Date(timeIntervalSince1970: 0.25) })
+        log.note(.info, "it is early")
+        log.close(within: 60)
+        let text = sink.text.withLock { $0 }
+        #expect(text.hasPrefix(#"{"time":"1970-01-01T00:00:00.250Z","#), "\(text)")
+    }
+
     @Test func whatAClientSendsStaysText() throws {
         let sink = Sink()
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
