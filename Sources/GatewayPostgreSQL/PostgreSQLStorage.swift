@@ -40,7 +40,7 @@ package struct PostgreSQLStorage: Storage {
 
     private func database(_ kind: DataKind) -> PostgreSQLDatabase { PostgreSQLDatabase(pool, kind) }
 
-    package var log: any EventLog { PostgreSQLEventLog(pool: pool) }
+    package var log: any EventLog { PostgreSQLEventLog(pool: pool, now: now) }
     package var analytics: any AnalyticsLog { AnalyticsReader(database(.analytics)) }
     package var deliveries: any DeliveryLog { DeliveryReader(database(.deliveries)) }
     package var sinks: any SinkStates { SinkStateReader(database(.sinks)) }

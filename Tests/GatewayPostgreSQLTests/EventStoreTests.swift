@@ -48,6 +48,27 @@ extension PostgreSQLTests {
             }
         }
 
+        @Test func anIDOfADayThatIsOverIsLookedForInItsDays() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let now = Date()
+                let id = UUIDv7.make(at: now)
+                let received = Milliseconds(now).count
+                #expect(try store.store(.of([id], received: received)).get().accepted == 1)
+                // As when its day's table of ids is dropped.
+                try database.pool().use { try $0.execute("DELETE FROM message_id") }
+                var query = EventQuery(appID: "shop")
+                query.messageID = id
+                func found(daysLater days: Int) throws -> Int {
+                    let later = now.addingTimeInterval(Double(days) * 86_400)
+                    return try database.log { later }.newest(query, before: nil, limit: 9).events.count
+                }
+                #expect(try found(daysLater: 0) == 0)
+                #expect(try found(daysLater: EventPartitions.idDays + 1) == 1)
+            }
+        }
+
         @Test func aLargeBatchIsSplit() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()

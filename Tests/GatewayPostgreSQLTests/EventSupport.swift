@@ -16,7 +16,11 @@ extension TestDatabase {
             pool(), EventStoreOptions(pendingBytes: 1 << 30, retention: retention), retentionSeconds: 3_600)
     }
 
-    var log: PostgreSQLEventLog { PostgreSQLEventLog(pool: pool()) }
+    var log: PostgreSQLEventLog { log { Date() } }
+
+    func log(now: @escaping @Sendable () -> Date) -> PostgreSQLEventLog {
+        PostgreSQLEventLog(pool: pool(), now: now)
+    }
 }
 
 extension EventBatch {

@@ -181,7 +181,7 @@ package final class DatabaseCopy: CopyPlace {
             return try insert(rows, table)
         }
         let received = table.place(of: "received_ms")
-        let today = Int64(Date().timeIntervalSince1970) / 86_400
+        let today = Int64(try EventPartitions.today(connection))
         for row in rows {
             guard case .integer(let milliseconds) = row[received] else { continue }
             let day = milliseconds / 86_400_000

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
@@ -65,7 +66,7 @@ struct EventRows {
 
     /// A page of the events that a query asks for.
     static func page(
-        _ query: EventQuery, _ range: Range, limit: Int, _ connection: PostgreSQLConnection
+        _ query: EventQuery, _ range: Range, limit: Int, at now: Date, _ connection: PostgreSQLConnection
     ) throws -> EventPage {
         var values: [SQLValue] = [.text(query.appID)]
         var conditions = ["app_id = ?1"]
@@ -85,7 +86,7 @@ struct EventRows {
         )
         add("day <=", query.toMilliseconds.map { .integer(Int64((Double($0) / 86_400_000).rounded(.down))) })
         if let verdict = query.verdict { conditions.append(condition(verdict)) }
-        if let id = query.messageID { addMessage(id, &conditions, &values) }
+        if let id = query.messageID { addMessage(id, at: now, &conditions, &values) }
         let isUp: Bool
         var bound: Int64
         switch range {
@@ -119,11 +120,13 @@ struct EventRows {
 
     /// By the table of ids; ids of a day that is over for devices are gone from there, so their events are looked for where
     /// they must be.
-    private static func addMessage(_ id: String, _ conditions: inout [String], _ values: inout [SQLValue]) {
+    private static func addMessage(
+        _ id: String, at now: Date, _ conditions: inout [String], _ values: inout [SQLValue]
+    ) {
         let bucket = Int64(MessageKey(id: id, app: "", whose: "").bucket)
         values += [.text(id), .integer(bucket)]
         let (text, number) = (values.count - 1, values.count)
-        let today = Int64(Date().timeIntervalSince1970 / 86_400)
+        let today = Milliseconds(now).count / 86_400_000
         conditions.append("message_id = ?\(text)")
         conditions.append(
             bucket >= 0 && bucket < today - Int64(EventPartitions.idDays) + 1

@@ -17,10 +17,6 @@ extension EventPartitions {
         ) { $0.int(0) }
     }
 
-    private static func today(_ connection: PostgreSQLConnection) throws -> Int {
-        try connection.first("SELECT floor(extract(epoch FROM now()) / 86400)::int") { $0.int(0) } ?? 0
-    }
-
     /// Drops ids that no device sends again.
     static func dropIDs(_ connection: PostgreSQLConnection) throws {
         let first = try today(connection) - idDays

@@ -1,4 +1,5 @@
 internal import CountersignSQLite
+internal import Foundation
 package import GatewayModel
 package import GatewayStorage
 
@@ -8,6 +9,7 @@ package struct PostgreSQLEventLog: EventLog {
     private static let patience = 1.0
 
     let pool: PostgreSQLPool
+    let now: @Sendable () -> Date
 
     private func read<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing { try pool.use { try body($0) } }
@@ -18,7 +20,7 @@ package struct PostgreSQLEventLog: EventLog {
     ) throws(GatewayError) -> EventPage {
         // Nobody goes on from here, so what is stored is shown at once, also before one that is still being stored.
         try read {
-            try EventRows.page(query, .before(sequence ?? .max), limit: limit, $0)
+            try EventRows.page(query, .before(sequence ?? .max), limit: limit, at: now(), $0)
         }
     }
 
@@ -39,7 +41,7 @@ package struct PostgreSQLEventLog: EventLog {
         _ query: EventQuery, after sequence: Int64, limit: Int, _ connection: PostgreSQLConnection
     ) throws -> EventPage {
         let head = try EventHorizon.head(connection)
-        return try EventRows.page(query, .after(sequence, through: head), limit: limit, connection)
+        return try EventRows.page(query, .after(sequence, through: head), limit: limit, at: now(), connection)
     }
 
     package func follow(

@@ -11,10 +11,14 @@ enum EventPartitions {
     /// Days in which a UUIDv7 may be older than its receipt and still have a day's bucket.
     static let idDays = 45
 
-    /// Makes those that are missing, by the database's clock.
+    /// The day that it is by the database's clock, in days since 1970.
+    static func today(_ connection: PostgreSQLConnection) throws -> Int {
+        try connection.first("SELECT floor(extract(epoch FROM now()) / 86400)::int") { $0.int(0) } ?? 0
+    }
+
+    /// Makes those that are missing.
     static func make(_ connection: PostgreSQLConnection) throws {
-        let today =
-            try connection.first("SELECT floor(extract(epoch FROM now()) / 86400)::int") { $0.int(0) } ?? 0
+        let today = try today(connection)
         let existing = Set(
             try connection.all(
                 """
