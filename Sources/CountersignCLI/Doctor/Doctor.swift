@@ -112,9 +112,9 @@ struct Doctor: Sendable {
                     method: "GET", url: url.appendingPathComponent(path), headers: [], body: [], timeout: 5))
         }
         do throws(HTTPTransportError) {
-            let before = Date()
+            let before = now()
             let live = try await get("livez")
-            let answered = Date()
+            let answered = now()
             let milliseconds = Milliseconds(seconds: answered.timeIntervalSince(before)).count
             var findings = [
                 Finding(

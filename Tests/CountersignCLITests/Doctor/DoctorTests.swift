@@ -143,6 +143,19 @@ struct DoctorTests {
         #expect(finding.outcome == outcome)
     }
 
+    @Test func theGatewaysClockIsComparedWithTheDoctors() async throws {
+        let fixture = try GatewayFixture()
+        let url = try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)"))
+        var doctor = Doctor(configuration: GatewayConfiguration(dataDirectory: data), url: url)
+        func outcome() async -> Finding.Outcome? {
+            await doctor.findings().first { $0.name == "clock" }?.outcome
+        }
+        #expect(await outcome() == .ok)
+        let now = Date(timeIntervalSinceNow: 3_600)
+        doctor.now = { now }
+        #expect(await outcome() == .failed)
+    }
+
     @Test func aKeyOfAnotherCertificateIsAFinding() async throws {
         try makeData()
         let (certificate, key) = try await makeCertificate("own")
