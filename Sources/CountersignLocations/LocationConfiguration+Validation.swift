@@ -1,5 +1,4 @@
 internal import Countersign
-internal import CountersignCore
 internal import Foundation
 
 extension LocationConfiguration {

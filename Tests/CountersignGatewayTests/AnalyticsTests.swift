@@ -1,7 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignSQLite
-import CountersignTesting
 import Foundation
 import Testing
 

@@ -1,7 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignTesting
 import Foundation
 import Testing
 

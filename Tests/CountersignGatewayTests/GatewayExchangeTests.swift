@@ -4,7 +4,6 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
-@testable import GatewayAdmin
 @testable import GatewayAdmission
 @testable import GatewayModel
 @testable import GatewayObservability

@@ -3,7 +3,6 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayHTTP
 @testable import GatewayModel
 

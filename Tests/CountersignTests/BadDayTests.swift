@@ -4,7 +4,6 @@ import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
-import GatewayDialects
 import Testing
 
 @testable import Countersign

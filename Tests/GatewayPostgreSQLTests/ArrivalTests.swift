@@ -1,8 +1,6 @@
-import CountersignCore
 import CountersignGatewayTesting
 import Foundation
 import GatewayModel
-import GatewayStorage
 import Testing
 
 @testable import GatewayPostgreSQL

@@ -6,8 +6,6 @@ import GatewayModel
 import GatewayObservability
 import Testing
 
-@testable import GatewayPostgreSQL
-
 extension PostgreSQLTests.SeveralGatewaysTests {
     /// The numbers of messages that lie in the database.
     private func messages(_ database: TestDatabase) throws -> Int {

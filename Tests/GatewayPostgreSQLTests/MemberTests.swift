@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
-import GatewayModel
 import GatewayStorage
 import Testing
 

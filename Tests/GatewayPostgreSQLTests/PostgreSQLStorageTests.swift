@@ -4,7 +4,6 @@ import Testing
 @testable import CountersignGatewayTesting
 @testable import GatewayModel
 @testable import GatewayPostgreSQL
-@testable import GatewayStorage
 
 extension StorageConformance: CustomTestStringConvertible {
     package var testDescription: String { description }

@@ -1,4 +1,3 @@
-import CountersignGatewayTesting
 import Testing
 
 @testable import GatewayPostgreSQL

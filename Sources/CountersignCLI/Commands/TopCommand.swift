@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignGateway
 
 /// `countersign top`.
 enum TopCommand {

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage

@@ -1,5 +1,4 @@
 internal import CountersignSQLite
-internal import GatewayModel
 internal import GatewayStorage
 
 /// The secrets in the rows of a table that is copied: sealed in a database, and open in a folder.

@@ -1,7 +1,6 @@
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
-internal import GatewayStorage
 
 /// Tells those who wait for an app's events of what other gateways have stored, and of what this one has stored that could
 /// not be read at once, since a transaction before it was still open.

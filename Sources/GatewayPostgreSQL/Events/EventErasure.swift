@@ -1,5 +1,4 @@
 internal import CountersignSQLite
-internal import GatewayModel
 internal import GatewayStorage
 
 /// Deletes events with their ids.

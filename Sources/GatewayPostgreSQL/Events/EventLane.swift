@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 internal import GatewayStorage

@@ -1,5 +1,4 @@
 internal import CountersignSQLite
-internal import GatewayModel
 package import GatewayStorage
 
 /// Secrets are sealed with the token key, which is in no copy of the database.

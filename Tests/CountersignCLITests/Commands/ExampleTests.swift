@@ -2,7 +2,6 @@ import CountersignCore
 import CountersignGateway
 import CountersignJOSE
 import Foundation
-import GatewayModel
 import GatewayStorage
 import Testing
 

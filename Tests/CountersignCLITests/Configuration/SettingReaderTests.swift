@@ -1,7 +1,5 @@
-import CountersignGateway
 import Foundation
 import GatewayModel
-import GatewayStorage
 import Testing
 
 @testable import CountersignCLI

@@ -1,5 +1,4 @@
 import CountersignCore
-import CountersignGateway
 import GatewayModel
 import GatewayStorage
 

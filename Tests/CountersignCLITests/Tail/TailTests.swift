@@ -1,6 +1,5 @@
 import CountersignCore
 import CountersignGateway
-import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayStorage

@@ -2,8 +2,6 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
-@testable import CountersignGateway
-@testable import GatewayAdmin
 @testable import GatewayModel
 
 /// The documentation's site, served by the gateway.

@@ -8,8 +8,6 @@ import GatewayObservability
 import GatewayStorage
 import Testing
 
-@testable import CountersignGateway
-
 /// Whatever a gateway notes with a time has it from the clock that the gateway was given.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct GatewayClockTests {

@@ -1,6 +1,4 @@
-import CountersignCore
 import CountersignGatewayTesting
-import CountersignJOSE
 import Foundation
 import Testing
 

@@ -1,6 +1,5 @@
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayObservability
 
 /// What is exported when, by a clock that only moves when a test moves it.

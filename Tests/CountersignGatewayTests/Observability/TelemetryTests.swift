@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignGatewayTesting
 import Foundation
 import Testing

@@ -1,5 +1,4 @@
 import CountersignCore
-import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation

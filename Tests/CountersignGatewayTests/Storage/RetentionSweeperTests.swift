@@ -1,4 +1,3 @@
-import CountersignGatewayTesting
 import CountersignSQLite
 import Testing
 

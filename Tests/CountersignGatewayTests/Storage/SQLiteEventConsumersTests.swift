@@ -1,5 +1,4 @@
 import CountersignCore
-import CountersignGatewayTesting
 import Foundation
 import Testing
 

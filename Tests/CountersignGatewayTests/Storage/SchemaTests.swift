@@ -1,4 +1,3 @@
-import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import CountersignTesting

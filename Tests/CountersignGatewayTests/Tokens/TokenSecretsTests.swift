@@ -1,10 +1,8 @@
 import CountersignGatewayTesting
-import CountersignJOSE
 import CountersignSQLite
 import Foundation
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayModel
 @testable import GatewayStorage
 
