@@ -12,59 +12,6 @@ struct ProviderOutageTests {
 
     // MARK: Clocks
 
-    @Test(arguments: [-7_200, -60, 7_200, 31_536_000] as [TimeInterval], [true, false])
-    func freshTokensAreSentWhateverTheDeviceClockSays(ahead: TimeInterval, saysDate: Bool) async throws {
-        var bench = try Bench()
-        bench.clock.setNow(bench.clock.now + ahead)
-        let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 600)
-        let calls = Lock(0)
-        bench.configuration.tokenProvider = { _ in
-            calls.withLock { $0 += 1 }
-            return fresh
-        }
-        let gateway = bench.gateway
-        gateway.judge { received in
-            guard received.token == fresh else { return .tokenProblem(.missingToken) }
-            let answer = gateway.store(received)
-            let date = [(name: "Date", value: "Sun, 15 Jun 2025 15:06:40 GMT")]
-            return TransportResponse(status: 200, headers: saysDate ? date : [], body: answer.body)
-        }
-        let client = try bench.makeClient()
-        client.identify(userID: "ada")
-        for number in 0..<2 { client.track("\(number)") }
-        #expect(await client.flush().isComplete)
-        for number in 2..<6 { client.track("\(number)") }
-        #expect(await client.flush().isComplete)
-        #expect(gateway.events == ["0", "1", "2", "3", "4", "5"])
-        #expect(calls.withLock { $0 } == 1, "a token that the server takes is not asked for again")
-    }
-
-    @Test func theDateOfAProxyIsNotTheServers() async throws {
-        var bench = try Bench()
-        let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 600)
-        let calls = Lock(0)
-        bench.configuration.tokenProvider = { _ in
-            calls.withLock { $0 += 1 }
-            return fresh
-        }
-        let answers = Lock([503, 502, 404, 401])
-        bench.gateway.judge { _ in
-            answers.withLock { $0.popLast() }.map { status in
-                .json(
-                    status, #"{"error":"proxy"}"#,
-                    headers: [(name: "Date", value: "Sun, 15 Jan 2040 15:06:40 GMT")])
-            }
-        }
-        let client = try bench.makeClient()
-        client.identify(userID: "ada")
-        for _ in 0..<4 {
-            await client.flush()
-            #expect(await client.snapshot().clockOffset == 0)
-        }
-        #expect(await client.flush().isComplete)
-        #expect(calls.withLock { $0 } == 1)
-    }
-
     @Test func aClockThatJumpsMakesForgetWhatWasLearned() async throws {
         let bench = try Bench()
         bench.gateway.judge { received in

@@ -7,38 +7,12 @@ import Testing
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct StoredUserTests {
-    @Test func theUserAndTheTokenAreThereAtTheNextStart() async throws {
-        let bench = try Bench()
-        let first = try bench.makeClient()
-        #expect(first.userID == nil, "nothing stored: nobody")
-        first.identify(userID: "ada", token: "a.a.a")
-        await first.close()
-
-        let second = try bench.makeClient()
-        #expect(second.userID == "ada")
-        second.track("after the relaunch")
-        // The same user once more is no other one.
-        second.identify(userID: "ada")
-        #expect(await second.flush().isComplete)
-        #expect(bench.gateway.stored.map(\.userId) == ["ada", "ada"])
-        #expect(bench.gateway.stored.map(\.type) == ["identify", "track"])
-        #expect(bench.gateway.batches.map(\.token) == ["a.a.a"])
-    }
-
-    enum Leaving: CaseIterable { case logOut, wipeData, optOut }
-
-    @Test(arguments: Leaving.allCases)
-    func whoLeavesIsForgotten(leaving: Leaving) async throws {
+    @Test func whoOptsOutIsForgotten() async throws {
         let bench = try Bench()
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "a.a.a")
-        switch leaving {
-        case .logOut: await first.logOut()
-        case .wipeData: try await first.wipeData()
-        case .optOut:
-            try await first.optOut()
-            first.identify(userID: "bob")
-        }
+        try await first.optOut()
+        first.identify(userID: "bob")
         await first.close()
         let second = try bench.makeClient()
         #expect(second.userID == nil)

@@ -8,17 +8,6 @@ import Testing
 /// D10 to D12 of the reliability plan: partial answers, a long outage, a flapping network.
 @Suite(.closing)
 struct UnreliableServerTests {
-    @Test func retryAfterAsADateNeedsNoDateBesideIt() async throws {
-        let bench = try Bench()
-        bench.gateway.judge { _ in
-            .json(503, "{}", headers: [(name: "Retry-After", value: "Sun, 15 Jun 2025 15:08:40 GMT")])
-        }
-        let client = try bench.makeClient()
-        client.track("one")
-        await client.flush()
-        #expect(await client.snapshot().nextAttemptIn == 120)
-    }
-
     /// D10: parts of batches are refused, answers are cut or lost after the server has stored the events.
     @Test func partialAndLostAnswersLoseNothingAndDoubleNothing() async throws {
         var bench = try Bench()
