@@ -84,23 +84,6 @@ struct AccessTokensTests {
 
     // MARK: Expiry
 
-    @Test func tokenIsReplacedBeforeItExpires() async throws {
-        let tokens = bench.make(bench.expiring(in: 600))
-        #expect(await tokens.authorize(rejected: nil).token == "A0")
-        // 4 % of 600 s are 24 s, and with the longest jitter 36 s.
-        bench.clock.advance(by: 563)
-        #expect(await tokens.authorize(rejected: nil).token == "A0")
-        #expect(bench.refreshes == 0)
-        bench.clock.advance(by: 1)
-        #expect(await tokens.authorize(rejected: nil).token == "A1")
-        #expect(bench.refreshes == 1)
-        // An hour: 60 s before, and 30 s of jitter.
-        bench.clock.advance(by: 3_509)
-        #expect(await tokens.authorize(rejected: nil).token == "A1")
-        bench.clock.advance(by: 1)
-        #expect(await tokens.authorize(rejected: nil).token == "A2")
-    }
-
     @Test func aTokensLifetimeCountsFromWhenItIsHandedOverNotFromWhenTheStoreCouldBeRead() async {
         var configuration = bench.configuration
         configuration.expires = 600
@@ -186,35 +169,6 @@ struct AccessTokensTests {
 
     // MARK: Chains of pairs
 
-    @Test func pairOfTheFirstLoginDoesNotOverwriteTheRotatedOne() async {
-        let first = bench.make()
-        #expect(await first.authorize(rejected: 1).token == "A1")
-        await first.close()
-        let second = bench.make()
-        #expect(await second.authorize(rejected: nil).token == "A1")
-        #expect(await second.authorize(rejected: 1).token == "A2")
-        await second.close()
-        // An app that saves what it hears of may be one pair behind.
-        let behind = bench.login("A1", "R1")
-        let third = bench.make(behind)
-        #expect(await third.authorize(rejected: nil).token == "A2")
-        #expect(bench.sent == ["R0", "R1"])
-    }
-
-    @Test func newPairIsTakenAtOnceAndSurvives() async {
-        let first = bench.make()
-        #expect(await first.authorize(rejected: 1).token == "A1")
-        let login = bench.login("NEW", "RNEW")
-        await first.configure(login)
-        #expect(await first.authorize(rejected: nil).token == "NEW")
-        await first.close()
-        let second = bench.make(login)
-        #expect(await second.authorize(rejected: nil).token == "NEW")
-        await second.close()
-        // The first login's pair is another chain now, so it is new.
-        #expect(await bench.make().authorize(rejected: nil).token == "A0")
-    }
-
     @Test func sparseUpdateKeepsTheRest() async {
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).token == "A1")
@@ -285,23 +239,6 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: 1).token == "A1")
         #expect(bench.refreshes == 1)
         #expect(await bench.make().authorize(rejected: nil).token == "A1")
-    }
-
-    @Test func answerThatIsLostIsAskedForAgain() async {
-        let server = bench.server
-        bench.transport.setHandler { request in
-            _ = server.answer(request)
-            throw HTTPTransportError(.connectionLost, "reset")
-        }
-        let tokens = bench.make()
-        let verdict = await tokens.authorize(rejected: 1)
-        #expect(verdict.problem == "connection_lost")
-        #expect(bench.events.withLock { $0.map(\.status) } == [0])
-        bench.transport.setHandler { request in server.answer(request) }
-        #expect(await tokens.authorize(rejected: 1).problem == "connection_lost", "not before its time")
-        bench.clock.advance(to: verdict.retryAt ?? 0)
-        #expect(await tokens.authorize(rejected: 1).token == "A1")
-        #expect(bench.sent == ["R0", "R0"])
     }
 
     // Servers give a lost answer again for a minute only, so however long the network was away, the next try comes within
@@ -393,20 +330,6 @@ struct AccessTokensTests {
         await second.configure(login)
         #expect(await second.authorize(rejected: nil).token == "NEW")
         #expect(await second.state.kind == .ready)
-    }
-
-    @Test func anAccessTokenOutlivesItsDeadRefreshToken() async {
-        var configuration = bench.configuration
-        configuration.accessToken = "A1"
-        configuration.expires = 3_600
-        bench.server.override { _ in .json(400, #"{"error":"invalid_grant"}"#) }
-        let tokens = bench.make(configuration)
-        #expect(await tokens.authorize(rejected: nil).token == "A1")
-        // By a clock that runs fast it is time for another one.
-        bench.clock.advance(by: 3_590)
-        #expect(await tokens.authorize(rejected: nil).token == "A1", "the server has not refused it")
-        #expect(await tokens.authorize(rejected: 1).problem != nil)
-        await tokens.close()
     }
 
     @Test(arguments: [
