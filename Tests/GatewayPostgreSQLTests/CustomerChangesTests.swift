@@ -1,4 +1,3 @@
-import CountersignCore
 import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
@@ -101,31 +100,6 @@ extension PostgreSQLTests {
                 let expected = try Self.customers(sqlite)
                 #expect(expected.count > 3)
                 #expect(Set(try Self.customers(connection)).symmetricDifference(expected) == [])
-            }
-        }
-
-        @Test func aCustomerKeepsTheNewestOfTooManyIDs() throws {
-            try TestDatabase.use { database in
-                let connection = try database.connect()
-                for number in 0..<300 {
-                    let names = number < 70 ? "cookie" : "soft\(number)"
-                    let change = CustomerChange(
-                        identifiers: [
-                            CustomerIdentifier(name: "registered", value: "jane"),
-                            CustomerIdentifier(name: names, value: "x\(number)"),
-                        ], atMilliseconds: 1)
-                    try connection.transaction {
-                        try CustomerChanges.store([Self.batch([change], at: 1)], connection)
-                    }
-                }
-                let names = try connection.all("SELECT name, count(*) FROM customer_identifier GROUP BY name")
-                {
-                    ($0.text(0), $0.int(1))
-                }
-                let kept = Dictionary(uniqueKeysWithValues: names)
-                #expect(kept["registered"] == 1 && kept["soft299"] == 1 && kept["soft70"] == 1)
-                #expect(kept.values.reduce(0, +) == Int(CustomerWriter.maximumAllSoftIDs) + 1)
-                #expect(kept["cookie"] == Int(CustomerWriter.maximumAllSoftIDs) - 230)
             }
         }
 

@@ -10,20 +10,6 @@ import Testing
 
 extension PostgreSQLTests {
     @Suite struct EventStoreTests {
-        static let checks = [
-            "an event is kept once by app, sender and message id",
-            "events are read in their order, page after page",
-            "a batch is kept whole or not at all, and not after the end", "the uses of keys add up",
-        ]
-
-        @Test(arguments: checks)
-        func conforms(description: String) throws {
-            let check = try #require(StorageConformance.checks.first { $0.description == description })
-            try TestDatabase.use { database in
-                try check.run(on: EventStorage(database: database)) { _ in throw CancellationError() }
-            }
-        }
-
         @Test func whatAnEventSaysComesBack() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()

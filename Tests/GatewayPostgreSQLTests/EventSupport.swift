@@ -81,39 +81,3 @@ extension PostgreSQLEventLog {
 
     func ids(of app: String = "shop") throws -> [String] { try everything(of: app).map(\.messageID) }
 }
-
-/// The events alone, for the checks that need no more.
-struct EventStorage: Storage {
-    let database: TestDatabase
-
-    var log: any EventLog { database.log }
-    var analytics: any AnalyticsLog { fatalError("not of events") }
-    var deliveries: any DeliveryLog { fatalError("not of events") }
-    var sinks: any SinkStates { fatalError("not of events") }
-    var people: any CustomerRecordStore { fatalError("not of events") }
-
-    func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore {
-        do {
-            return try PostgreSQLEventStore(database.pool(), options)
-        } catch {
-            throw GatewayError(.storage, "\(error)")
-        }
-    }
-
-    func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory { throw Self.none }
-    func openSecrets() throws(GatewayError) -> TokenSecrets { throw Self.none }
-    func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore { throw Self.none }
-    func openConsumers(
-        with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
-    ) -> any EventConsumers { fatalError("not of events") }
-    func openCustomers() throws(GatewayError) -> any CustomerStore { throw Self.none }
-    func openAnalytics(
-        from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
-        report: @escaping @Sendable (String) -> Void
-    ) throws(GatewayError) -> AnalyticsStore { throw Self.none }
-    func openDeliveries() throws(GatewayError) -> DeliveryStore { throw Self.none }
-    func openSinks() throws(GatewayError) -> SinkStateStore { throw Self.none }
-    func backUp(in folder: String) throws(GatewayError) -> Backup { throw Self.none }
-
-    private static let none = GatewayError(.storage, "not of events")
-}

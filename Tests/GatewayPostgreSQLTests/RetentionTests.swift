@@ -13,33 +13,10 @@ extension PostgreSQLTests {
         private static let day: Int64 = 86_400_000
         private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
 
-        private static func rules(days: Int? = nil, bytes: Int? = nil) -> AppRules {
+        private static func rules(days: Int) -> AppRules {
             var rules = AppRules()
             rules.retentionDays = days
-            rules.retentionBytes = bytes
             return rules
-        }
-
-        @Test func whatIsTooOldOrTooMuchIsDeleted() throws {
-            try TestDatabase.use { database in
-                var store = try database.openEvents()
-                for app in ["shop", "kiosk"] {
-                    _ = store.store(.of(["old"], app: app))
-                    _ = store.store(.of(["new"], app: app, received: Self.now))
-                }
-                store.close()
-                store = try database.openEvents { ["shop": Self.rules(days: 1)] }
-                _ = store.store(.of(["later"], received: Self.now))
-                store.close()
-                #expect(try database.log.ids() == ["new", "later"])
-                #expect(try database.log.ids(of: "kiosk") == ["old", "new"])
-                #expect(try database.log.follow(EventFollowing(appID: "shop"), after: 0, limit: 9).hasMissed)
-                // Each has two bytes.
-                store = try database.openEvents { ["shop": Self.rules(bytes: 2)] }
-                store.close()
-                #expect(try database.log.ids() == ["later"])
-                #expect(try database.log.count() == 3)
-            }
         }
 
         @Test func aDayThatNobodyKeepsIsDropped() throws {
