@@ -21,15 +21,6 @@ struct BackupTests {
         #expect(answer?.json["accepted"] as? Int == count)
     }
 
-    private func code(_ body: () throws -> Void) -> GatewayError.Code? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return (error as? GatewayError)?.code
-        }
-    }
-
     @Test func aCopyOfARunningGatewayIsAGatewayAgain() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         try send(20, to: fixture)

@@ -69,7 +69,7 @@ struct BrazeWebClientTests {
         let refused = post(body(event, user: "user-1"))
         #expect(refused?.status == 401)
         #expect(refused?.headers["access-control-allow-origin"] == Self.origin)
-        #expect((refused?.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 26)
+        #expect(refused?.authErrorCode == 26)
         #expect(post(body(event, user: "user-1"), token: try fixture.token(for: "user-1"))?.status == 201)
         #expect(try stored() == [["user-1", "5f1c44be-30f0-4d50-9a3e-0d6f5f0c1a11", "Order Placed"]])
     }

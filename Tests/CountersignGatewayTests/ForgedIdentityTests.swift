@@ -37,10 +37,6 @@ struct ForgedIdentityTests {
         try fixture.rows("1").count
     }
 
-    private func code(_ answer: TestAnswer) -> Int? {
-        (answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int
-    }
-
     // MARK: A part of the users
 
     private func users(inside: Bool, of percent: Int, count: Int) -> [String] {
@@ -59,14 +55,14 @@ struct ForgedIdentityTests {
             let body = #"{"batch":[\#(([trackEvent("m", user: first)] + forged).joined(separator: ","))]}"#
             let answer = try post(body)
             #expect(answer.status == 401)
-            #expect(code(answer) == 26)
+            #expect(answer.authErrorCode == 26)
             // Nor with a good token of the one who is outside.
-            #expect(code(try post(body, as: first)) == 28)
+            #expect(try post(body, as: first).authErrorCode == 28)
         }
         // Several users are refused also when all of them are outside.
         let two = try post(
             batch(trackEvent("a", user: outside[0]), trackEvent("b", user: outside[1])), as: outside[0])
-        #expect(code(two) == 28)
+        #expect(two.authErrorCode == 28)
         #expect(try stored() == 0)
         #expect(try post(batch(trackEvent("c", user: outside[0]))).status == 200)
         #expect(try stored() == 1)
@@ -98,9 +94,9 @@ struct ForgedIdentityTests {
         #"{"type":"track","event":"e","userId":"user-1","previousId":"victim","messageId":"m"}"#,
     ])
     func anAliasOfSomebodyElseIsRefused(event: String) throws {
-        #expect(code(try post(batch(event), as: "user-1")) == 28)
-        #expect(code(try post(batch(event), as: "victim")) == 28)
-        #expect(code(try post(batch(event))) == 26)
+        #expect(try post(batch(event), as: "user-1").authErrorCode == 28)
+        #expect(try post(batch(event), as: "victim").authErrorCode == 28)
+        #expect(try post(batch(event)).authErrorCode == 26)
         #expect(try stored() == 0)
     }
 
@@ -108,8 +104,8 @@ struct ForgedIdentityTests {
     func anAliasOfSomebodyElseIsNoAnonymousEvent(path: String) throws {
         let event = #"{"type":"alias","event":"e","anonymousId":"a","previousId":"victim","messageId":"m"}"#
         let body = path == "/v1/batch" ? batch(event) : event
-        #expect(code(try post(body, path: path)) == 26)
-        #expect(code(try post(body, path: path, as: "user-1")) == 21)
+        #expect(try post(body, path: path).authErrorCode == 26)
+        #expect(try post(body, path: path, as: "user-1").authErrorCode == 21)
         #expect(try stored() == 0)
         // The user may say so of themselves.
         #expect(try post(body, path: path, as: "victim").status == 200)

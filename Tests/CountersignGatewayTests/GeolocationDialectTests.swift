@@ -102,7 +102,7 @@ struct GeolocationDialectTests {
             let answer = try #require(
                 post(Self.record, authorization: token.map { "Bearer \($0)" }, path: "/api/locations/shop"))
             #expect(answer.status == 401)
-            #expect((answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int == code)
+            #expect(answer.authErrorCode == code)
         }
         #expect(try rows().isEmpty)
     }

@@ -204,6 +204,6 @@ struct NativeDialectTests {
         let headers = try signed("re\u{301}mi")
         let answer = try #require(
             connection.post(batch(trackEvent("m-1", user: "r\u{E9}mi")), headers: headers))
-        #expect((answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 21)
+        #expect(answer.authErrorCode == 21)
     }
 }

@@ -265,7 +265,7 @@ struct BloomreachInboxTests {
             ] {
                 #expect(ShippedClient.outcome(answer) != .notAuthorized(nil), "\(ids)")
                 #expect(
-                    (answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 21, "\(ids)")
+                    answer.authErrorCode == 21, "\(ids)")
             }
         }
         // Somebody else's cookie beside one's own id shows nothing of theirs.
@@ -299,7 +299,7 @@ struct BloomreachInboxTests {
                 continue
             }
             #expect(!text.isEmpty)
-            #expect((answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int == code)
+            #expect(answer.authErrorCode == code)
             #expect(answer.headers["www-authenticate"]?.hasPrefix("Bearer error=") == true)
             if !token.isEmpty { #expect(!answer.body.contains(token)) }
         }

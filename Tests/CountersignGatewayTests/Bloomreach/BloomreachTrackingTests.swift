@@ -267,7 +267,7 @@ struct BloomreachTrackingTests {
         let body = #"{"customer_ids":{"cookie":"x","registered":"jane"},"properties":{"a":1}}"#
         let refused = try #require(client.post(path, body))
         #expect(ShippedClient.outcome(refused) != .notAuthorized(nil))
-        #expect((refused.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 26)
+        #expect(refused.authErrorCode == 26)
         let foreign = try client.fixture.token(for: "john")
         #expect(client.post(path, body, extra: ["X-Countersign-Signature": foreign])?.status == 401)
         #expect(

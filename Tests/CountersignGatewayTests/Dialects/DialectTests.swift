@@ -1,7 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
-import CountersignTesting
 import Foundation
 import Testing
 
@@ -67,10 +66,6 @@ final class DialectTests {
                 headers: token.map { ["Authorization": "Bearer \($0)"] } ?? [:]))
     }
 
-    private func code(_ answer: TestAnswer) -> Int? {
-        (answer.json["auth_error"] as? [String: Any])?["error_code"] as? Int
-    }
-
     @Test func theExampleStoresWhatItIsSent() throws {
         let token = try signingKey.sign(claims: ["sub": "ada", "exp": 1_750_000_600])
         let body = #"{"user":"ada","color":"red"}"#
@@ -89,7 +84,7 @@ final class DialectTests {
         for (token, expected) in [(nil, 26), (token, 21), ("nonsense", 20)] {
             let answer = try post(#"{"user":"ada"}"#, token: token)
             #expect(answer.status == 401)
-            #expect(code(answer) == expected)
+            #expect(answer.authErrorCode == expected)
         }
         #expect(try post("{}", key: "none").json["code"] as? String == "invalid_write_key")
         #expect(try post("{").json["code"] as? String == "invalid_json")

@@ -20,15 +20,6 @@ struct ProjectDirectoryTests {
         try #require(try directory.projects.all()[app])
     }
 
-    private func code(_ body: () throws -> Void) -> GatewayError.Code? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return (error as? GatewayError)?.code
-        }
-    }
-
     @Test func anInboxMessageIsWrittenAsOneObject() throws {
         let json = #"""
             {"id":"hi","type":"push","content":{"title":"Hello"},"recipient":{"registered":"user-1"},

@@ -10,15 +10,6 @@ struct BloomreachClientTests {
         request?.json["customer_ids"] as? [String: String] ?? [:]
     }
 
-    private func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return (error as? CountersignError)?.code
-        }
-    }
-
     // MARK: Identity
 
     @Test func eventsKeepTheIdsThatTheyWereRecordedUnder() async throws {

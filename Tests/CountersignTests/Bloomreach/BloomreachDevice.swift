@@ -98,3 +98,13 @@ extension TransportResponse {
         TransportResponse(status: status, body: Array(text.utf8))
     }
 }
+
+/// The code of what `body` throws; nil when it throws nothing.
+func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return (error as? CountersignError)?.code
+    }
+}

@@ -43,15 +43,6 @@ struct BloomreachProviderTests {
         try device(.instance(SampleProvider(token)))
     }
 
-    private func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return (error as? CountersignError)?.code
-        }
-    }
-
     // MARK: Discovery
 
     private func refusal(

@@ -1,0 +1,17 @@
+import CountersignGatewayTesting
+import GatewayModel
+
+/// The code of what `body` throws; nil when it throws nothing.
+func code(_ body: () throws -> Void) -> GatewayError.Code? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return (error as? GatewayError)?.code
+    }
+}
+
+extension TestAnswer {
+    /// Why a token was refused, as the `auth_error` of every dialect says it.
+    var authErrorCode: Int? { (json["auth_error"] as? [String: Any])?["error_code"] as? Int }
+}
