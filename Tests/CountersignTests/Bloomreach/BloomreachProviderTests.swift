@@ -23,7 +23,6 @@ final class NotAProvider: NSObject {}
 final class PlainClass {}
 
 private struct SuspendingProvider: AsyncAuthorizationProvider {
-    struct Failure: Error {}
     let token: @Sendable () async throws -> String?
     func authorizationToken() async throws -> String? { try await token() }
 }
@@ -136,29 +135,6 @@ struct BloomreachProviderTests {
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.map { $0.header("Authorization") } == [header])
     }
-
-    @Test func expiredTokenIsNamedAndTheNextOneIsAskedFor() async throws {
-        let tokens = Lock(["new", "expired"])
-        let server = ScriptedTransport { request in
-            request.header("Authorization") == "Bearer new"
-                ? BloomreachDevice.success
-                : .json(
-                    401,
-                    #"{"success":false,"error":"Expired.","auth_error":{"error_code":22,"reason":"EXPIRED"}}"#
-                )
-        }
-        let device = try device(
-            .instance(SampleProvider { tokens.withLock { $0.popLast() } }), server: server)
-        let error = await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
-        #expect(error?.code == .authorizationRefused)
-        #expect(error?.authCode == .expired)
-        #expect(error?.status == 401)
-        #expect("\(error.map { "\($0)" } ?? "")".contains("expired") == false, "no token in a text")
-        _ = try await device.client.fetchAppInbox()
-    }
-
-    /// `{"sub":{"registered":"grace"}}`, as a backend without Countersign's codes would refuse it.
-    private static let tokenOfGrace = "e30.eyJzdWIiOnsicmVnaXN0ZXJlZCI6ImdyYWNlIn19.c2ln"
 
     // MARK: Threads and time
 
