@@ -19,7 +19,6 @@ public final class CountersignClient: Sendable {
     let log: CountersignLog?
     let storedUser: StoredUser
 
-    package var clock: any ClientClock { pipeline.clock }
     var recorder: Recorder { pipeline.recorder }
 
     /// Makes a client. The queue file is opened in the background, and a session begins.

@@ -69,18 +69,6 @@ struct StoreFailureTests {
 
         var logs: [IncomingLog.Found] { IncomingLog.all(in: bench.configuration.instanceDirectory) }
 
-        /// As if the storage had much to do, until `body` is through.
-        func whileTheStoreIsBusy(_ body: () async throws -> Void) async rethrows {
-            let (isHeld, gate) = (Handshake(), Handshake())
-            storage.submit { _ in
-                isHeld.signal()
-                gate.block()
-            }
-            await isHeld.wait()
-            defer { gate.signal() }
-            try await body()
-        }
-
         func close() async {
             await recorder.close()
             await storage.close()

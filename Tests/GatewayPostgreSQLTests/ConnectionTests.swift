@@ -115,8 +115,6 @@ extension PostgreSQLTests {
                 try PostgreSQLSettings("postgresql://user:secret@host:port:port/x?unknown=1")
             }
             #expect(error?.reason.contains("secret") == false)
-            let settings = try? PostgreSQLSettings("postgresql://user:secret@db.example:5433/events")
-            #expect(settings?.place == "host=db.example port=5433 dbname=events")
         }
     }
 }

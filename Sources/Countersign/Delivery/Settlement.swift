@@ -10,8 +10,6 @@ struct Settlement: Equatable, Sendable {
     var quarantined: [(event: QueuedEvent, verdict: Verdict)] = []
     var duplicates = 0
 
-    var isEmpty: Bool { delivered.isEmpty && quarantined.isEmpty }
-
     static func == (left: Settlement, right: Settlement) -> Bool {
         left.delivered == right.delivered && left.duplicates == right.duplicates
             && left.quarantined.map(\.event) == right.quarantined.map(\.event)

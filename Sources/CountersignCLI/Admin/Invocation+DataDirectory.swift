@@ -138,9 +138,6 @@ extension Invocation {
                 hint: "is it running, is this its address, and may this account sign in?")
         }
     }
-
-    /// A gateway that runs on what the command works on; nil when none does. Throws `storage`.
-    func runningGateway() throws -> RunningGateway? { try storagePlace().runningGateway() }
 }
 
 extension StoragePlace {

@@ -21,8 +21,6 @@ struct DemoCheck: Sendable, Equatable {
     /// Events that are there once, as recorded.
     private(set) var exact = 0
 
-    var isRight: Bool { missing == 0 && repeated == 0 && unknown == 0 && forged == 0 }
-
     init(stored: [Stored], rows: [DemoPlan.Row], identified: [String: Int]) {
         var expected: [Int: String] = [:]
         for row in rows { expected[row.number] = row.event.userID }

@@ -18,5 +18,4 @@ enum TerminalColor: Int, Sendable {
     case bad = 31
     case good = 32
     case doubtful = 33
-    case quiet = 2
 }

@@ -10,7 +10,6 @@ struct BinaryArray {
     }
 
     private(set) var bytes: [UInt8] = []
-    private var count = 0
 
     /// `count` elements are added then.
     init(_ element: Element, count: Int) {

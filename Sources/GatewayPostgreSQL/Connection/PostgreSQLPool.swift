@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 package import GatewayStorage
@@ -114,10 +113,5 @@ package final class PostgreSQLPool: Sendable {
             if connection.isSound { return connection }
         }
         return try connect()
-    }
-
-    /// Closes those that nobody uses.
-    package func close() {
-        state.withLock { $0.idle = [] }
     }
 }

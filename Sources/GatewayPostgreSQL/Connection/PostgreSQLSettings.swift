@@ -53,21 +53,6 @@ package struct PostgreSQLSettings: Sendable {
         return true
     }
 
-    /// The server, the port and the database, without what is secret: for logs.
-    package var place: String {
-        guard let options = PQconninfoParse(connection, nil) else { return "PostgreSQL" }
-        defer { PQconninfoFree(options) }
-        var values: [String: String] = [:]
-        var option = options
-        while let keyword = option.pointee.keyword {
-            if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
-            option += 1
-        }
-        return ["host", "port", "dbname", "service"].compactMap { name in values[name].map { "\(name)=\($0)" }
-        }
-        .joined(separator: " ")
-    }
-
     /// Keywords and values for libpq; what the connection string says comes last but for what the gateway depends on.
     var words: [(String, String)] {
         [

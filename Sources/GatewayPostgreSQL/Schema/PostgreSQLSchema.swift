@@ -5,7 +5,6 @@ internal import GatewayStorage
 
 /// The schema `countersign` in the operator's database, and how it comes to be this version's.
 package enum PostgreSQLSchema {
-    static let name = "countersign"
     /// One of the gateway's locks at a time per database: `pg_advisory_lock(class, …)`.
     static let lockClass = 0x4353
 

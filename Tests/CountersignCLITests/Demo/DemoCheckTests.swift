@@ -1,4 +1,3 @@
-import CountersignGateway
 import Foundation
 import Testing
 
@@ -12,27 +11,26 @@ struct DemoCheckTests {
     ]
 
     @Test(arguments: [
-        ("identify a -,track a 0,identify b -,track b 1", true, 2, 0, 0, 0, 0),
-        ("identify a -,track a 0,identify b -", false, 1, 1, 0, 0, 0),
-        ("identify a -,track a 0,identify b -,track b 1,track b 1", false, 1, 0, 1, 0, 0),
-        ("identify a -,track a 0,identify b -,track b 1,track b 2", false, 2, 0, 0, 1, 0),
-        ("identify a -,track a 0,identify b -,track a 1", false, 1, 1, 0, 1, 0),
-        ("identify a -,track a 0,identify b -,track b 1,track b -", false, 2, 0, 0, 1, 0),
-        ("identify a -,track a 0,identify b -,track b 1,track mallory 3", false, 2, 0, 0, 0, 1),
-        ("identify a -,track a 0,identify b -,track b 1,identify mallory -", false, 2, 0, 0, 0, 1),
-        ("track a 0,identify b -,track b 1", false, 2, 1, 0, 0, 0),
-        ("identify a -,identify a -,track a 0,identify b -,track b 1", false, 2, 0, 1, 0, 0),
-        ("", false, 0, 4, 0, 0, 0),
+        ("identify a -,track a 0,identify b -,track b 1", 2, 0, 0, 0, 0),
+        ("identify a -,track a 0,identify b -", 1, 1, 0, 0, 0),
+        ("identify a -,track a 0,identify b -,track b 1,track b 1", 1, 0, 1, 0, 0),
+        ("identify a -,track a 0,identify b -,track b 1,track b 2", 2, 0, 0, 1, 0),
+        ("identify a -,track a 0,identify b -,track a 1", 1, 1, 0, 1, 0),
+        ("identify a -,track a 0,identify b -,track b 1,track b -", 2, 0, 0, 1, 0),
+        ("identify a -,track a 0,identify b -,track b 1,track mallory 3", 2, 0, 0, 0, 1),
+        ("identify a -,track a 0,identify b -,track b 1,identify mallory -", 2, 0, 0, 0, 1),
+        ("track a 0,identify b -,track b 1", 2, 1, 0, 0, 0),
+        ("identify a -,identify a -,track a 0,identify b -,track b 1", 2, 0, 1, 0, 0),
+        ("", 0, 4, 0, 0, 0),
     ])
     func seesEachKindOfDifference(
-        stored: String, isRight: Bool, exact: Int, missing: Int, repeated: Int, unknown: Int, forged: Int
+        stored: String, exact: Int, missing: Int, repeated: Int, unknown: Int, forged: Int
     ) {
         let stored = stored.split(separator: ",").map { text in
             let parts = text.split(separator: " ").map(String.init)
             return DemoCheck.Stored(type: parts[0], userID: parts[1], number: Int(parts[2]))
         }
         let check = DemoCheck(stored: stored, rows: rows, identified: ["a": 1, "b": 1])
-        #expect(check.isRight == isRight)
         let counts: [Int] = [check.exact, check.missing, check.repeated, check.unknown, check.forged]
         let expected: [Int] = [exact, missing, repeated, unknown, forged]
         #expect(counts == expected)

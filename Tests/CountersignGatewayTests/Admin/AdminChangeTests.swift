@@ -13,8 +13,6 @@ struct AdminChangeTests {
 
     init() throws { bench = try AdminBench() }
 
-    private static let item = #"{"trigger":{"event_type":"view"}}"#
-
     /// A thing that changes: method, path and a body that changes it.
     private static let changes: [(String, String, String)] = [
         ("PATCH", "apps/shop", #"{"name":"Other"}"#),

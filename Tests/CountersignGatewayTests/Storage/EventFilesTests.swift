@@ -15,7 +15,6 @@ struct EventFilesTests {
 
     init() throws { bench = try Bench() }
 
-    private static let hour: Int64 = 3_600_000
     /// 2026-11-22T19:00:00Z.
     private static let start: Int64 = 1_795_374_000_000
 
