@@ -91,8 +91,7 @@ struct SignInRoutes: Sendable {
         guard try call.directory.admins.isSetupToken(token, at: call.nowMilliseconds) else {
             throw AdminProblem(
                 403, "forbidden",
-                "the link was used or is older than 30 minutes; a gateway that starts without users makes a new one, "
-                    + "and whoever administers its machine can")
+                "the link was used or is older than 30 minutes; ask whoever runs the gateway for a new one")
         }
         throttle.succeed(name: SignInThrottle.oneTimeLink, address: call.request.clientAddress)
         guard let password = try Self.password(body, of: name) else {

@@ -1,4 +1,5 @@
 import CountersignGatewayTesting
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -9,12 +10,11 @@ import Testing
 struct DocumentationTests {
     /// A site, with a secret beside it and links to that.
     private final class Site: Sendable {
-        let folder: String
+        private let root = TemporaryFolder()
+        var folder: String { root.path }
+        var path: String { folder + "/site" }
 
         init() throws {
-            let root = FileManager.default.temporaryDirectory.appendingPathComponent(
-                "site-" + UUID().uuidString)
-            folder = root.path
             let page =
                 "<html><script>var baseUrl = \"/docs/\"</script><script src=\"site.js\"></script></html>"
             for (path, text) in [
@@ -24,7 +24,7 @@ struct DocumentationTests {
                 ("site/api/A/icon.svg", "<svg/>"), ("site/api/A/odd.thing", "?"), ("site/.hidden", "secret"),
                 ("secret.txt", "secret"),
             ] {
-                let file = root.appendingPathComponent(path)
+                let file = root.url.appendingPathComponent(path)
                 try FileManager.default.createDirectory(
                     at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
                 try Data(text.utf8).write(to: file)
@@ -33,12 +33,6 @@ struct DocumentationTests {
             try files.createSymbolicLink(
                 atPath: folder + "/site/link.txt", withDestinationPath: folder + "/secret.txt")
             try files.createSymbolicLink(atPath: folder + "/site/out", withDestinationPath: folder)
-        }
-
-        var path: String { folder + "/site" }
-
-        deinit {
-            try? FileManager.default.removeItem(atPath: folder)
         }
     }
 

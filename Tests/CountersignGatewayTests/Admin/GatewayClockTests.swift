@@ -4,6 +4,7 @@ import CountersignTesting
 import Foundation
 import GatewayAdmin
 import GatewayHTTP
+import GatewayModel
 import GatewayObservability
 import GatewayStorage
 import Testing

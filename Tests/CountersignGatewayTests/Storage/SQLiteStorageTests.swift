@@ -1,4 +1,5 @@
 import CountersignGatewayTesting
+import CountersignTesting
 import Foundation
 import GatewayModel
 import Testing
@@ -12,11 +13,10 @@ extension StorageConformance: CustomTestStringConvertible {
 @Suite(
     .onSQLite("its own storage; both pass the same conformance checks"), .ownThreads, .timeLimit(.minutes(5)))
 struct SQLiteStorageTests {
+    private let folder = TemporaryFolder()
+
     @Test(arguments: StorageConformance.checks)
     func doesWhatEveryEngineMust(_ check: StorageConformance) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "storage-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
         try check.run(on: try SQLiteStorage(dataDirectory: folder.path + "/data")) { backup in
             _ = try Backup.restore(backup.path, to: folder.path + "/restored")
             return try SQLiteStorage(dataDirectory: folder.path + "/restored")
@@ -26,9 +26,6 @@ struct SQLiteStorageTests {
     #if os(Linux)
         /// Whoever holds no lock on a database loses its log to the next program that opens it and closes it.
         @Test func otherProgramsSeeThatTheDatabasesAreInUse() throws {
-            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-                "storage-\(UUID().uuidString)")
-            defer { try? FileManager.default.removeItem(at: folder) }
             let storage = try SQLiteStorage(dataDirectory: folder.path + "/data")
             let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
             let consumers = storage.openConsumers(with: events, now: { 0 })

@@ -10,6 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct HostileTokenServerTests {
     private static let secrets = ["secret-access", "secret-refresh"]
+    private let folder = TemporaryFolder()
 
     enum Answer: String, CaseIterable, Sendable {
         case html, empty, array, nothing, hangs, huge, endlessHeader, notHTTP, cut, wrongLength, redirect,
@@ -54,9 +55,6 @@ struct HostileTokenServerTests {
 
     @Test(arguments: Answer.allCases)
     func pairSurvives(_ answer: Answer) async throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
         let isGood = Lock(false)
         let server = try RawServer { head in
             func http(_ status: String, _ body: String) -> String {
@@ -79,7 +77,7 @@ struct HostileTokenServerTests {
             configuration.authorization.refreshToken = Self.secrets[1]
             configuration.authorization.refreshUrl = "http://127.0.0.1:\(server.port)/tokens"
             configuration.authorization.refreshPayload = ["refresh_token": "{refreshToken}"]
-            configuration.dataDirectory = directory
+            configuration.dataDirectory = folder.url
             configuration.onAuthorization = { event in log.withLock { $0 += "\(event)\n" } }
             configuration.log = CountersignLog(isEnabled: { _ in true }) { _, text, values in
                 log.withLock { $0 += "\(text) \(values)\n" }
