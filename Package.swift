@@ -218,7 +218,7 @@ let package = Package(
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
                 "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayStream", "GatewayAdmin",
-                "CountersignCore",
+                "CountersignCore", "CountersignJOSE",
             ] + (hasNATS ? ["GatewayNATS"] : []) + (hasPostgreSQL ? ["GatewayPostgreSQL"] : []),
             swiftSettings: strict + (hasNATS ? [.define("NATS")] : [])
                 + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])),

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJOSE
 package import Foundation
 internal import GatewayAdmin
 package import GatewayAdmission
@@ -64,10 +65,11 @@ public final class Gateway: Sendable {
         let storage = folder.storage
         membership = Membership(in: storage.cluster, now: now)
         let gateways: @Sendable () -> Int = { [membership] in membership.gateways }
-        let issued = IssuedTokens()
+        let verifiedTokens = VerifiedTokenCache()
+        let issued = IssuedTokens(cache: verifiedTokens)
         registry = AppRegistry(
-            directory: try storage.openControl(as: .account), issued: issued, cluster: storage.cluster,
-            now: now)
+            directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
+            cluster: storage.cluster, now: now)
         try registry.refresh()
         tokens = try TokenService(
             storage: storage, apps: registry, issued: issued, limits: configuration.limits,
@@ -106,7 +108,8 @@ public final class Gateway: Sendable {
             configuration, storage: storage, apps: registry, stores: stores, tokens: tokens, polls: polls,
             gateways: gateways, now: now, others: others)
         servers = try Servers(
-            configuration, dialects: dialects, admin: admin, health: health, apps: registry, stores: stores,
+            configuration, dialects: dialects, admin: admin, health: health, apps: registry,
+            verifiedTokens: verifiedTokens, stores: stores,
             webhooks: webhooks, sinks: sinks, storage: storage, membership: membership,
             observability: observability,
             certificates: certificates, now: now)

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+package import CountersignJOSE
 package import Foundation
 package import GatewayModel
 package import GatewayStorage
@@ -10,7 +10,7 @@ package import GatewayStorage
 package final class AppRegistry: Sendable {
     private let directory: AppDirectory
     /// Tokens that were accepted; an app that was loaded again begins without.
-    private let verifiedTokens = VerifiedTokenCache()
+    private let verifiedTokens: VerifiedTokenCache
     private let apps = Lock(Apps())
     /// What the apps in memory are as of. Held during a look: a slow one must not put older apps over newer ones.
     private let seen = Lock<(version: Int64?, publishedGeneration: Int)>((nil, 0))
@@ -38,23 +38,26 @@ package final class AppRegistry: Sendable {
 
     /// `cluster` is where gateways share what others publish.
     package convenience init(
-        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), cluster: (any Cluster)? = nil,
+        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
+        cache: VerifiedTokenCache = VerifiedTokenCache(), cluster: (any Cluster)? = nil,
         now: @escaping @Sendable () -> Date
     ) {
         self.init(
-            directory: directory, issued: issued, cluster: cluster, now: now,
+            directory: directory, issued: issued, cache: cache, cluster: cluster, now: now,
             fetch: PublishedKeys.fetchOverHTTPS,
             run: Self.runAside)
     }
 
     /// The same with an injected way to fetch what is published, and to run that aside.
     init(
-        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(), cluster: (any Cluster)? = nil,
+        directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
+        cache: VerifiedTokenCache = VerifiedTokenCache(), cluster: (any Cluster)? = nil,
         now: @escaping @Sendable () -> Date, fetch: @escaping KeySourceFetch,
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.directory = directory
         self.issued = issued
+        verifiedTokens = cache
         self.now = now
         self.cluster = cluster
         self.fetch = fetch

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+package import CountersignJOSE
 package import GatewayModel
 
 /// Judges access tokens that this gateway has issued, for any app.
@@ -8,12 +8,14 @@ package import GatewayModel
 /// comparison. The app's own policy is not asked: it is about tokens that others sign.
 package final class IssuedTokens: Sendable {
 
-    package init() {
+    /// `cache` may be the apps' as well: each verifier finds its own tokens only.
+    package init(cache: VerifiedTokenCache = VerifiedTokenCache()) {
+        self.cache = cache
     }
     private let state = Lock(State())
     private let revoked = Lock<Set<String>>([])
     private let clients = Lock<Set<String>>([])
-    private let cache = VerifiedTokenCache()
+    private let cache: VerifiedTokenCache
 
     private struct State {
         var verifier: TokenVerifier?

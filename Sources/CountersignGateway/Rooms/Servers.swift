@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJOSE
 internal import Foundation
 internal import GatewayAdmin
 internal import GatewayAdmission
@@ -25,7 +26,8 @@ struct Servers: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, dialects: [any Dialect], admin: Administration, health: Health,
-        apps: AppRegistry, stores: Stores, webhooks: WebhookRunner, sinks: SinkRunner,
+        apps: AppRegistry, verifiedTokens: VerifiedTokenCache, stores: Stores, webhooks: WebhookRunner,
+        sinks: SinkRunner,
         storage: any Storage, membership: Membership,
         observability: Observability, certificates: TLSCertificates?,
         now: @escaping @Sendable () -> Date
@@ -39,6 +41,9 @@ struct Servers: Sendable {
             let load = events.load
             return Gauges(
                 store: load, connections: served.withLock { $0.main?.connectionCount ?? 0 },
+                tokens: Gauges.Tokens(
+                    remembered: verifiedTokens.count, bytes: verifiedTokens.byteCount,
+                    hits: verifiedTokens.hits, misses: verifiedTokens.misses),
                 droppedLogLines: log.droppedLines, droppedSpans: exporter?.droppedSpans,
                 consumers: stores.lags(at: now()),
                 webhooks: Webhooks.lags(storage, webhooks.endpoints, at: now()),

@@ -14,7 +14,6 @@ final class SignatureVerifier: @unchecked Sendable {
         let scratch = UnsafeMutablePointer<UInt8>.allocate(capacity: CompactJWS.maximumBytes + 1)
         fileprivate let digest: OpaquePointer
         fileprivate var contexts: [OpaquePointer?]
-        fileprivate var uses = 0
 
         fileprivate init(slots: Int) {
             guard let digest = EVP_MD_CTX_new() else { preconditionFailure("out of memory") }
@@ -60,14 +59,10 @@ final class SignatureVerifier: @unchecked Sendable {
     /// Lends a workspace to `body`.
     func withWorkspace<Result>(_ body: (Workspace) -> Result) -> Result {
         let workspace = idle.withLock { $0.popLast() } ?? Workspace(slots: slots)
-        workspace.uses += 1
         let result = body(workspace)
         idle.withLock { if $0.count < 64 { $0.append(workspace) } }
         return result
     }
-
-    /// How often a workspace was lent by now, as far as it has come back.
-    var uses: Int { idle.withLock { $0.reduce(0) { $0 + $1.uses } } }
 
     func hasKey(for scheme: SignatureScheme) -> Bool { candidates[scheme] != nil }
 

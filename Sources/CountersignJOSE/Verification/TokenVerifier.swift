@@ -112,9 +112,6 @@ public struct TokenVerifier: Sendable {
         return report
     }
 
-    /// How many tokens were read and verified in full, and not found in the cache.
-    package var verifications: Int { signatures.uses }
-
     private func judge(
         _ token: UnsafeBufferPointer<UInt8>, user: User?, at now: Double, deviceTime: Double?,
         _ report: inout VerificationReport
@@ -179,7 +176,8 @@ extension TokenVerifier {
     private func trust(
         _ token: UnsafeBufferPointer<UInt8>, _ report: inout VerificationReport
     ) -> TrustedToken? {
-        signatures.withWorkspace { workspace in
+        if !token.isEmpty { cached?.cache.countMiss() }
+        return signatures.withWorkspace { workspace in
             guard let (form, parts) = read(token, in: workspace, &report) else {
                 judgeRing(&report)
                 return nil

@@ -39,6 +39,8 @@ public final class VerifiedTokenCache: Sendable {
         var old: [Key: Entry] = [:]
         var youngBytes = 0
         var oldBytes = 0
+        var hits = 0
+        var misses = 0
     }
 
     /// The most memory that the entries take, in bytes; 0.7 to 1 KB a token.
@@ -58,6 +60,12 @@ public final class VerifiedTokenCache: Sendable {
     /// How many tokens are remembered now.
     public var count: Int { generations.withLock { $0.young.count + $0.old.count } }
 
+    /// How often a token was found.
+    package var hits: Int { generations.withLock { $0.hits } }
+
+    /// How often a token had to be read, and verified as far as it is one.
+    package var misses: Int { generations.withLock { $0.misses } }
+
     static func key(_ token: UnsafeBufferPointer<UInt8>, owner: UInt64) -> Key {
         Key(owner: owner, digest: SHA256.words(UnsafeRawBufferPointer(token)))
     }
@@ -65,12 +73,21 @@ public final class VerifiedTokenCache: Sendable {
     /// What is known of this very text, or nil.
     func find(_ key: Key) -> TrustedToken? {
         generations.withLock { generations -> Entry? in
-            if let entry = generations.young[key] { return entry }
+            if let entry = generations.young[key] {
+                generations.hits += 1
+                return entry
+            }
             guard let entry = generations.old.removeValue(forKey: key) else { return nil }
+            generations.hits += 1
             generations.oldBytes -= entry.cost
             add(entry, key, to: &generations)
             return entry
         }?.trusted
+    }
+
+    /// A token that was not found is about to be read.
+    func countMiss() {
+        generations.withLock { $0.misses += 1 }
     }
 
     /// Remembers a token.

@@ -6,12 +6,29 @@ package struct Gauges: Sendable {
     package var store: StoreLoad
     /// Open connections.
     package var connections: Int
+    /// Tokens whose signature need not be verified again.
+    package var tokens: Tokens
     /// Log lines that were dropped so far.
     package var droppedLogLines: Int
     /// Spans that were not exported; nil where none are recorded.
     package var droppedSpans: Int?
     /// How far consumers of events are behind.
     package var consumers: [Consumer]
+
+    /// What is remembered of tokens, and how often that saved a verification.
+    package struct Tokens: Sendable {
+        let remembered: Int
+        let bytes: Int
+        let hits: Int
+        let misses: Int
+
+        package init(remembered: Int, bytes: Int, hits: Int, misses: Int) {
+            self.remembered = remembered
+            self.bytes = bytes
+            self.hits = hits
+            self.misses = misses
+        }
+    }
 
     package struct Consumer: Sendable {
         let appID: String
@@ -42,7 +59,7 @@ package struct Gauges: Sendable {
     package var cluster: ClusterGauges?
 
     package init(
-        store: StoreLoad, connections: Int, droppedLogLines: Int, droppedSpans: Int? = nil,
+        store: StoreLoad, connections: Int, tokens: Tokens, droppedLogLines: Int, droppedSpans: Int? = nil,
         consumers: [Consumer] = [],
         webhooks: [WebhookLag] = [], webhookAttempts: [String: (delivered: Int, failed: Int)] = [:],
         sinks: [Sink] = [], cluster: ClusterGauges? = nil
@@ -52,6 +69,7 @@ package struct Gauges: Sendable {
         self.consumers = consumers
         self.store = store
         self.connections = connections
+        self.tokens = tokens
         self.droppedLogLines = droppedLogLines
         self.droppedSpans = droppedSpans
         self.webhooks = webhooks
@@ -109,6 +127,11 @@ package struct Gauges: Sendable {
                 "countersign_disk_free_bytes", "Bytes that are free where the events are kept.",
                 store.freeBytes.map { Double($0) }
             ),
+            (
+                "countersign_remembered_tokens", "Tokens whose signature need not be verified again.",
+                Double(tokens.remembered)
+            ),
+            ("countersign_remembered_tokens_bytes", "Bytes that they take.", Double(tokens.bytes)),
         ]
     }
 }

@@ -101,6 +101,11 @@ package final class Metrics: GatewayObserver {
             text.begin(gauge.name, .gauge, help: gauge.help)
             if let value = gauge.value { text.sample(value) }
         }
+        text.begin(
+            "countersign_token_lookups_total", .counter,
+            help: "Tokens that were looked for among those remembered. A miss is read and verified.")
+        text.sample([("result", "hit")], Double(gauges.tokens.hits))
+        text.sample([("result", "miss")], Double(gauges.tokens.misses))
         Self.write(gauges.consumers, to: &text)
         ClusterGauges.write(gauges.cluster, to: &text)
         text.begin(

@@ -56,6 +56,10 @@ struct MetricsTests {
         #expect(samples["countersign_batch_events_count"] == 2)
         #expect(samples["countersign_batch_events_sum"] == 4)
         #expect(value("request_duration_seconds_count", #"route="/v1/batch""#) == 4)
+        #expect(value("token_lookups_total", #"result="miss""#) == 1)
+        #expect(value("token_lookups_total", #"result="hit""#) == 1)
+        #expect(samples["countersign_remembered_tokens"] == 1)
+        #expect((samples["countersign_remembered_tokens_bytes"] ?? 0) > 500)
         #expect((samples["countersign_store_bytes"] ?? 0) > 0)
         // What is free on a database server's disk, nobody here knows.
         let free = samples["countersign_disk_free_bytes"]
@@ -77,7 +81,9 @@ struct MetricsTests {
     @Test func whatNobodyKnowsHasNoSample() {
         func sample(_ free: Int?) -> Double? {
             let text = Metrics().text(
-                Gauges(store: StoreLoad(freeBytes: free), connections: 0, droppedLogLines: 0))
+                Gauges(
+                    store: StoreLoad(freeBytes: free), connections: 0,
+                    tokens: Gauges.Tokens(remembered: 0, bytes: 0, hits: 0, misses: 0), droppedLogLines: 0))
             return samples(String(decoding: text, as: UTF8.self))["countersign_disk_free_bytes"]
         }
         #expect(sample(7) == 7)
