@@ -102,9 +102,9 @@ tsan: setup ## Run the SDK's tests under the thread sanitizer
 		--filter '^(CountersignTests|BrazeCompatTests)\.'
 
 torture: ## Kill devices, gateways, consumers and power, and count what is left (ROUNDS=n)
-	swift build -c release --product CountersignTorture
+	swift build -c release --package-path Torture
 	swift build -c release --product countersign-cli
-	@.build/release/CountersignTorture all $(ROUNDS)
+	@Torture/.build/release/CountersignTorture all $(ROUNDS)
 	@scripts/torture-gateway.py --countersign .build/release/countersign-cli $(if $(ROUNDS),--rounds $(ROUNDS))
 	@scripts/torture-consumers.py --countersign .build/release/countersign-cli $(if $(ROUNDS),--rounds $(ROUNDS))
 
@@ -156,10 +156,10 @@ lint: ## Check the style, and that no folders refer to each other in a circle
 	scripts/rooms.py
 	@! grep -rnE 'Lock<\(*(@|\([A-Za-z, ]*\) *(throws *)?->)' Sources || { echo "A closure in a Lock belongs in a struct: see Lock.swift."; exit 1; }
 	@! grep -rnE '^[^/]*(`countersign [a-z]|"[^"]* --[a-z])' Sources --include='*.swift' --exclude-dir='CountersignCLI' || { echo "A library knows no command line: say what to do, and let CountersignCLI add the command."; exit 1; }
-	swift format lint --strict -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
+	swift format lint --strict -r Sources Tests Snippets Examples/*/Sources Torture/Sources Package.swift Examples/Package.swift Torture/Package.swift
 
 format: ## Format the sources
-	swift format -i -r Sources Tests Snippets Examples/*/Sources Package.swift Examples/Package.swift
+	swift format -i -r Sources Tests Snippets Examples/*/Sources Torture/Sources Package.swift Examples/Package.swift Torture/Package.swift
 
 # The gateway as it is released: with the Swift runtime inside.
 bench: ## Measure verification and the gateway (release build)

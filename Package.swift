@@ -246,16 +246,6 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Kills processes and power, and counts what is left: `make torture`.
-        .executableTarget(
-            name: "CountersignTorture",
-            dependencies: [
-                "Countersign", "CountersignCore", "CountersignGateway", "GatewayHTTP", "GatewayModel",
-                "CountersignGatewayTesting",
-                "CountersignLocations", "CountersignSQLite",
-            ],
-            swiftSettings: strict),
-
         .testTarget(
             name: "CountersignCoreTests", dependencies: ["CountersignCore"], swiftSettings: strict),
         .testTarget(

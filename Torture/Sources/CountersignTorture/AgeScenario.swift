@@ -1,5 +1,4 @@
 internal import Countersign
-internal import CountersignSQLite
 internal import Foundation
 
 /// K1: the device is killed while it tracks. How long before that was the oldest event tracked that is lost?
@@ -104,11 +103,9 @@ struct Tracker {
         let client = try client(directory, endpoint)
         guard await client.snapshot().recorded > 0 else { throw TortureError("the queue cannot be read") }
         await client.close()
-        let database = try SQLiteConnection(
-            path: directory.appendingPathComponent("default/queue.sqlite").path)
-        return try database.all(
-            "SELECT json_extract(CAST(body AS TEXT), '$.event') FROM event"
-        ) { row throws(SQLiteError) in Int(row.text(0)) }.compactMap { $0 }
+        let database = try Database(path: directory.appendingPathComponent("default/queue.sqlite").path)
+        return try database.rows("SELECT json_extract(CAST(body AS TEXT), '$.event') FROM event")
+            .compactMap { Int($0[0]) }
     }
 }
 

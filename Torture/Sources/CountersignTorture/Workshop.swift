@@ -1,8 +1,6 @@
 internal import CountersignGateway
 internal import CountersignGatewayTesting
-internal import CountersignSQLite
 internal import Foundation
-internal import GatewayModel
 
 /// A gateway with an app, and the files of the devices of one scenario.
 final class Workshop {
@@ -67,8 +65,7 @@ final class Workshop {
 
     func check(queueIn directory: URL) throws -> Bool {
         let path = directory.appendingPathComponent("default/queue.sqlite").path
-        let database = try SQLiteConnection(path: path)
-        return try database.first("PRAGMA integrity_check") { row throws(SQLiteError) in row.text(0) } == "ok"
+        return try Database(path: path).rows("PRAGMA integrity_check") == [["ok"]]
     }
 
     /// Compares the journal with the gateway's database.
@@ -76,10 +73,9 @@ final class Workshop {
     /// `isGood` is false if the scenario has failed already for its own reason, which `facts` tell.
     func account(_ name: String, _ facts: String, isGood isGoodSoFar: Bool = true) throws -> Bool {
         let accepted = try Journal.read(journal)
-        let database = try SQLiteConnection(path: "\(fixture.dataDirectory)/events.sqlite", mode: .readOnly)
-        let stored = try database.all("SELECT message_id, name FROM event WHERE type = 'track'") {
-            row throws(SQLiteError) in (id: row.text(0), name: row.text(1))
-        }
+        let database = try Database(path: "\(fixture.dataDirectory)/events.sqlite", isReadOnly: true)
+        let stored = try database.rows("SELECT message_id, name FROM event WHERE type = 'track'")
+            .map { (id: $0[0], name: $0[1]) }
         let ids = Set(stored.map(\.id))
         let lost = accepted.count { !ids.contains($0.id) }
         let twice = stored.count - Set(stored.map(\.name)).count

@@ -1,5 +1,4 @@
 internal import Countersign
-internal import CountersignSQLite
 internal import Foundation
 
 /// A device as its own process: records events and writes the id of each into a journal once the SDK says that it is
@@ -68,7 +67,7 @@ struct Device {
 ///
 /// Arguments: database, journal, number of rows.
 struct Control {
-    let database: SQLiteConnection
+    let database: Database
     let journal: Journal
     let count: Int
 
@@ -76,25 +75,28 @@ struct Control {
         guard arguments.count == 3, let count = Int(arguments[2]) else {
             throw TortureError("control needs 3 arguments")
         }
-        database = try SQLiteConnection(path: arguments[0])
+        database = try Database(path: arguments[0])
         journal = try Journal(path: arguments[1])
         self.count = count
     }
 
     func run() throws {
-        try database.execute(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; CREATE TABLE row (id TEXT)")
+        for statement in [
+            "PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "CREATE TABLE row (id TEXT)",
+        ] {
+            try database.rows(statement)
+        }
         print("go")
         fflush(nil)
         for number in 0..<count {
-            try database.run("INSERT INTO row (id) VALUES (?)", .text("\(number)"))
+            try database.rows("INSERT INTO row (id) VALUES (?)", "\(number)")
             journal.write("\(number) 0")
         }
     }
 }
 
 /// Lines that survive the death of the process that wrote them, outside of everything that is tested.
-final class Journal {
+final class Journal: Sendable {
     private let handle: FileHandle
 
     init(path: String) throws {

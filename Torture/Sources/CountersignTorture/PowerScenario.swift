@@ -1,4 +1,3 @@
-internal import CountersignSQLite
 internal import Foundation
 
 /// D4 and D5 run a device under a preloaded model of a disk that loses every write that was not synced. Its source is
@@ -82,8 +81,7 @@ enum PowerScenario {
         let path = image.appendingPathComponent("rows.sqlite").path
         // Nothing of it may ever have become durable, not even the file.
         guard FileManager.default.fileExists(atPath: path) else { return written }
-        let database = try SQLiteConnection(path: path)
-        let kept = try? database.first("SELECT count(*) FROM row") { row throws(SQLiteError) in row.int(0) }
+        let kept = try? Database(path: path).rows("SELECT count(*) FROM row").first.flatMap { Int($0[0]) }
         return written - (kept ?? 0)
     }
 }

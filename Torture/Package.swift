@@ -1,0 +1,30 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+// A package of its own: nobody who uses the SDK or the gateway needs it. `make torture` builds and runs it.
+let package = Package(
+    name: "torture",
+    platforms: [.macOS(.v13)],
+    dependencies: [.package(name: "countersign", path: "..")],
+    targets: [
+        .systemLibrary(
+            name: "CSQLite3", pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+        // Kills processes and power, and counts what is left.
+        .executableTarget(
+            name: "CountersignTorture",
+            dependencies: [
+                "CSQLite3",
+                .product(name: "Countersign", package: "countersign"),
+                .product(name: "CountersignLocations", package: "countersign"),
+                .product(name: "CountersignGateway", package: "countersign"),
+                .product(name: "CountersignGatewayTesting", package: "countersign"),
+            ],
+            swiftSettings: [
+                .swiftLanguageMode(.v6), .treatAllWarnings(as: .error),
+                .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
+                // As the gateway's rooms: the optimizer crashes across modules.
+                .unsafeFlags(["-disable-cmo"], .when(configuration: .release)),
+            ]),
+    ]
+)
