@@ -93,34 +93,61 @@ package struct AuthErrorBody {
 
     /// The object, appended to `output`.
     package func write(to output: inout [UInt8]) {
-        let code = report.code ?? .decodingError
         // In the order of their names, as all objects are, and without making one: a client whose token has expired
         // sends it again and again.
-        var separator = UInt8(ascii: "{")
-        func put(_ name: String, _ value: JSONValue) {
-            output.append(separator)
-            separator = UInt8(ascii: ",")
-            JSONValue.write(name, to: &output)
-            output.append(UInt8(ascii: ":"))
-            value.write(to: &output)
+        let texts = Texts.of(report.code ?? .decodingError)
+        output.append(UInt8(ascii: "{"))
+        if let skew = report.clockSkewSeconds {
+            output.append(contentsOf: #""clock_skew_seconds":"#.utf8)
+            JSONValue.number(skew).write(to: &output)
+            output.append(UInt8(ascii: ","))
         }
-        if let skew = report.clockSkewSeconds { put("clock_skew_seconds", .number(skew)) }
-        put("enforcement", .string(enforcement.rawValue))
-        put("error_code", .integer(Int64(code.rawValue)))
-        put(
-            "faults",
-            .array(
-                report.faults.map {
-                    ["error_code": .integer(Int64($0.code.rawValue)), "reason": .string($0.code.reason)]
-                }))
-        put("hint", .string(code.fix))
-        put("message", .string(code.summary))
-        put("optional", .bool(enforcement == .optional))
-        put("reason", .string(code.reason))
-        put("request_id", .string(requestID))
-        put("retryable", .bool(code.isMendedByAnotherToken))
-        put("server_time_ms", .integer(serverMilliseconds))
+        output.append(contentsOf: #""enforcement":"#.utf8)
+        JSONValue.write(enforcement.rawValue, to: &output)
+        output.append(contentsOf: texts.code)
+        output.append(contentsOf: #","faults":["#.utf8)
+        for (index, fault) in report.faults.enumerated() {
+            if index > 0 { output.append(UInt8(ascii: ",")) }
+            output.append(contentsOf: Texts.of(fault.code).fault)
+        }
+        output.append(contentsOf: texts.hintAndMessage)
+        output.append(contentsOf: (enforcement == .optional ? "true" : "false").utf8)
+        output.append(contentsOf: texts.reason)
+        JSONValue.write(requestID, to: &output)
+        output.append(contentsOf: texts.retryable)
+        JSONValue.integer(serverMilliseconds).write(to: &output)
         output.append(UInt8(ascii: "}"))
+    }
+
+    /// What is the same in every object with a code.
+    private struct Texts {
+        private static let all = Dictionary(
+            uniqueKeysWithValues: AuthErrorCode.all.map { ($0, Texts($0)) })
+
+        let code: [UInt8]
+        let fault: [UInt8]
+        let hintAndMessage: [UInt8]
+        let reason: [UInt8]
+        let retryable: [UInt8]
+        /// The beginning of a refusal's body.
+        let refusal: [UInt8]
+
+        static func of(_ code: AuthErrorCode) -> Texts { all[code] ?? Texts(code) }
+
+        private init(_ code: AuthErrorCode) {
+            func json(_ value: JSONValue) -> String { String(decoding: value.bytes, as: UTF8.self) }
+            let reason = json(.string(code.reason))
+            let summary = json(.string(code.summary))
+            self.code = Array(#","error_code":\#(code.rawValue)"#.utf8)
+            fault = Array(#"{"error_code":\#(code.rawValue),"reason":\#(reason)}"#.utf8)
+            hintAndMessage = Array(
+                #"],"hint":\#(json(.string(code.fix))),"message":\#(summary),"optional":"#.utf8)
+            self.reason = Array(#","reason":\#(reason),"request_id":"#.utf8)
+            retryable = Array(
+                #","retryable":\#(code.isMendedByAnotherToken),"server_time_ms":"#.utf8)
+            refusal = Array(
+                #"{"success":false,"code":\#(reason),"message":\#(summary),"auth_error":"#.utf8)
+        }
     }
 
     /// The object as the member `auth_warning` after others, appended to `output`.
@@ -132,9 +159,9 @@ package struct AuthErrorBody {
     /// The refusal of a request: 401 with the object and the challenge of RFC 6750, section 3.
     package func rejection() -> HTTPResponse {
         let code = report.code ?? .decodingError
-        var body = Array(#"{"success":false,"code":"\#(code.reason)","message":"#.utf8)
-        JSONValue.write(code.summary, to: &body)
-        body.append(contentsOf: #","auth_error":"#.utf8)
+        var body: [UInt8] = []
+        body.reserveCapacity(1_024)
+        body.append(contentsOf: Texts.of(code).refusal)
         write(to: &body)
         body.append(UInt8(ascii: "}"))
         return HTTPResponse.json(401, body).with(

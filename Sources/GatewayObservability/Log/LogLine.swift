@@ -3,12 +3,16 @@ internal import GatewayModel
 
 /// One line of the log, as JSON. ASCII only: what a client sent cannot reach a terminal as anything but text.
 struct LogLine {
-    private(set) var bytes: [UInt8] = [UInt8(ascii: "{")]
+    private(set) var bytes: [UInt8]
 
     init(milliseconds: Int64, level: LogLevel, message: StaticString) {
-        put("time", RFC3339.text(milliseconds: milliseconds))
+        bytes = []
+        bytes.reserveCapacity(512)
+        bytes.append(contentsOf: #"{"time":""#.utf8)
+        RFC3339.write(milliseconds: milliseconds, to: &bytes)
+        bytes.append(UInt8(ascii: "\""))
         put("level", level.rawValue)
-        put("message", "\(message)")
+        message.withUTF8Buffer { text in put("message", String(decoding: text, as: UTF8.self)) }
     }
 
     /// The line of a request.
@@ -35,15 +39,18 @@ struct LogLine {
         put("bytes_in", record.bytesIn)
         put("bytes_out", record.bytesOut)
         key("duration_ms")
-        let microseconds = Int((record.seconds * 1_000_000).rounded())
-        bytes.append(contentsOf: "\(microseconds / 1000).".utf8)
-        let rest = String(microseconds % 1000)
-        bytes.append(contentsOf: (String(repeating: "0", count: 3 - rest.count) + rest).utf8)
+        let microseconds = max(0, Int((record.seconds * 1_000_000).rounded()))
+        bytes.append(contentsOf: String(microseconds / 1000).utf8)
+        bytes.append(UInt8(ascii: "."))
+        for divisor in [100, 10, 1] {
+            bytes.append(UInt8(ascii: "0") + UInt8(microseconds / divisor % 10))
+        }
     }
 
     /// The finished line.
     consuming func ended() -> [UInt8] {
-        bytes.append(contentsOf: [UInt8(ascii: "}"), 0x0A])
+        bytes.append(UInt8(ascii: "}"))
+        bytes.append(0x0A)
         return bytes
     }
 
@@ -78,9 +85,10 @@ struct LogLine {
     }
 
     private mutating func key(_ name: StaticString) {
-        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(UInt8(ascii: ","))
         bytes.append(UInt8(ascii: "\""))
         name.withUTF8Buffer { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":")])
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
     }
 }
