@@ -92,11 +92,11 @@ private func fuzzForm(_ bytes: [UInt8]) {
 }
 
 private func fuzzAdmin(_ bytes: [UInt8]) {
-    let type = JSONShape.object([
+    let shape = AdminOperation.Body.object([
         .must("name", .text(longest: 64)), .may("mode", .choice(["a", "b"])), .may("list", .list(.count)),
         .may("map", .map(.any)),
     ])
-    guard let body = try? AdminBody(bytes, type) else { return }
+    guard let body = try? AdminBody(bytes, shape) else { return }
     let name: String? = body.value("name")
     let mode: String? = body.value("mode")
     precondition((name ?? "").utf8.count <= 64)
