@@ -36,6 +36,9 @@ public final class GatewayFixture: Sendable {
     private static let sharedKey = Result { try SigningKey.generate(.rs256) }
     private static let foreignKey = Result { try SigningKey.generate(.rs256) }
 
+    /// The private half of the key that a fixture's app has.
+    package static func appsKey() throws -> SigningKey { try sharedKey.get() }
+
     /// The private half of a key that no app has.
     package static func strangersKey() throws -> SigningKey { try foreignKey.get() }
 
@@ -64,7 +67,7 @@ public final class GatewayFixture: Sendable {
         dataDirectory = place.folder
         apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop").writeKey
-        signingKey = try Self.sharedKey.get()
+        signingKey = try Self.appsKey()
         _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
         try apps.setEnforcement(enforcement, for: "shop")
         var configuration = place.configuration

@@ -13,7 +13,6 @@ extension PostgreSQLTests {
     /// Gateways of one database in one process, reached through their routers.
     @Suite(.timeLimit(.minutes(3)))
     struct SeveralGatewaysTests {
-        private static let sharedKey = Result { try SigningKey.generate(.rs256) }
         static let otherKey = Result { try SigningKey.generate(.rs256) }
 
         /// Gateways with the app `shop`, which requires tokens of `key` or `other`.
@@ -36,7 +35,7 @@ extension PostgreSQLTests {
                 storage = try StoragePlace.database(address).open()
                 directory = try storage.openControl(as: .account)
                 writeKey = try directory.createApp(id: "shop").writeKey
-                let (key, other) = (try sharedKey.get(), try otherKey.get())
+                let (key, other) = (try GatewayFixture.appsKey(), try otherKey.get())
                 _ = try directory.addKey(key.publicKey.pem, to: "shop")
                 let added = try directory.addKey(other.publicKey.pem, to: "shop")
                 try directory.setEnforcement(.required, for: "shop")

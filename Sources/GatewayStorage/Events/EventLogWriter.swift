@@ -72,7 +72,9 @@ final class EventLogWriter {
         }
         let hasher = IndexHasher(secret: log.secret)
         self.hasher = hasher
-        let range = try connection.first("SELECT min(seq), max(seq) FROM event") {
+        // In one query of its own each: SQLite looks both up only then, and else reads every event.
+        let range = try connection.first("SELECT (SELECT min(seq) FROM event), (SELECT max(seq) FROM event)")
+        {
             (first: $0.optionalInt64(0), last: $0.int64(1))
         }
         let next = max(log.next, (range?.last ?? 0) + 1)

@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayStorage
@@ -10,15 +11,12 @@ import Testing
 /// Every example of every command's help, typed into a shell.
 @Suite(.timeLimit(.minutes(5)))
 struct ExampleTests {
-    /// Making one takes longer than most examples.
-    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
-
     private let folder = TemporaryFolder()
     private let key: SigningKey
     private let writeKey: String
 
     init() throws {
-        key = try Self.sharedKey.get()
+        key = try GatewayFixture.appsKey()
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
         writeKey = try directory.createApp(id: "shop").writeKey
         _ = try directory.projects.addCustomerTokenKey(id: "old", to: "shop")

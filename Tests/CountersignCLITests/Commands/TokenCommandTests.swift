@@ -1,3 +1,4 @@
+import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import Testing
@@ -11,11 +12,8 @@ struct TokenCommandTests {
     private let publicKey: String
     private let privateKey: String
 
-    /// Making a pair takes longer than most tests.
-    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
-
     init() throws {
-        let key = try Self.sharedKey.get()
+        let key = try GatewayFixture.appsKey()
         privateKey = try folder.write(key.privatePEM, to: "private.pem")
         publicKey = try folder.write(key.publicKey.pem, to: "public.pem")
     }

@@ -1,6 +1,6 @@
 import Countersign
 import CountersignCore
-import CountersignJOSE
+import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 import Testing
@@ -9,13 +9,11 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct DemoNetworkTests {
-    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
-
     private let tokens: DemoTokens
     private let waits = Lock([Double]())
 
     init() throws {
-        tokens = DemoTokens(key: try Self.sharedKey.get())
+        tokens = DemoTokens(key: try GatewayFixture.appsKey())
     }
 
     private func network(status: Int = 200, body: String = "{}") -> (DemoNetwork, ScriptedTransport) {

@@ -370,6 +370,33 @@ struct EventIndexTests {
         }
     }
 
+    #if os(Linux)
+        /// What this thread has read of files so far, in bytes.
+        private func bytesRead() throws -> Int {
+            let text = try String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8)
+            return try #require(text.firstMatch(of: #/rchar: (\d+)/#).flatMap { Int($0.output.1) })
+        }
+
+        /// A gateway with 14 GB of events read all of them before it began to serve.
+        @Test func openingReadsAlmostNothingOfWhatIsInRuns() throws {
+            let body = Array("\"\(String(repeating: "x", count: 9_998))\"".utf8)
+            let first = try open()
+            for number in 0..<400 {
+                let event = EventBatch.Event(
+                    messageID: "m-\(number)", kind: .track, userID: "ada", anonymousID: nil,
+                    timestampMilliseconds: 0, json: 0..<body.count)
+                let batch = EventBatch(appID: "shop", receivedMilliseconds: 1, body: body, events: [event])
+                _ = try first.store([batch], counting: KeyUseTally())
+            }
+            first.close()
+            let before = try bytesRead()
+            let log = try open()
+            let read = try bytesRead() - before
+            log.close()
+            #expect(read > 0 && read < 800_000, "of 4 MB, \(read) bytes were read")
+        }
+    #endif
+
     /// The rows of others are not read: they are damaged here.
     @Test func readingOneAppReadsNoRowsOfOthers() throws {
         let first = try open()
