@@ -56,6 +56,9 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
             StorageConformance(
                 description: "events are read in their order, page after page", body: eventsAreReadInOrder),
             StorageConformance(
+                description: "a page looks at a bounded number of events, and says where to go on",
+                body: pagesAreBounded),
+            StorageConformance(
                 description: "what an event is worth is kept, and events are read by it",
                 body: eventsAreReadByTheirVerdict),
             StorageConformance(
@@ -188,6 +191,35 @@ extension StorageConformance {
         try expect(first.proof == proof, "its proof is what was stored")
     }
 
+    private static func pagesAreBounded(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        var rare = event("rare", user: "ada")
+        rare.kind = .identify
+        var again = event("rare-2", user: "ada")
+        again.kind = .identify
+        let others = (0..<300).map { event("m-\($0)", user: "ada") }
+        for events in [[rare], others, [again]] { _ = try append(events, to: store) }
+        for user in [nil, "ada"] {
+            var query = EventQuery(appID: "shop")
+            query.userID = user
+            query.type = "identify"
+            query.mostLooked = 300
+            let first = try storage.log.newest(query, before: nil, limit: 3)
+            try expect(first.events.map(\.messageID) == ["rare-2"], "a page ends though it has room")
+            let next = try unwrap(first.next, "it says where to go on")
+            let second = try storage.log.newest(query, before: next, limit: 3)
+            try expect(second.events.map(\.messageID) == ["rare"], "the next page goes on from there")
+            try expect(second.next == nil, "and is the last")
+            let found = try unwrap(second.events.first, "it is there")
+            let oldest = try storage.log.oldest(query, after: found.sequence, limit: 3)
+            try expect(oldest.events.isEmpty, "a page may have none")
+            let rest = try storage.log.oldest(
+                query, after: try unwrap(oldest.next, "an empty page says where to go on"), limit: 3)
+            try expect(rest.events.map(\.messageID) == ["rare-2"], "a search that goes on finds the rest")
+        }
+    }
+
     private static func eventsAreReadInOrder(_ storage: any Storage) throws {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { store.close() }
@@ -200,8 +232,8 @@ extension StorageConformance {
         var read: [StoredEvent] = []
         var page = try storage.log.oldest(query, after: 0, limit: 3)
         read += page.events
-        while page.hasMore {
-            page = try storage.log.oldest(query, after: read.last?.sequence ?? 0, limit: 3)
+        while let next = page.next {
+            page = try storage.log.oldest(query, after: next, limit: 3)
             read += page.events
         }
         try expect(read.map(\.messageID) == wanted, "the oldest event comes first")
@@ -210,8 +242,8 @@ extension StorageConformance {
         read = []
         page = try storage.log.newest(query, before: nil, limit: 3)
         read += page.events
-        while page.hasMore {
-            page = try storage.log.newest(query, before: read.last?.sequence, limit: 3)
+        while let next = page.next {
+            page = try storage.log.newest(query, before: next, limit: 3)
             read += page.events
         }
         try expect(read.map(\.messageID) == wanted.reversed(), "the newest event comes first")

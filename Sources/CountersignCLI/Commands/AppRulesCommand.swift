@@ -113,8 +113,8 @@ enum AppRulesCommand {
         _ app: String, before end: Int64? = nil, _ admin: any AdminClient
     ) async throws -> Bool {
         do {
-            let query = [("limit", "1"), ("to_ms", end.map { String($0) })]
-            return try await !admin.get("apps", app, "events", query: query).body["items"].elements.isEmpty
+            let query = [("to_ms", end.map { String($0) })]
+            return try await !admin.items("apps", app, "events", query: query, limit: 1).isEmpty
         } catch let error as CommandError where error.code == .notFound {
             // No gateway has run on this folder yet.
             return false

@@ -69,7 +69,7 @@ struct EventRoutes: Sendable {
             mask.event(event, of: query.appID)
                 .write(to: &body, position: positions?.text(after: event.sequence))
         }
-        let next = page.hasMore ? page.events.last.map { PagePosition($0.sequence).text } : nil
+        let next = page.next.map { PagePosition($0).text }
         body.append(contentsOf: #"],"next":"#.utf8)
         (next.map { .string($0) } ?? JSONValue.null).write(to: &body)
         body.append(UInt8(ascii: "}"))
@@ -101,7 +101,7 @@ struct EventRoutes: Sendable {
                         String(decoding: event.body, as: UTF8.self),
                     ], line: line)
             }
-            return (rows, page.hasMore ? page.events.last?.sequence : nil)
+            return (rows, page.next)
         }
     }
 

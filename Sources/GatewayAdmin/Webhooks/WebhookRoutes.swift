@@ -196,7 +196,13 @@ struct WebhookRoutes: Sendable {
     /// The number of the app's newest event; 0 without one.
     private func newestSequence(of appID: String) throws -> Int64 {
         do throws(GatewayError) {
-            return try log.newest(EventQuery(appID: appID), before: nil, limit: 1).events.first?.sequence ?? 0
+            var before: Int64?
+            repeat {
+                let page = try log.newest(EventQuery(appID: appID), before: before, limit: 1)
+                if let newest = page.events.first { return newest.sequence }
+                before = page.next
+            } while before != nil
+            return 0
         } catch {
             // No gateway has run on the folder yet.
             if error.code == .notFound { return 0 }

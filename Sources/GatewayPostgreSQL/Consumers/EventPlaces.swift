@@ -31,7 +31,7 @@ enum EventPlaces {
         try connection.each(
             """
             SELECT position, received_ms FROM event WHERE app_id = ?1 AND position > ?2 AND day >= ?3
-            ORDER BY position LIMIT \(EventFollowing.mostLooked)
+            ORDER BY position LIMIT \(EventPage.mostLooked)
             """, [.text(appID), .integer(low), .integer(day)]
         ) { row in
             if row.int64(1) >= milliseconds {
@@ -43,7 +43,7 @@ enum EventPlaces {
             return true
         }
         if let found { return found }
-        return count < EventFollowing.mostLooked ? max(reached, head) : reached
+        return count < EventPage.mostLooked ? max(reached, head) : reached
     }
 
     private static func floorDay(_ milliseconds: Int64) -> Int64 {

@@ -22,7 +22,7 @@ extension PostgreSQLEventConsumers {
         var hasMore = false
         var looked = 0
         for partition in free.filter({ $0 >= start }) + free.filter({ $0 < start }) {
-            guard looked < EventFollowing.mostLooked else {
+            guard looked < EventPage.mostLooked else {
                 hasMore = true
                 break
             }

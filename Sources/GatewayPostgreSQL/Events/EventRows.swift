@@ -17,8 +17,6 @@ struct EventRows {
     static let sender: Int32 = 16
     /// Rows that are asked for at once.
     static let rowsPerStep = 128
-    /// A page ends after the event that brings it to so many bytes, however few events it has by then.
-    private static let pageBytes = 1 << 20
 
     enum Range {
         /// Counting down.
@@ -27,19 +25,19 @@ struct EventRows {
     }
 
     let limit: Int
-    private(set) var found = EventPage()
+    private(set) var events: [StoredEvent] = []
     private var bytes = 0
 
     init(limit: Int) {
         self.limit = limit
     }
 
-    var isFull: Bool { found.events.count == limit || bytes >= Self.pageBytes }
+    var isFull: Bool { events.count == limit || bytes >= EventPage.mostBytes }
 
     mutating func add(_ row: PostgreSQLRow) {
         let event = Self.event(row)
         bytes += event.body.count
-        found.events.append(event)
+        events.append(event)
     }
 
     static func event(_ row: PostgreSQLRow) -> StoredEvent {
@@ -64,76 +62,123 @@ struct EventRows {
         }
     }
 
+    /// The columns and, after them, whether a row is one that is looked for. What is not is read without its body.
+    static func columns(matching conditions: [String]) -> String {
+        let matches = conditions.isEmpty ? "true" : conditions.joined(separator: " AND ")
+        return columns.replacing("body", with: "CASE WHEN \(matches) THEN body ELSE '' END") + ", \(matches)"
+    }
+
+    static func matches(_ row: PostgreSQLRow) -> Bool { row.int(columnCount) != 0 }
+
     /// A page of the events that a query asks for.
     static func page(
         _ query: EventQuery, _ range: Range, limit: Int, at now: Date, _ connection: PostgreSQLConnection
     ) throws -> EventPage {
-        var values: [SQLValue] = [.text(query.appID)]
-        var conditions = ["app_id = ?1"]
-        func add(_ condition: String, _ value: SQLValue?) {
-            guard let value else { return }
-            values.append(value)
-            conditions.append(condition + " ?\(values.count)")
-        }
-        add("user_id =", query.userID.map { .text($0) })
-        add("type =", query.type.map { .text($0) })
-        add("name =", query.name.map { .text($0) })
-        add("received_ms >=", query.fromMilliseconds.map { .integer($0) })
-        add("received_ms <", query.toMilliseconds.map { .integer($0) })
+        var conditions = EventConditions(of: query.appID)
+        conditions.look("user_id = ?", query.userID.map { .text($0) })
+        conditions.match("type = ?", query.type.map { .text($0) })
+        conditions.match("name IS NOT DISTINCT FROM ?", query.name.map { .text($0) })
+        conditions.match("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
+        conditions.match("received_ms < ?", query.toMilliseconds.map { .integer($0) })
         // Days are partitions: those outside are not opened.
-        add(
-            "day >=", query.fromMilliseconds.map { .integer(Int64((Double($0) / 86_400_000).rounded(.down))) }
-        )
-        add("day <=", query.toMilliseconds.map { .integer(Int64((Double($0) / 86_400_000).rounded(.down))) })
-        if let verdict = query.verdict { conditions.append(condition(verdict)) }
-        if let id = query.messageID { addMessage(id, at: now, &conditions, &values) }
+        conditions.look("day >= ?", query.fromMilliseconds.map { .integer(day(of: $0)) })
+        conditions.look("day <= ?", query.toMilliseconds.map { .integer(day(of: $0)) })
+        if let verdict = query.verdict { conditions.matching.append(condition(verdict)) }
+        if let id = query.messageID { conditions.add(messageID: id, at: now) }
         let isUp: Bool
-        var bound: Int64
+        var reached: Int64
         switch range {
-        case .before(let end): (isUp, bound) = (false, end)
+        case .before(let end): (isUp, reached) = (false, end)
         case .after(let start, let head):
-            (isUp, bound) = (true, start)
-            add("position <=", .integer(head))
+            (isUp, reached) = (true, start)
+            conditions.look("position <= ?", .integer(head))
         }
-        values.append(.integer(bound))
-        let rest = """
-            WHERE \(conditions.joined(separator: " AND ")) AND position \(isUp ? ">" : "<") ?\(values.count)
-            ORDER BY position \(isUp ? "" : "DESC") LIMIT \(rowsPerStep)
+        conditions.look("position \(isUp ? ">" : "<") ?", .integer(reached))
+        let start = conditions.values.count - 1
+        let sql = """
+            SELECT \(columns(matching: conditions.matching)) FROM event
+            WHERE \(conditions.looking.joined(separator: " AND "))
+            ORDER BY position \(isUp ? "" : "DESC") LIMIT ?\(start + 2)
             """
         var rows = EventRows(limit: limit)
+        var page = EventPage()
+        var looked = 0
         while true {
             var count = 0
-            values[values.count - 1] = .integer(bound)
-            try connection.each("SELECT \(columns) FROM event " + rest, Parameters(values)) { row in
-                if rows.isFull {
-                    rows.found.hasMore = true
+            let most = min(rowsPerStep, query.mostLooked - looked)
+            conditions.values[start] = .integer(reached)
+            try connection.each(sql, Parameters(conditions.values + [.integer(Int64(most))])) { row in
+                let matches = matches(row)
+                // One that does not fit any more says that there is a next page.
+                if matches, rows.isFull {
+                    page.next = rows.events.last?.sequence
                     return false
                 }
-                rows.add(row)
-                bound = row.int64(0)
+                if matches { rows.add(row) }
+                reached = row.int64(0)
                 count += 1
                 return true
             }
-            if rows.found.hasMore || count < rowsPerStep { return rows.found }
+            looked += count
+            if page.next == nil, count == most, looked == query.mostLooked { page.next = reached }
+            if page.next != nil || count < most {
+                page.events = rows.events
+                return page
+            }
         }
+    }
+
+    private static func day(of milliseconds: Int64) -> Int64 {
+        Int64((Double(milliseconds) / 86_400_000).rounded(.down))
+    }
+}
+
+/// What a query asks of rows.
+private struct EventConditions {
+    var values: [SQLValue]
+    /// An index finds the rows that are looked at by these.
+    private(set) var looking = ["app_id = ?1"]
+    /// Those are among them that a query asks for.
+    var matching: [String] = []
+
+    init(of appID: String) {
+        values = [.text(appID)]
+    }
+
+    /// Nothing is added where the value is nil; the first question mark of `condition` stands for it.
+    mutating func look(_ condition: String, _ value: SQLValue?) {
+        guard let value else { return }
+        looking.append(numbered(condition, value))
+    }
+
+    /// The same, and never null for any row.
+    mutating func match(_ condition: String, _ value: SQLValue?) {
+        guard let value else { return }
+        matching.append(numbered(condition, value))
+    }
+
+    private mutating func numbered(_ condition: String, _ value: SQLValue) -> String {
+        values.append(value)
+        return condition.replacing("?", with: "?\(values.count)", maxReplacements: 1)
     }
 
     /// By the table of ids; ids of a day that is over for devices are gone from there, so their events are looked for where
     /// they must be.
-    private static func addMessage(
-        _ id: String, at now: Date, _ conditions: inout [String], _ values: inout [SQLValue]
-    ) {
+    mutating func add(messageID id: String, at now: Date) {
         let bucket = Int64(MessageKey(id: id, app: "", whose: "").bucket)
-        values += [.text(id), .integer(bucket)]
-        let (text, number) = (values.count - 1, values.count)
         let today = Milliseconds(now).count / 86_400_000
-        conditions.append("message_id = ?\(text)")
-        conditions.append(
-            bucket >= 0 && bucket < today - Int64(EventPartitions.idDays) + 1
-                ? "day BETWEEN ?\(number) - 1 AND ?\(number) + \(EventPartitions.idDays + 1)"
-                : """
+        let days = Int64(EventPartitions.idDays)
+        match("message_id = ?", .text(id))
+        if bucket >= 0 && bucket < today - days + 1 {
+            look("day >= ?", .integer(bucket - 1))
+            look("day <= ?", .integer(bucket + days + 1))
+        } else {
+            let text = values.count
+            look(
+                """
                 position = ANY (ARRAY(
-                    SELECT position FROM message_id WHERE bucket = ?\(number) AND app_id = ?1 AND id = ?\(text)))
-                """)
+                    SELECT position FROM message_id WHERE bucket = ? AND app_id = ?1 AND id = ?\(text)))
+                """, .integer(bucket))
+        }
     }
 }

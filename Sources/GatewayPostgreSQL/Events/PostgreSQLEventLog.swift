@@ -30,7 +30,7 @@ package struct PostgreSQLEventLog: EventLog {
         try read { connection in
             let page = try page(query, after: sequence, limit: limit, connection)
             // An export has all that was acknowledged before it began, and not what an open transaction leaves of it.
-            guard !page.hasMore, try EventHorizon.settle(connection, seconds: Self.patience) else {
+            guard page.next == nil, try EventHorizon.settle(connection, seconds: Self.patience) else {
                 return page
             }
             return try self.page(query, after: sequence, limit: limit, connection)
@@ -115,7 +115,7 @@ extension PostgreSQLEventLog {
         guard sequence < head else { return stretch }
         var page = EventRows(limit: limit)
         while true {
-            let most = min(EventRows.rowsPerStep, EventFollowing.mostLooked - stretch.looked)
+            let most = min(EventRows.rowsPerStep, EventPage.mostLooked - stretch.looked)
             let (values, sql) = statement(following, after: stretch.reached, through: head, most: most)
             var count = 0
             try connection.each(sql, values) { row in
@@ -123,23 +123,22 @@ extension PostgreSQLEventLog {
                 count += 1
                 stretch.looked += 1
                 stretch.reached = row.int64(0)
-                if row.int(EventRows.columnCount) != 0, isIn(following.partition, row) { page.add(row) }
+                if EventRows.matches(row), isIn(following.partition, row) { page.add(row) }
                 return true
             }
-            if page.isFull || stretch.looked >= EventFollowing.mostLooked {
+            if page.isFull || stretch.looked >= EventPage.mostLooked {
                 stretch.hasMore = stretch.reached < head
-                stretch.events = page.found.events
+                stretch.events = page.events
                 return stretch
             }
             if count < most {
                 stretch.reached = head
-                stretch.events = page.found.events
+                stretch.events = page.events
                 return stretch
             }
         }
     }
 
-    /// What the filter leaves out is looked at without its body.
     private static func statement(
         _ following: EventFollowing, after sequence: Int64, through head: Int64, most: Int
     ) -> (Parameters, String) {
@@ -158,11 +157,12 @@ extension PostgreSQLEventLog {
             conditions.append("\(column) IS NOT DISTINCT FROM ?\(values.count)")
         }
         if let verdict = following.filter.verdict { conditions.append(EventRows.condition(verdict)) }
-        let matches = conditions.isEmpty ? "true" : conditions.joined(separator: " AND ")
-        let columns = EventRows.columns.replacing("body", with: "CASE WHEN \(matches) THEN body ELSE '' END")
         return (
             Parameters(values),
-            "SELECT \(columns), \(matches) FROM event WHERE \(range) ORDER BY position LIMIT \(most)"
+            """
+            SELECT \(EventRows.columns(matching: conditions)) FROM event
+            WHERE \(range) ORDER BY position LIMIT \(most)
+            """
         )
     }
 
@@ -176,9 +176,4 @@ extension PostgreSQLEventLog {
                 EventRows.anonymousID) ?? ""
         return EventPartition.index(of: id, count: partition.count) == partition.index
     }
-}
-
-extension EventFollowing {
-    /// Events that one call looks at, so that a filter that matches nothing costs a bounded time.
-    static let mostLooked = 10_000
 }

@@ -23,7 +23,7 @@ extension SQLiteEventConsumers {
         var hasMore = false
         var looked = 0
         for partition in free {
-            guard looked < EventReader.mostLooked else {
+            guard looked < EventPage.mostLooked else {
                 hasMore = true
                 break
             }

@@ -157,13 +157,14 @@ struct EventIndexReader {
     ) throws -> [Int64] {
         let (condition, id) =
             switch subject {
-            case .app: ("?2 = ?2", "")
-            case .user(let id): ("user_id = ?2", id)
-            case .device(let id): ("user_id IS NULL AND anonymous_id = ?2", id)
-            case .message(let id): ("message_id = ?2", id)
+            // The plus sign: in the order of storing, and not by an index of an earlier version's file.
+            case .app: ("+app_id = ?1 AND ?2 = ?2", "")
+            case .user(let id): ("app_id = ?1 AND user_id = ?2", id)
+            case .device(let id): ("app_id = ?1 AND user_id IS NULL AND anonymous_id = ?2", id)
+            case .message(let id): ("app_id = ?1 AND message_id = ?2", id)
             }
         return try sequences(
-            "event WHERE app_id = ?1 AND \(condition) AND seq BETWEEN ?3 AND ?4",
+            "event WHERE \(condition) AND seq BETWEEN ?3 AND ?4",
             [.text(appID), .text(id), .integer(range.lowerBound), .integer(range.upperBound)], side, limit)
     }
 

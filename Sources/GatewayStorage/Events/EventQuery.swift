@@ -11,6 +11,8 @@ package struct EventQuery: Sendable {
     /// Milliseconds since 1970 of the time of receipt, the first inclusive and the last exclusive.
     package var fromMilliseconds: Int64?
     package var toMilliseconds: Int64?
+    /// Events that a page looks at, so that a query that matches little costs a bounded time.
+    package var mostLooked = EventPage.mostLooked
 
     package init(appID: String) {
         self.appID = appID
@@ -22,11 +24,17 @@ package struct EventQuery: Sendable {
     }
 }
 
-/// A part of a list of events.
+/// A part of a list of events. It may be short, or empty, and not be the last: events that the query leaves out were
+/// looked at too.
 package struct EventPage: Sendable {
+    /// Events that are looked at for one page.
+    package static let mostLooked = 10_000
+    /// A page ends after the event that brings it to so many bytes, however few events it has by then.
+    package static let mostBytes = 1 << 20
+
     package var events: [StoredEvent] = []
-    /// True when there may be more after the last one.
-    package var hasMore = false
+    /// The number to go on from; nil when there are no more.
+    package var next: Int64?
 
     package init() {}
 }

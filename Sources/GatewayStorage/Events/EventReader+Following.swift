@@ -2,11 +2,8 @@ internal import CountersignSQLite
 internal import GatewayModel
 
 extension EventReader {
-    /// Events that one call looks at, so that a filter that matches nothing costs a bounded time.
-    static let mostLooked = 10_000
+    /// Numbers that the index is asked for at once.
     private static let sequencesPerStep = 256
-    /// Where the last number of a range is bound; the first is at 1.
-    private static let lastPlaceholder: Int32 = 2
 
     func positions() throws(GatewayError) -> EventPositions {
         try following { sqlite, log in EventPositions(logID: log.id, head: try log.head(sqlite)) }
@@ -21,44 +18,19 @@ extension EventReader {
             var stretch = EventStretch(reached: sequence)
             stretch.hasMissed = try EventFloor.read(of: following.appID, sqlite) > sequence
             guard sequence < head else { return stretch }
-            let index = try index(sqlite)
-            let statement = try Self.statement(following, sqlite)
-            defer { statement.reset() }
             let subject = following.filter.userID.map { EventSubject.user($0) } ?? .app
+            var walk = EventWalk(subject, of: following.appID, .after(sequence), through: head)
             var page = EventPageBuilder(limit: limit)
-            while true {
-                let sequences = try index.sequences(
-                    of: subject, in: following.appID, .after(stretch.reached), limit: Self.sequencesPerStep)
-                var rest = sequences.prefix { $0 <= head }
-                while let first = rest.first {
-                    if page.isFull || stretch.looked == Self.mostLooked {
-                        stretch.hasMore = true
-                        stretch.events = page.page.events
-                        return stretch
-                    }
-                    // What is stored side by side is read in one go.
-                    let most = min(rest.count, Self.mostLooked - stretch.looked)
-                    let count = (1..<most).first { rest[rest.startIndex + $0] != first + Int64($0) } ?? most
-                    let last = first + Int64(count) - 1
-                    try statement.bind(.integer(first), at: 1)
-                    try statement.bind(.integer(last), at: Self.lastPlaceholder)
-                    var reached = last
-                    while !page.isFull, try statement.step() {
-                        if Self.isIn(following.partition, statement) { _ = page.add(statement) }
-                        if page.isFull { reached = statement.int64(0) }
-                    }
-                    statement.rewind()
-                    let looked = Int(reached - first) + 1
-                    stretch.looked += looked
-                    stretch.reached = reached
-                    rest = rest.dropFirst(looked)
-                }
-                if sequences.count < Self.sequencesPerStep || sequences.last.map({ $0 > head }) == true {
-                    stretch.reached = head
-                    stretch.events = page.page.events
-                    return stretch
-                }
+            let statement = try Self.statement(following, walk, sqlite)
+            let hasEnded = try walk.go(try index(sqlite), statement) { row in
+                if Self.isIn(following.partition, row) { page.add(row) }
+                return !page.isFull
             }
+            stretch.events = page.page.events
+            stretch.looked = walk.looked
+            stretch.hasMore = !hasEnded
+            stretch.reached = hasEnded ? head : walk.reached
+            return stretch
         }
     }
 
@@ -86,7 +58,7 @@ extension EventReader {
             if let time, time < milliseconds - 60_000 { low = middle + 1 } else { high = middle }
         }
         var looked = 0
-        while looked < Self.mostLooked {
+        while looked < EventPage.mostLooked {
             let sequences = try index.sequences(
                 of: .app, in: appID, .after(low), limit: Self.sequencesPerStep)
             for sequence in sequences {
@@ -123,27 +95,18 @@ extension EventReader {
     }
 
     private static func statement(
-        _ following: EventFollowing, _ sqlite: SQLiteConnection
+        _ following: EventFollowing, _ walk: EventWalk, _ sqlite: SQLiteConnection
     ) throws -> SQLiteStatement {
-        var conditions = ["seq BETWEEN ?1 AND ?\(lastPlaceholder)", "app_id = ?3"]
-        var values: [SQLValue] = [.null, .null, .text(following.appID)]
-        func add(_ column: String, _ value: String?) {
-            guard let value else { return }
-            values.append(.text(value))
-            conditions.append("\(column) = ?\(values.count)")
-        }
-        add("user_id", following.filter.userID)
-        add("type", following.filter.type)
-        add("name", following.filter.name)
+        var conditions = EventConditions(of: following.appID)
+        conditions.add("user_id = ?", following.filter.userID.map { .text($0) })
+        conditions.add("type = ?", following.filter.type.map { .text($0) })
+        conditions.add("name = ?", following.filter.name.map { .text($0) })
         if let verdict = following.filter.verdict {
-            conditions.append(condition(verdict, hasVerdicts: true))
+            conditions.add(condition(verdict, hasVerdicts: true))
         }
         let statement = try sqlite.cached(
-            """
-            SELECT \(EventPageBuilder.columns), \(EventPageBuilder.proofColumns), sender FROM event
-            WHERE \(conditions.joined(separator: " AND ")) ORDER BY seq
-            """)
-        try statement.bind(values)
+            walk.select("\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns), sender", conditions))
+        try statement.bind(conditions.values)
         return statement
     }
 

@@ -28,11 +28,6 @@ package protocol EventLog: Sendable {
 
 /// Reads `events.sqlite`.
 struct EventReader: EventLog {
-    /// A page ends after the event that brings it to so many bytes, however few events it has by then.
-    static let pageBytes = 1 << 20
-    /// Numbers that the index is asked for at once.
-    private static let sequencesPerStep = 128
-
     let readers: SQLiteReaders
     let runs: OpenIndexRuns
 
@@ -55,13 +50,13 @@ struct EventReader: EventLog {
     func newest(
         _ query: EventQuery, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> EventPage {
-        try page(query, where: "seq < ?", bound: sequence ?? .max, order: "DESC", limit: limit)
+        try page(query, .before(sequence ?? .max), limit: limit)
     }
 
     func oldest(
         _ query: EventQuery, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventPage {
-        try page(query, where: "seq > ?", bound: sequence, order: "ASC", limit: limit)
+        try page(query, .after(sequence), limit: limit)
     }
 
     package func users(
@@ -102,59 +97,49 @@ struct EventReader: EventLog {
     }
 
     private func page(
-        _ query: EventQuery, where condition: String, bound: Int64, order: String, limit: Int
+        _ query: EventQuery, _ side: EventIndexReader.Side, limit: Int
     ) throws(GatewayError) -> EventPage {
-        var conditions = ["app_id = ?"]
-        var values: [SQLValue] = [.text(query.appID)]
-        func add(_ condition: String, _ value: SQLValue?) {
-            guard let value else { return }
-            conditions.append(condition)
-            values.append(value)
-        }
-        add("message_id = ?", query.messageID.map { .text($0) })
-        add("user_id = ?", query.userID.map { .text($0) })
-        add("type = ?", query.type.map { .text($0) })
-        add("name = ?", query.name.map { .text($0) })
-        add("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
-        add("received_ms < ?", query.toMilliseconds.map { .integer($0) })
-        return try read { sqlite in
-            // A file that this version's gateway has not opened yet has no verdicts.
-            let hasVerdicts = try EventLogState.read(sqlite) != nil
-            if let verdict = query.verdict {
-                conditions.append(Self.condition(verdict, hasVerdicts: hasVerdicts))
-            }
-            let proof = hasVerdicts ? EventPageBuilder.proofColumns : EventPageBuilder.noProof
-            let select =
-                "SELECT \(EventPageBuilder.columns), \(proof) FROM event WHERE \(conditions.joined(separator: " AND ")) AND "
+        try read { sqlite in
             var page = EventPageBuilder(limit: limit)
-            guard hasVerdicts || query.messageID != nil || query.userID != nil else {
-                // In the order of storing; the plus sign keeps an older file's indexes out of it.
-                let statement = try sqlite.prepare(
-                    select.replacing("app_id", with: "+app_id", maxReplacements: 1)
-                        + "\(condition) ORDER BY seq \(order)")
-                try statement.bind(values + [.integer(bound)])
-                while try statement.step(), page.add(statement) {}
-                return page.page
+            var walk = EventWalk(query.subject, of: query.appID, side, looking: query.mostLooked)
+            let statement = try statement(query, walk, sqlite)
+            // One that does not fit any more says that there is a next page.
+            var isCut = false
+            let hasEnded = try walk.go(try index(sqlite), statement) { row in
+                isCut = page.isFull
+                if !isCut { page.add(row) }
+                return !isCut
             }
-            let index = try index(sqlite)
-            let statement = try sqlite.prepare(select + "seq = ?")
-            var bound = bound
-            while true {
-                let sequences = try index.sequences(
-                    of: query.subject, in: query.appID, order == "ASC" ? .after(bound) : .before(bound),
-                    limit: Self.sequencesPerStep)
-                for sequence in sequences {
-                    try statement.bind(values + [.integer(sequence)])
-                    let goesOn = try !statement.step() || page.add(statement)
-                    statement.reset()
-                    if !goesOn { return page.page }
-                }
-                guard sequences.count == Self.sequencesPerStep, let last = sequences.last else {
-                    return page.page
-                }
-                bound = last
+            var found = page.page
+            if isCut {
+                found.next = found.events.last?.sequence
+            } else if !hasEnded {
+                found.next = walk.reached
             }
+            return found
         }
+    }
+
+    private func statement(
+        _ query: EventQuery, _ walk: EventWalk, _ sqlite: SQLiteConnection
+    ) throws -> SQLiteStatement {
+        // A file that this version's gateway has not opened yet has no verdicts.
+        let hasVerdicts = try EventLogState.read(sqlite) != nil
+        var conditions = EventConditions(of: query.appID)
+        conditions.add("message_id = ?", query.messageID.map { .text($0) })
+        conditions.add("user_id = ?", query.userID.map { .text($0) })
+        conditions.add("type = ?", query.type.map { .text($0) })
+        conditions.add("name = ?", query.name.map { .text($0) })
+        conditions.add("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
+        conditions.add("received_ms < ?", query.toMilliseconds.map { .integer($0) })
+        if let verdict = query.verdict {
+            conditions.add(Self.condition(verdict, hasVerdicts: hasVerdicts))
+        }
+        let proof = hasVerdicts ? EventPageBuilder.proofColumns : EventPageBuilder.noProof
+        let statement = try sqlite.prepare(
+            walk.select("\(EventPageBuilder.columns), \(proof)", conditions))
+        try statement.bind(conditions.values)
+        return statement
     }
 }
 
@@ -168,21 +153,16 @@ struct EventPageBuilder {
     private(set) var page = EventPage()
     private var bytes = 0
 
-    var isFull: Bool { page.events.count == limit || bytes >= EventReader.pageBytes }
+    var isFull: Bool { page.events.count == limit || bytes >= EventPage.mostBytes }
 
     init(limit: Int) {
         self.limit = limit
     }
 
-    /// Takes the event of a row; false when the page was full without it.
-    mutating func add(_ row: SQLiteStatement) -> Bool {
-        if isFull {
-            page.hasMore = true
-            return false
-        }
+    /// Takes the event of a row.
+    mutating func add(_ row: SQLiteStatement) {
         let event = StoredEvent(row)
         bytes += event.body.count
         page.events.append(event)
-        return true
     }
 }

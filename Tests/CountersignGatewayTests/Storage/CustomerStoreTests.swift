@@ -197,11 +197,11 @@ final class CustomerStoreTests {
         let reader = try place.open().log
         let first = try reader.newest(EventQuery(appID: "shop"), before: nil, limit: 500)
         #expect(first.events.map(\.messageID) == ["m-4", "m-3", "m-2"])
-        #expect(first.hasMore)
+        #expect(first.next == first.events.last?.sequence)
         let second = try reader.newest(
             EventQuery(appID: "shop"), before: first.events.last?.sequence, limit: 500)
         #expect(second.events.map(\.messageID) == ["m-1", "m-0"])
-        #expect(!second.hasMore)
-        #expect(try reader.oldest(EventQuery(appID: "shop"), after: 0, limit: 2).hasMore)
+        #expect(second.next == nil)
+        #expect(try reader.oldest(EventQuery(appID: "shop"), after: 0, limit: 2).next != nil)
     }
 }

@@ -244,17 +244,19 @@ struct EventIndexTests {
         var query = EventQuery(appID: "shop")
         query.userID = "ada"
         var found: [StoredEvent] = []
-        while true {
-            let page = try reader.oldest(query, after: found.last?.sequence ?? 0, limit: 90)
+        var next: Int64? = 0
+        while let start = next {
+            let page = try reader.oldest(query, after: start, limit: 90)
             found += page.events
-            if !page.hasMore { break }
+            next = page.next
         }
         #expect(found.map(\.messageID) == all)
         found = []
-        while true {
-            let page = try reader.newest(query, before: found.last?.sequence, limit: 90)
+        next = .max
+        while let start = next {
+            let page = try reader.newest(query, before: start, limit: 90)
             found += page.events
-            if !page.hasMore { break }
+            next = page.next
         }
         #expect(found.map(\.messageID) == all.reversed())
         query.userID = nil

@@ -121,8 +121,12 @@ export function events(context) {
   /** The event that the address names. */
   async function open(messageID) {
     try {
-      const { items } = await api.get(base, { message_id: messageID, limit: 1, ...ids.parameters }, signal);
-      if (items.length > 0) return show(items[0]);
+      let cursor;
+      do {
+        const { items, next } = await api.get(base, { message_id: messageID, limit: 1, cursor, ...ids.parameters }, signal);
+        if (items.length > 0) return show(items[0]);
+        cursor = next;
+      } while (cursor);
       opened = null;
       await dialog("No such event", () => h("p", {}, "It has been deleted, by retention or at a customer's request, or it belongs to another app."));
     } catch (error) {

@@ -67,24 +67,29 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   return { element, reload: load, redraw };
 }
 
+/** A search may look at many items that do not match: it goes on by itself for so many pages without any. */
+const EMPTY_PAGES = 20;
+
 /** A list with a cursor: the first page now, more on demand. */
 export function pagedView(context, fetchPage, drawItems, empty) {
   let items = [];
   let next = null;
-  const part = view(context, async (signal) => {
-    const page = await fetchPage(null, signal);
+  async function fetchItems(cursor, signal) {
+    let page = await fetchPage(cursor, signal);
+    for (let left = EMPTY_PAGES; page.items.length === 0 && page.next && left > 0; left -= 1) page = await fetchPage(page.next, signal);
     return page;
-  }, (page) => {
+  }
+  const part = view(context, (signal) => fetchItems(null, signal), (page) => {
     items = page.items;
     next = page.next;
     return render();
   });
   function render() {
-    if (items.length === 0) return empty;
-    const more = next && button("Show more", { onclick: async () => {
+    if (items.length === 0 && !next) return empty;
+    const more = next && button(items.length === 0 ? "Search further" : "Show more", { onclick: async () => {
       more.disabled = true;
       try {
-        const page = await fetchPage(next, context.signal);
+        const page = await fetchItems(next, context.signal);
         items = items.concat(page.items);
         next = page.next;
         replace(part.element.querySelector(".view-body"), render());
@@ -93,7 +98,8 @@ export function pagedView(context, fetchPage, drawItems, empty) {
         toast(problemText(error), { tone: "bad" });
       }
     } });
-    return [drawItems(items), h("div", { class: "pager" }, h("span", { class: "muted" }, `${items.length} shown`), more)];
+    const shown = h("span", { class: "muted" }, items.length === 0 ? "Nothing found so far: there is more to search." : `${items.length} shown`);
+    return [items.length > 0 && drawItems(items), h("div", { class: "pager" }, shown, more)];
   }
   return part;
 }

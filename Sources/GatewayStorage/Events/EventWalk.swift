@@ -1,0 +1,99 @@
+internal import CountersignSQLite
+
+/// Walks along the events of a subject, away from a number, and looks at so many of them at most.
+struct EventWalk {
+    /// Numbers that the index is asked for at once.
+    private static let sequencesPerStep = 256
+
+    private let subject: EventSubject
+    private let appID: String
+    private let isAscending: Bool
+    private let mostLooked: Int
+    /// The last number that may be walked to.
+    private let end: Int64
+    /// Up to here all events of the subject were looked at: where to go on.
+    private(set) var reached: Int64
+    private(set) var looked = 0
+
+    /// `head` is the last number that may be walked to, counting up.
+    init(
+        _ subject: EventSubject, of appID: String, _ side: EventIndexReader.Side, through head: Int64 = .max,
+        looking mostLooked: Int = EventPage.mostLooked
+    ) {
+        self.mostLooked = mostLooked
+        self.subject = subject
+        self.appID = appID
+        switch side {
+        case .after(let sequence): (isAscending, reached, end) = (true, sequence, head)
+        case .before(let sequence): (isAscending, reached, end) = (false, sequence, .min)
+        }
+    }
+
+    /// A statement that finds the rows of a part of the walk.
+    func select(_ columns: String, _ conditions: EventConditions) -> String {
+        """
+        SELECT \(columns) FROM event WHERE seq BETWEEN ?1 AND ?2 AND \(conditions.text)
+        ORDER BY seq\(isAscending ? "" : " DESC")
+        """
+    }
+
+    /// Hands on the rows that ``select(_:_:)`` finds until `take` answers false. Returns true when the walk has come to the
+    /// end, false when there may be more after ``reached``.
+    mutating func go(
+        _ index: EventIndexReader, _ statement: SQLiteStatement, take: (SQLiteStatement) throws -> Bool
+    ) throws -> Bool {
+        defer { statement.reset() }
+        var goesOn = true
+        while true {
+            let sequences = try index.sequences(
+                of: subject, in: appID, isAscending ? .after(reached) : .before(reached),
+                limit: Self.sequencesPerStep)
+            var rest = sequences.prefix { !isAscending || $0 <= end }
+            while let first = rest.first {
+                guard goesOn, looked < mostLooked else { return false }
+                // What is stored side by side is read in one go.
+                let most = min(rest.count, mostLooked - looked)
+                let step: Int64 = isAscending ? 1 : -1
+                let count =
+                    (1..<most).first { rest[rest.startIndex + $0] != first + Int64($0) * step } ?? most
+                let last = first + Int64(count - 1) * step
+                try statement.bind(.integer(min(first, last)), at: 1)
+                try statement.bind(.integer(max(first, last)), at: 2)
+                var stopped = last
+                while goesOn, try statement.step() {
+                    goesOn = try take(statement)
+                    if !goesOn { stopped = statement.int64(0) }
+                }
+                statement.rewind()
+                let walked = Int(abs(stopped - first)) + 1
+                looked += walked
+                reached = stopped
+                rest = rest.dropFirst(walked)
+            }
+            if sequences.count < Self.sequencesPerStep || sequences.count != rest.endIndex { return true }
+        }
+    }
+}
+
+/// What rows must be besides being of a part of a walk, whose bounds are the first two values.
+struct EventConditions {
+    private(set) var text: String
+    private(set) var values: [SQLValue]
+
+    init(of appID: String) {
+        // The plus sign: rows are found by their numbers, and an earlier version's file has an index on this column.
+        text = "+app_id = ?3"
+        values = [.null, .null, .text(appID)]
+    }
+
+    /// Nothing is added where the value is nil; `condition` has a question mark for it.
+    mutating func add(_ condition: String, _ value: SQLValue?) {
+        guard let value else { return }
+        values.append(value)
+        text += " AND " + condition.replacing("?", with: "?\(values.count)")
+    }
+
+    mutating func add(_ condition: String) {
+        text += " AND " + condition
+    }
+}
