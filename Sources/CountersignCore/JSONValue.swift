@@ -84,13 +84,17 @@ extension JSONValue {
         var string = string
         string.withUTF8 { bytes in
             // Most text needs no escapes: it is copied in runs.
-            var rest = bytes[...]
-            while let index = rest.firstIndex(where: needsEscape) {
-                output.append(contentsOf: rest[..<index])
-                writeEscape(rest[index], to: &output)
-                rest = rest[(index + 1)...]
+            var (start, index) = (0, 0)
+            while index < bytes.count {
+                let byte = bytes[index]
+                if needsEscape(byte) {
+                    output.append(contentsOf: bytes[start..<index])
+                    writeEscape(byte, to: &output)
+                    start = index + 1
+                }
+                index += 1
             }
-            output.append(contentsOf: rest)
+            output.append(contentsOf: bytes[start...])
         }
         output.append(UInt8(ascii: "\""))
     }

@@ -1,22 +1,56 @@
+internal import CountersignSQLite
 internal import Foundation
+internal import GatewayModel
 internal import GatewayStorage
 
-/// A data directory's `control.sqlite` as every version up to now has made it, once for all gateways of a process: the
-/// steps from the first version to this one cost more than most tests do otherwise.
-enum FolderTemplate {
-    private static let file = Result {
+/// The files of a data directory as every version up to now has made them, once for all gateways of a process: the steps
+/// from the first version to this one cost more than most tests do otherwise.
+package enum FolderTemplate {
+    private struct Files {
+        var contents: [String: Data] = [:]
+        /// Where `events.sqlite` has what tells its log of events from every other one.
+        var logID = 0..<0
+    }
+
+    private static let files = Result {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-template-" + UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: folder) }
-        _ = try AppDirectory(dataDirectory: folder.path)
-        return try Data(contentsOf: folder.appendingPathComponent(name))
+        try make(in: SQLiteStorage(dataDirectory: folder.path))
+        var files = Files()
+        for file in try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        where file.hasSuffix(".sqlite") {
+            files.contents[file] = try Data(contentsOf: folder.appendingPathComponent(file))
+        }
+        let events = try SQLiteConnection(path: folder.appendingPathComponent("events.sqlite").path)
+        let id = try events.first("SELECT id FROM event_log") { $0.blob(0) } ?? []
+        files.logID = files.contents["events.sqlite"]?.range(of: Data(id)) ?? 0..<0
+        return files
     }
-    private static let name = "control.sqlite"
 
-    /// Makes the folder, with the file in it. Throws `GatewayError`, or Foundation's errors when it cannot be written.
-    static func copy(to folder: URL) throws {
+    private static func make(in storage: SQLiteStorage) throws {
+        _ = try storage.openControl(as: .account)
+        _ = try storage.openSessions(refreshKey: [UInt8](repeating: 0, count: 32))
+        _ = try storage.openSecrets()
+        _ = try storage.openDeliveries()
+        _ = try storage.openSinks()
+        try storage.openEvents(EventStoreOptions(pendingBytes: 1)).close()
+    }
+
+    /// Makes the folder, with the files in it. Throws `GatewayError`, or Foundation's errors when they cannot be written.
+    package static func copy(to folder: String) throws {
         try FileManager.default.createDirectory(
-            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        try file.get().write(to: folder.appendingPathComponent(name))
+            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let files = try files.get()
+        for (name, contents) in files.contents {
+            var contents = contents
+            if name == "events.sqlite" {
+                contents.replaceSubrange(files.logID, with: [UInt8].random(count: files.logID.count))
+            }
+            guard
+                FileManager.default.createFile(
+                    atPath: folder + "/" + name, contents: contents, attributes: [.posixPermissions: 0o600])
+            else { throw CocoaError(.fileWriteUnknown) }
+        }
     }
 }

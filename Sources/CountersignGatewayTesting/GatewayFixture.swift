@@ -6,7 +6,7 @@ public import GatewayModel
 public import GatewayStorage
 
 /// A real gateway on a free port of this machine, with one app and its own folder, which go with this object. All of a
-/// process share one RSA key pair. With `COUNTERSIGN_TEST_STORAGE=postgresql` it has a database of its own too, in the server
+/// process share the RSA key pairs of the app and of the token service. With `COUNTERSIGN_TEST_STORAGE=postgresql` it has a database of its own too, in the server
 /// of `scripts/postgresql.sh run`.
 ///
 /// ```swift
@@ -70,6 +70,7 @@ public final class GatewayFixture: Sendable {
         signingKey = try Self.appsKey()
         _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
         try apps.setEnforcement(enforcement, for: "shop")
+        try place.shareIssuingKey(from: Date())
         var configuration = place.configuration
         configuration.limits = limits
         configure(&configuration)

@@ -1,6 +1,8 @@
+internal import CountersignCore
 internal import CountersignGateway
+internal import CountersignJOSE
 internal import CountersignSQLite
-internal import Foundation
+package import Foundation
 package import GatewayModel
 package import GatewayStorage
 
@@ -47,9 +49,18 @@ package final class TestPlace: Sendable {
             }
         #endif
         if TestEngine.standard == .sqlite {
-            try FolderTemplate.copy(to: URL(fileURLWithPath: folder))
+            try FolderTemplate.copy(to: folder)
         } else {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        }
+    }
+
+    private static let issuingKey = Result { try SigningKey.generate(.rs256) }
+
+    /// Lets a gateway here sign access tokens with a key of the process: making one takes longer than a test.
+    package func shareIssuingKey(from now: Date) throws {
+        _ = try open().openSecrets().rotate {
+            IssuingKey(try Self.issuingKey.get(), signsFromMilliseconds: Milliseconds(now).count)
         }
     }
 

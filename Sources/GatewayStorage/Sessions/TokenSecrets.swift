@@ -116,7 +116,7 @@ package final class TokenSecrets: Sendable {
     }
 
     /// The same with a key that was made otherwise.
-    func rotate(
+    package func rotate(
         endsOthers: Bool = false, _ make: () throws -> IssuingKey
     ) throws(GatewayError) -> IssuingKey {
         try use { state in

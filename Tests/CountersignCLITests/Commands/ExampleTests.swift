@@ -17,6 +17,7 @@ struct ExampleTests {
 
     init() throws {
         key = try GatewayFixture.appsKey()
+        try FolderTemplate.copy(to: folder.path + "/data")
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
         writeKey = try directory.createApp(id: "shop").writeKey
         _ = try directory.projects.addCustomerTokenKey(id: "old", to: "shop")

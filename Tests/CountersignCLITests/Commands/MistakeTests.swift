@@ -1,4 +1,5 @@
 import CountersignGateway
+import CountersignGatewayTesting
 import Foundation
 import GatewayStorage
 import Testing
@@ -13,6 +14,7 @@ struct MistakeTests {
 
     init() throws {
         data = folder.path + "/data"
+        try FolderTemplate.copy(to: data)
         _ = try AppDirectory(dataDirectory: data).createApp(id: "shop")
     }
 

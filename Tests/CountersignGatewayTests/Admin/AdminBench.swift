@@ -40,6 +40,7 @@ final class AdminBench: Sendable {
     ) throws {
         self.transport = transport
         place = try TestPlace()
+        try place.shareIssuingKey(from: clock.now)
         apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop", name: "The shop").writeKey
         gateway = try Self.start(place, clock, transport, configure)

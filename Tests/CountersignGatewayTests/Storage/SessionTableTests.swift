@@ -182,6 +182,7 @@ struct SessionTableTests {
     // The ages of sessions are from before there was an absolute lifetime.
     @Test(.onSQLite("the schemas of its files")) func sessionsOfAnEarlierVersionLiveOn() throws {
         let path = try DataDirectory(path: place.folder).file("tokens.sqlite")
+        try FileManager.default.removeItem(atPath: path)
         let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
         do {
             let old = try SQLiteConnection(path: path)

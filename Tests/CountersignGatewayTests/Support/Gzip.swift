@@ -4,5 +4,5 @@ import Foundation
 func gzip(_ bytes: [UInt8], times: Int = 1) throws -> [UInt8] {
     var input = Data(capacity: bytes.count * times)
     for _ in 0..<times { input.append(contentsOf: bytes) }
-    return try runProgram(["gzip", "-c"], input: input).output
+    return try runProgram(["gzip", "-1c"], input: input).output
 }

@@ -14,7 +14,6 @@ struct DeviceTokenTests {
 
     init() throws {
         fixture = try GatewayFixture(enforcement: .required)
-        try fixture.shareIssuingKey()
         connection = try RawConnection(port: fixture.gateway.port)
         var rules = TokenRules()
         rules.allowsRegistration = true

@@ -24,7 +24,6 @@ struct OAuthTests {
 
     init() throws {
         fixture = try GatewayFixture(.standard, enforcement: .required)
-        try fixture.shareIssuingKey()
         connection = try fixture.client()
         sessions = try SessionDirectory(fixture.place)
         let made = try fixture.apps.clients.create(of: "shop", name: "warehouse")
