@@ -24,6 +24,8 @@ if [ -z "${TMPDIR:-}" ] && [ "$room" -gt 4000000 ] && [ -w /dev/shm ]; then expo
 # stack is kept of every error that is thrown, which no report shows.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-8}"
 export SWT_SWIFT_ERROR_BACKTRACING_ENABLED=0
+# Memory that one test has given back is for the next: left alone, malloc hands it to the system and asks for it again.
+export MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TOP_PAD_=16777216
 # What failed is found by how its line begins.
 export NO_COLOR=1
 
