@@ -37,9 +37,12 @@ struct LiveEventsTests {
         }
 
         func watch(
-            after id: UInt64? = nil, _ filter: LiveEvents.Filter = .init(), mask: UserMask = .none
+            after id: UInt64? = nil, _ filter: LiveEvents.Filter = .init(), mask: UserMask = .none,
+            beside: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
         ) -> LiveEvents {
-            LiveEvents(feed, after: id, filter, mask, nanoseconds: { [time] in time.withLock { $0 } })
+            LiveEvents(
+                feed, after: id, filter, mask, nanoseconds: { [time] in time.withLock { $0 } },
+                beside: beside)
         }
 
         /// What the next look sends, as lines; a tenth of a second later.
@@ -54,6 +57,18 @@ struct LiveEventsTests {
             }
             return text.split(separator: "\n").map(String.init)
         }
+    }
+
+    @Test func aLookIsMadeBesideTheServersThread() {
+        let bench = Bench()
+        let looks = Lock<[@Sendable () -> Void]>([])
+        let watcher = bench.watch { look in looks.withLock { $0.append(look) } }
+        #expect(bench.next(watcher) == [])
+        // As long as one lasts there is no other.
+        #expect(bench.next(watcher) == [])
+        #expect(looks.withLock { $0.count } == 1)
+        for look in looks.withLock({ $0 }) { look() }
+        #expect(bench.next(watcher).first == "retry: 1000")
     }
 
     /// The other gateways of a cluster must hear of it.

@@ -28,17 +28,25 @@ final class LiveEvents: Sendable {
     }
 
     private struct State {
-        var lastID: UInt64?
-        var hasBegun = false
-        var oneIn = 1
-        /// When to look again, and when something was sent, by the clock of `nanoseconds`.
+        var ready: [UInt8]?
+        var isLooking = false
+        /// By the clock of `nanoseconds`.
         var nextLook: UInt64 = 0
-        var sent: UInt64 = 0
-        var nextCheck: UInt64 = 0
         var isOver = false
     }
 
-    private static let checks = DispatchQueue(label: "live")
+    /// How far the watcher has come. One look is made at a time.
+    private struct Progress {
+        var lastID: UInt64?
+        var hasBegun = false
+        var oneIn = 1
+        /// When something was sent, and when to look who is watching, by the clock of `nanoseconds`.
+        var sent: UInt64 = 0
+        var nextCheck: UInt64 = 0
+    }
+
+    /// To write a page down takes longer than to answer a request: the server's threads don't wait for it.
+    private static let queue = DispatchQueue(label: "live")
     /// Between two looks at who is watching.
     private static let checkNanoseconds: UInt64 = 2_000_000_000
 
@@ -53,71 +61,94 @@ final class LiveEvents: Sendable {
     private let mask: UserMask
     private let isAllowed: @Sendable () -> Bool
     private let nanoseconds: @Sendable () -> UInt64
-    private let state: Lock<State>
+    private let beside: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let state = Lock(State())
+    private let progress: Lock<Progress>
 
+    /// `beside` does work beside the caller's thread.
     init(
         _ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter, _ mask: UserMask,
         isAllowed: @escaping @Sendable () -> Bool = { true },
-        nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
+        nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds },
+        beside: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { queue.async(execute: $0) }
     ) {
         self.feed = feed
         self.filter = filter
         self.mask = mask
         self.isAllowed = isAllowed
         self.nanoseconds = nanoseconds
-        state = Lock(State(lastID: lastID))
+        self.beside = beside
+        progress = Lock(Progress(lastID: lastID))
     }
 
     var stream: ResponseStream {
         ResponseStream(pull: { [self] in
-            let text = state.withLock { $0.isOver ? nil : next(&$0) }
-            guard let text else { return .end }
-            return text.isEmpty ? .nothing : .bytes(Array(text.utf8))
+            let now = nanoseconds()
+            let mustLook = state.withLock { state in
+                guard now >= state.nextLook, !state.isLooking, !state.isOver, state.ready == nil else {
+                    return false
+                }
+                state.nextLook = now + Self.pause
+                state.isLooking = true
+                return true
+            }
+            if mustLook { beside { [self] in look(now) } }
+            return state.withLock { state in
+                defer { state.ready = nil }
+                return state.isOver ? .end : state.ready.map { .bytes($0) } ?? .nothing
+            }
         })
     }
 
-    private func check() {
-        Self.checks.async { [weak self] in
-            guard let self, !isAllowed() else { return }
-            state.withLock { $0.isOver = true }
+    private func look(_ now: UInt64) {
+        let (output, isOver) = progress.withLock { progress -> ([UInt8], Bool) in
+            // The answer that a watcher begins with was allowed a moment ago.
+            let mustCheck = now >= progress.nextCheck
+            let isOver = mustCheck && progress.hasBegun && !isAllowed()
+            if mustCheck { progress.nextCheck = now + Self.checkNanoseconds }
+            return (isOver ? [] : events(at: now, &progress), isOver)
+        }
+        state.withLock { state in
+            state.ready = output.isEmpty ? nil : output
+            state.isOver = isOver
+            state.isLooking = false
         }
     }
 
-    private func next(_ state: inout State) -> String {
-        let now = nanoseconds()
-        guard now >= state.nextLook else { return "" }
-        state.nextLook = now + Self.pause
-        if now >= state.nextCheck {
-            // The answer that this begins with was allowed a moment ago.
-            if state.hasBegun { check() }
-            state.nextCheck = now + Self.checkNanoseconds
+    /// What a watcher has not been sent yet.
+    private func events(at now: UInt64, _ progress: inout Progress) -> [UInt8] {
+        let page = feed.entries(after: progress.lastID)
+        var output: [UInt8] = []
+        func write(_ event: String, id: UInt64? = nil, _ data: [UInt8]) {
+            output += "event: \(event)\n".utf8
+            if let id { output += "id: \(id)\n".utf8 }
+            output += "data: ".utf8
+            output += data
+            output += "\n\n".utf8
         }
-        let page = feed.entries(after: state.lastID)
-        var text = ""
         if page.missed != 0 {
-            let missed = page.missed.map { String($0) } ?? "null"
-            text += "event: gap\ndata: {\"missed\":\(missed)}\n\n"
+            write("gap", Array("{\"missed\":\(page.missed.map { String($0) } ?? "null")}".utf8))
         }
         let entries = page.entries.filter { filter.matches($0) }
         // What a watcher missed while it was away comes whole.
-        let oneIn = state.hasBegun ? max(1, (entries.count + Self.longestPage - 1) / Self.longestPage) : 1
-        if !state.hasBegun || oneIn != state.oneIn {
-            if !state.hasBegun { text += "retry: 1000\n" }
-            let id = state.lastID ?? page.lastID
-            text += "event: sampling\nid: \(id)\ndata: {\"one_in\":\(oneIn)}\n\n"
+        let oneIn =
+            progress.hasBegun ? max(1, (entries.count + Self.longestPage - 1) / Self.longestPage) : 1
+        if !progress.hasBegun || oneIn != progress.oneIn {
+            if !progress.hasBegun { output += "retry: 1000\n".utf8 }
+            write(
+                "sampling", id: progress.lastID ?? page.lastID, Array("{\"one_in\":\(oneIn)}".utf8))
         }
-        state.hasBegun = true
-        state.oneIn = oneIn
+        progress.hasBegun = true
+        progress.oneIn = oneIn
         for (index, entry) in entries.enumerated() where index % oneIn == 0 {
-            let data = String(decoding: json(entry).bytes, as: UTF8.self)
-            text += "event: verdict\nid: \(entry.id)\ndata: \(data)\n\n"
+            write("verdict", id: entry.id, json(entry).bytes)
         }
-        state.lastID = page.lastID
-        if text.isEmpty, now - state.sent >= Self.pingNanoseconds {
-            text = "event: ping\nid: \(page.lastID)\ndata: {}\n\n"
+        progress.lastID = page.lastID
+        if output.isEmpty, now - progress.sent >= Self.pingNanoseconds {
+            write("ping", id: page.lastID, Array("{}".utf8))
         }
-        if !text.isEmpty { state.sent = now }
-        return text
+        if !output.isEmpty { progress.sent = now }
+        return output
     }
 
     private func json(_ entry: LiveFeed.Entry) -> JSONValue {

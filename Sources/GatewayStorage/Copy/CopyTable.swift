@@ -42,7 +42,7 @@ package struct CopyTable: Sendable {
 
     /// What follows from other tables, or is the engine's own affair.
     private static let left: Set<String> = [
-        "schema_version", "event_log", "counted", "probe", "event_claim", "app_user",
+        "schema_version", "event_log", "counted", "probe", "event_claim", "app_user", "event_time",
         UnfinishedCopy.table,
     ]
     private static let leftColumns: [String: Set<String>] = [

@@ -15,6 +15,8 @@ final class EventIndex {
         var mergeWidth = 8
         /// Runs of this level, of 16.8 million events, are not merged.
         var highestLevel = 3
+        /// Events of which it is noted when they were received.
+        var timeEvents = 8_192
         /// Runs that may wait to be made; then storing waits for them.
         var mostWaiting = 16
     }

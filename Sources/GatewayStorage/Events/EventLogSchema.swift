@@ -31,6 +31,7 @@ enum EventLogSchema {
         indexBesidesTheLog,
         EventCounts.schema,
         EventConsumerSchema.script,
+        EventTimes.schema,
     ]
 
     /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only

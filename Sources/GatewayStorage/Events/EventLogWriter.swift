@@ -38,6 +38,7 @@ final class EventLogWriter {
     private var dataVersion: Int64
     /// What the commits so far have added and no commit has written.
     private var counts: EventCounts
+    private var times: EventTimes
 
     /// Opens the file, creates or migrates its schema, and makes what is missing of the index. Throws `SQLiteError` when
     /// the file cannot be opened, or was written by a newer version.
@@ -81,6 +82,7 @@ final class EventLogWriter {
         self.next = next
         dataVersion = try connection.dataVersion()
         counts = try EventCounts(connection, uses: !isAfterFailure)
+        times = EventTimes(size: sizes.timeEvents)
         index = try EventIndex(
             folder: IndexFolder.path(besides: path), logID: log.id, first: range?.first ?? next, next: next,
             sizes: sizes, recent: recent
@@ -120,7 +122,7 @@ final class EventLogWriter {
     ) throws -> [AppendOutcome] {
         try index.makeRoom()
         staged.removeAll(keepingCapacity: true)
-        var commit = Commit(next: next, counts: counts)
+        var commit = Commit(next: next, counts: counts, times: times)
         let outcomes = try connection.transaction {
             try forgetUsersIfOthersWrote()
             let outcomes = try batches.map { batch in
@@ -140,6 +142,7 @@ final class EventLogWriter {
         index.add(commit.events)
         next = commit.next
         counts = commit.counts
+        times = commit.times
         if knownUsers.count + commit.users.count > Self.mostKnownUsers { knownUsers = [] }
         knownUsers.formUnion(commit.users)
         return outcomes
@@ -159,6 +162,7 @@ final class EventLogWriter {
         self.counts = counts
         guard sweeper.isDone else { return passed }
         let first = try connection.first("SELECT min(seq) FROM event") { $0.optionalInt64(0) } ?? nil
+        try EventTimes.remove(before: first ?? next, connection)
         index.removeRuns(before: first ?? next)
         return passed
     }
@@ -201,6 +205,7 @@ final class EventLogWriter {
         var events: [IndexedEvent] = []
         var users: Set<UInt64> = []
         var counts: EventCounts
+        var times: EventTimes
     }
 
     /// Another connection may have deleted a person, who is listed again with the next event.
@@ -265,6 +270,9 @@ final class EventLogWriter {
             if outcome.accepted > 0 {
                 commit.counts.add(
                     events: outcome.accepted, bytes: bytes, to: batch.appID, through: commit.next - 1)
+                try commit.times.add(
+                    commit.next - Int64(outcome.accepted)...commit.next - 1,
+                    receivedMilliseconds: batch.receivedMilliseconds, connection)
             }
         }
         let writer = CustomerWriter(connection: connection, appID: batch.appID)

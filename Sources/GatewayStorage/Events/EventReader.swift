@@ -101,7 +101,10 @@ struct EventReader: EventLog {
     ) throws(GatewayError) -> EventPage {
         try read { sqlite in
             var page = EventPageBuilder(limit: limit)
-            var walk = EventWalk(query.subject, of: query.appID, side, looking: query.mostLooked)
+            var walk = EventWalk(
+                query.subject, of: query.appID, side, looking: query.mostLooked,
+                leavingOut: try EventTimes.without(
+                    from: query.fromMilliseconds, to: query.toMilliseconds, sqlite))
             let statement = try statement(query, walk, sqlite)
             // One that does not fit any more says that there is a next page.
             var isCut = false

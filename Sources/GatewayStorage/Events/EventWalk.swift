@@ -9,6 +9,8 @@ struct EventWalk {
     private let appID: String
     private let isAscending: Bool
     private let mostLooked: Int
+    /// Stretches of the log that hold nothing that is looked for.
+    private let leftOut: [ClosedRange<Int64>]
     /// The last number that may be walked to.
     private let end: Int64
     /// Up to here all events of the subject were looked at: where to go on.
@@ -18,9 +20,10 @@ struct EventWalk {
     /// `head` is the last number that may be walked to, counting up.
     init(
         _ subject: EventSubject, of appID: String, _ side: EventIndexReader.Side, through head: Int64 = .max,
-        looking mostLooked: Int = EventPage.mostLooked
+        looking mostLooked: Int = EventPage.mostLooked, leavingOut leftOut: [ClosedRange<Int64>] = []
     ) {
         self.mostLooked = mostLooked
+        self.leftOut = leftOut
         self.subject = subject
         self.appID = appID
         switch side {
@@ -44,18 +47,29 @@ struct EventWalk {
     ) throws -> Bool {
         defer { statement.reset() }
         var goesOn = true
-        while true {
+        stretches: while true {
             let sequences = try index.sequences(
                 of: subject, in: appID, isAscending ? .after(reached) : .before(reached),
                 limit: Self.sequencesPerStep)
             var rest = sequences.prefix { !isAscending || $0 <= end }
             while let first = rest.first {
                 guard goesOn, looked < mostLooked else { return false }
+                if let passed = leftOut.first(where: { $0.contains(first) }) {
+                    reached = isAscending ? passed.upperBound : passed.lowerBound
+                    continue stretches
+                }
                 // What is stored side by side is read in one go.
                 let most = min(rest.count, mostLooked - looked)
                 let step: Int64 = isAscending ? 1 : -1
+                let stop =
+                    isAscending
+                    ? leftOut.first { $0.lowerBound > first }?.lowerBound
+                    : leftOut.last { $0.upperBound < first }?.upperBound
                 let count =
-                    (1..<most).first { rest[rest.startIndex + $0] != first + Int64($0) * step } ?? most
+                    (1..<most).first {
+                        let next = first + Int64($0) * step
+                        return next == stop || next != rest[rest.startIndex + $0]
+                    } ?? most
                 let last = first + Int64(count - 1) * step
                 try statement.bind(.integer(min(first, last)), at: 1)
                 try statement.bind(.integer(max(first, last)), at: 2)

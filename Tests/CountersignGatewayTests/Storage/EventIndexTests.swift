@@ -11,7 +11,8 @@ import Testing
 @Suite(.onSQLite("its own index of events"), .timeLimit(.minutes(5)))
 struct EventIndexTests {
     /// Runs of few events, so that few events make many and merge them.
-    private static let sizes = EventIndex.Sizes(runEvents: 8, mergeWidth: 2, highestLevel: 3, mostWaiting: 4)
+    private static let sizes = EventIndex.Sizes(
+        runEvents: 8, mergeWidth: 2, highestLevel: 3, timeEvents: 8, mostWaiting: 4)
 
     private let temporary = TemporaryFolder()
     private var folder: URL { temporary.url }
@@ -262,6 +263,39 @@ struct EventIndexTests {
         query.userID = nil
         query.messageID = "x-7"
         #expect(try reader.newest(query, before: nil, limit: 9).events.map(\.userID) == ["bob"])
+    }
+
+    /// With a clock that was wrong in the middle, so that times say nothing of the order.
+    @Test func aSearchByTimePassesOverWhatItCannotBeIn() throws {
+        let times: [Int64] = [100, 110, 5, 7, 120, 1_000_000, 130, 140, 150]
+        let log = try open()
+        for (round, time) in times.enumerated() {
+            for number in 0..<9 {
+                let events = [event("m-\(round)-\(number)", user: "ada")]
+                let batch = EventBatch(
+                    appID: "shop", receivedMilliseconds: time, body: Array("{}".utf8), events: events)
+                _ = try log.store([batch], counting: nil)
+            }
+        }
+        log.close()
+        let limits = times.flatMap { [$0, $0 + 1] } + [.min, .max]
+        for from in limits {
+            for to in limits where from < to {
+                var query = EventQuery(appID: "shop")
+                (query.fromMilliseconds, query.toMilliseconds) = (from, to)
+                let wanted = times.indices.filter { (from..<to).contains(times[$0]) }
+                    .flatMap { round in (0..<9).map { "m-\(round)-\($0)" } }
+                #expect(try reader.oldest(query, after: 0, limit: 100).events.map(\.messageID) == wanted)
+                let newest = try reader.newest(query, before: nil, limit: 100).events
+                #expect(newest.map(\.messageID) == wanted.reversed())
+            }
+        }
+        var query = EventQuery(appID: "shop")
+        (query.fromMilliseconds, query.toMilliseconds) = (5, 8)
+        // The eighteen are in three stretches of eight, and one event comes after the last whole stretch.
+        query.mostLooked = 25
+        #expect(try reader.oldest(query, after: 0, limit: 100).next == nil)
+        #expect(try reader.newest(query, before: nil, limit: 100).events.count == 18)
     }
 
     @Test func whoBecomesAnEventsUserLaterIsFoundByIt() throws {

@@ -1,0 +1,82 @@
+internal import CountersignSQLite
+
+/// When the events of each stretch of the log were received, so that a search by time passes over those that it can't be
+/// in. The clock may have been set back meanwhile: nothing follows from the times of other stretches.
+struct EventTimes {
+    static let schema = """
+        CREATE TABLE event_time (
+            first_seq INTEGER PRIMARY KEY,
+            last_seq INTEGER NOT NULL,
+            first_ms INTEGER NOT NULL,
+            last_ms INTEGER NOT NULL
+        ) STRICT;
+        WITH RECURSIVE stretch (first_seq) AS (
+            SELECT min(seq) FROM event
+            UNION ALL
+            SELECT first_seq + 8192 FROM stretch WHERE first_seq + 8192 <= (SELECT max(seq) FROM event)
+        )
+        INSERT INTO event_time SELECT * FROM (
+            SELECT first_seq, first_seq + 8191,
+                (SELECT min(received_ms) FROM event WHERE seq BETWEEN first_seq AND first_seq + 8191),
+                (SELECT max(received_ms) FROM event WHERE seq BETWEEN first_seq AND first_seq + 8191) AS last_ms
+            FROM stretch WHERE first_seq + 8191 <= (SELECT max(seq) FROM event)
+        ) WHERE last_ms IS NOT NULL;
+        """
+
+    /// Events of a stretch.
+    private let size: Int64
+    /// Those that were stored after the last whole stretch.
+    private var stretch: (sequences: ClosedRange<Int64>, milliseconds: ClosedRange<Int64>)?
+
+    init(size: Int) {
+        self.size = Int64(size)
+    }
+
+    /// Notes events that are part of a commit, within its transaction.
+    mutating func add(
+        _ sequences: ClosedRange<Int64>, receivedMilliseconds milliseconds: Int64,
+        _ connection: SQLiteConnection
+    ) throws {
+        let before = stretch ?? (sequences, milliseconds...milliseconds)
+        let sequences = before.sequences.lowerBound...sequences.upperBound
+        let (first, last) = (before.milliseconds.lowerBound, before.milliseconds.upperBound)
+        let times = min(first, milliseconds)...max(last, milliseconds)
+        stretch = (sequences, times)
+        guard sequences.upperBound - sequences.lowerBound + 1 >= size else { return }
+        stretch = nil
+        try connection.run(
+            "INSERT OR REPLACE INTO event_time VALUES (?1, ?2, ?3, ?4)", .integer(sequences.lowerBound),
+            .integer(sequences.upperBound), .integer(times.lowerBound), .integer(times.upperBound))
+    }
+
+    /// Forgets stretches all of whose events are gone.
+    static func remove(before sequence: Int64, _ connection: SQLiteConnection) throws {
+        try connection.run("DELETE FROM event_time WHERE last_seq < ?1", .integer(sequence))
+    }
+
+    /// The stretches, from the oldest on and joined where they touch, in which nothing was received from one time on and
+    /// before another.
+    static func without(
+        from: Int64?, to: Int64?, _ connection: SQLiteConnection
+    ) throws -> [ClosedRange<Int64>] {
+        guard from != nil || to != nil, try isThere(connection) else { return [] }
+        var found: [ClosedRange<Int64>] = []
+        let ranges = try connection.all(
+            "SELECT first_seq, last_seq FROM event_time WHERE last_ms < ?1 OR first_ms >= ?2 ORDER BY first_seq",
+            .integer(from ?? .min), .integer(to ?? .max)
+        ) { $0.int64(0)...$0.int64(1) }
+        for range in ranges {
+            if let last = found.last, last.upperBound + 1 == range.lowerBound {
+                found[found.count - 1] = last.lowerBound...range.upperBound
+            } else {
+                found.append(range)
+            }
+        }
+        return found
+    }
+
+    /// False in a file that this version's gateway has not opened yet.
+    private static func isThere(_ connection: SQLiteConnection) throws -> Bool {
+        try connection.first("SELECT 1 FROM sqlite_schema WHERE name = 'event_time'") { _ in true } == true
+    }
+}
