@@ -122,6 +122,16 @@ export function address(where, parameters) {
   return BASE + where + query(parameters);
 }
 
+/** How many pages without any item a search goes through by itself. */
+const EMPTY_PAGES = 20;
+
+/** The first page from `cursor` on that has items, and the last that was asked for when none has: a page has what is found among so many that it looked at. */
+export async function firstFilled(fetchPage, cursor, most = EMPTY_PAGES) {
+  let page = await fetchPage(cursor);
+  for (let left = most; page.items.length === 0 && page.next && left > 0; left -= 1) page = await fetchPage(page.next);
+  return page;
+}
+
 export const api = {
   get: async (where, parameters, signal) => (await call("GET", where + query(parameters), { signal })).data,
   /** With the entity tag, for a change later. */

@@ -1,7 +1,7 @@
 // What was stored: search, look, export.
 
 import { h, replace } from "./dom.js";
-import { address, api, path } from "./api.js";
+import { address, api, firstFilled, path } from "./api.js";
 import { remember, shareable } from "./address.js";
 import { reason } from "./codes.js";
 import { dateTime, fromInput, toInput, zoneName } from "./format.js";
@@ -121,12 +121,8 @@ export function events(context) {
   /** The event that the address names. */
   async function open(messageID) {
     try {
-      let cursor;
-      do {
-        const { items, next } = await api.get(base, { message_id: messageID, limit: 1, cursor, ...ids.parameters }, signal);
-        if (items.length > 0) return show(items[0]);
-        cursor = next;
-      } while (cursor);
+      const { items } = await firstFilled((cursor) => api.get(base, { message_id: messageID, limit: 1, cursor, ...ids.parameters }, signal), null, Infinity);
+      if (items.length > 0) return show(items[0]);
       opened = null;
       await dialog("No such event", () => h("p", {}, "It has been deleted, by retention or at a customer's request, or it belongs to another app."));
     } catch (error) {

@@ -2,7 +2,7 @@
 
 import { h, replace, freshID } from "./dom.js";
 import { carry } from "./address.js";
-import { api, path } from "./api.js";
+import { api, firstFilled, path } from "./api.js";
 import { everyCode, reason } from "./codes.js";
 import { dateTime } from "./format.js";
 import { dialog } from "./dialogs.js";
@@ -91,7 +91,7 @@ export function palette({ screens, apps, app, owner, go }) {
   /** The newest events of a user, and the event with a message id. */
   async function look(text) {
     const base = path("apps", app.id, "events");
-    const ask = (query) => api.get(base, { ...query, limit: 2 }, abort.signal).then(({ items }) => items, () => []);
+    const ask = (query) => firstFilled((cursor) => api.get(base, { ...query, limit: 2, cursor }, abort.signal)).then(({ items }) => items, () => []);
     const events = (await Promise.all([ask({ message_id: text }), ask({ user: text })])).flat();
     if (input.value.trim() !== text) return;
     found = events.map((event) => ({

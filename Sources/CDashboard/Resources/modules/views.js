@@ -1,7 +1,7 @@
 // Data on the screen: loaded, kept fresh, paged and changed, with what went wrong.
 
 import { h, replace } from "./dom.js";
-import { Problem } from "./api.js";
+import { Problem, firstFilled } from "./api.js";
 import { clock, ago } from "./format.js";
 import { button, inputOf, notice, problemNotice, problemText, skeleton, toast } from "./ui.js";
 
@@ -67,18 +67,11 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   return { element, reload: load, redraw };
 }
 
-/** A search may look at many items that do not match: it goes on by itself for so many pages without any. */
-const EMPTY_PAGES = 20;
-
 /** A list with a cursor: the first page now, more on demand. */
 export function pagedView(context, fetchPage, drawItems, empty) {
   let items = [];
   let next = null;
-  async function fetchItems(cursor, signal) {
-    let page = await fetchPage(cursor, signal);
-    for (let left = EMPTY_PAGES; page.items.length === 0 && page.next && left > 0; left -= 1) page = await fetchPage(page.next, signal);
-    return page;
-  }
+  const fetchItems = (from, signal) => firstFilled((cursor) => fetchPage(cursor, signal), from);
   const part = view(context, (signal) => fetchItems(null, signal), (page) => {
     items = page.items;
     next = page.next;
