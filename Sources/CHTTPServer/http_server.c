@@ -193,6 +193,13 @@ void countersign_return_free_pages(void) {
 #endif
 }
 
+void countersign_run_after_others(void) {
+#ifdef __linux__
+    // The priority of a thread there, of a whole process elsewhere.
+    setpriority(PRIO_PROCESS, 0, 10);
+#endif
+}
+
 void countersign_raise_open_files(size_t count) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;

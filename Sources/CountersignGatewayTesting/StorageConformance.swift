@@ -247,6 +247,17 @@ extension StorageConformance {
             read += page.events
         }
         try expect(read.map(\.messageID) == wanted.reversed(), "the newest event comes first")
+        for end in [Int64.min, -1, 0] {
+            try expect(
+                try storage.log.newest(query, before: end, limit: 3).events.isEmpty,
+                "there is nothing before the first event")
+        }
+        try expect(
+            try storage.log.oldest(query, after: .max, limit: 3).events.isEmpty,
+            "there is nothing after the last event")
+        try expect(
+            try storage.log.oldest(query, after: .min, limit: 1).events.map(\.messageID) == ["m-0"],
+            "everything comes after the least number")
         var filtered = query
         filtered.userID = "bob"
         try expect(

@@ -54,6 +54,9 @@ void countersign_return_freed_memory(void);
 // Gives back what lies free between blocks in use, if that has grown by much since it last did. By one thread at a time.
 void countersign_return_free_pages(void);
 
+// Lets the threads of everybody else run first. Once and for all: a thread may not take its priority back.
+void countersign_run_after_others(void);
+
 // Raises the soft limit of open files, which is 1024 in most shells, as far as it goes up to `count`.
 void countersign_raise_open_files(size_t count);
 

@@ -16,7 +16,7 @@ struct PagePosition: Sendable, Comparable {
     /// Reads ``text``; nil when it is none.
     init?(_ text: String) {
         let parts = text.split(separator: "_", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let number = Int64(parts[0]), String(number) == parts[0] else { return nil }
+        guard let number = Int64(parts[0]), number >= 0, String(number) == parts[0] else { return nil }
         self.init(number, parts.count > 1 ? String(parts[1]) : "")
     }
 

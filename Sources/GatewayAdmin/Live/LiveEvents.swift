@@ -47,6 +47,8 @@ final class LiveEvents: Sendable {
 
     /// To write a page down takes longer than to answer a request: the server's threads don't wait for it.
     private static let queue = DispatchQueue(label: "live")
+    /// Who may watch is asked of a database, for which nobody's page waits.
+    private static let checks = DispatchQueue(label: "live checks")
     /// Between two looks at who is watching.
     private static let checkNanoseconds: UInt64 = 2_000_000_000
 
@@ -101,17 +103,24 @@ final class LiveEvents: Sendable {
     }
 
     private func look(_ now: UInt64) {
-        let (output, isOver) = progress.withLock { progress -> ([UInt8], Bool) in
-            // The answer that a watcher begins with was allowed a moment ago.
-            let mustCheck = now >= progress.nextCheck
-            let isOver = mustCheck && progress.hasBegun && !isAllowed()
-            if mustCheck { progress.nextCheck = now + Self.checkNanoseconds }
-            return (isOver ? [] : events(at: now, &progress), isOver)
+        let output = progress.withLock { progress in
+            if now >= progress.nextCheck {
+                // The answer that a watcher begins with was allowed a moment ago.
+                if progress.hasBegun { check() }
+                progress.nextCheck = now + Self.checkNanoseconds
+            }
+            return events(at: now, &progress)
         }
         state.withLock { state in
             state.ready = output.isEmpty ? nil : output
-            state.isOver = isOver
             state.isLooking = false
+        }
+    }
+
+    private func check() {
+        Self.checks.async { [weak self] in
+            guard let self, !isAllowed() else { return }
+            state.withLock { $0.isOver = true }
         }
     }
 

@@ -1,3 +1,4 @@
+internal import CHTTPServer
 internal import CountersignCore
 internal import Foundation
 
@@ -10,8 +11,6 @@ package final class ListStream: Sendable {
         var hasFailed = false
     }
 
-    /// Whoever waits for the database holds up no other list.
-    private static let queue = DispatchQueue(label: "exports", attributes: .concurrent)
     private let state = Lock(State())
     private let page: @Sendable () throws -> [UInt8]?
 
@@ -29,7 +28,14 @@ package final class ListStream: Sendable {
                     state.hasFailed ? .failed : state.hasEnded ? .end : .nothing
                 return (next.map { .bytes($0) } ?? rest, mustRead)
             }
-            if mustRead { Self.queue.async { [self] in read() } }
+            if mustRead {
+                // A thread of its own: whoever waits for the database holds up no other list, and whoever sends events does not
+                // wait for it.
+                Thread.detachNewThread { [self] in
+                    countersign_run_after_others()
+                    read()
+                }
+            }
             return piece
         }
         return ResponseStream(pull: pull, page: page)

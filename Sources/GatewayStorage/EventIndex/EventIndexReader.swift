@@ -95,12 +95,15 @@ struct EventIndexReader {
     private func newestOfApp(
         _ appID: String, _ hash: UInt64, _ range: ClosedRange<Int64>, _ side: Side, _ limit: Int
     ) throws -> [Int64] {
-        let (low, high) =
-            switch side {
-            case .after(let sequence): (max(range.lowerBound, sequence + 1), range.upperBound)
-            case .before(let sequence): (range.lowerBound, min(range.upperBound, sequence - 1))
-            }
-        guard low <= high else { return [] }
+        var (low, high) = (range.lowerBound, range.upperBound)
+        switch side {
+        case .after(let sequence):
+            guard sequence < high else { return [] }
+            low = max(low, sequence + 1)
+        case .before(let sequence):
+            guard sequence > low else { return [] }
+            high = min(high, sequence - 1)
+        }
         guard let first = recent.first, first <= high,
             let known = recent.sequences(
                 of: hash, in: max(low, first)...high, newestFirst: !isAscending(side), limit: limit)

@@ -115,7 +115,7 @@ final class IndexRun: Sendable {
     /// Numbers of at most `limit` events of a subject after `sequence`, the oldest first.
     func sequences(of hash: UInt64, after sequence: Int64, limit: Int) throws(IndexFileError) -> [Int64] {
         guard sequence < name.last else { return [] }
-        let from = SubjectEntry(hash: hash, offset: UInt32(max(0, sequence + 1 - name.first)))
+        let from = SubjectEntry(hash: hash, offset: UInt32(max(0, max(sequence, 0) + 1 - name.first)))
         var found: [Int64] = []
         var block = subjects.block(of: from)
         while block < subjects.blocks {
@@ -133,7 +133,7 @@ final class IndexRun: Sendable {
     /// How many events of a subject come after `sequence`, of which two blocks tell, however many there are.
     func count(of hash: UInt64, after sequence: Int64) throws(IndexFileError) -> Int {
         guard sequence < name.last else { return 0 }
-        let from = SubjectEntry(hash: hash, offset: UInt32(max(0, sequence + 1 - name.first)))
+        let from = SubjectEntry(hash: hash, offset: UInt32(max(0, max(sequence, 0) + 1 - name.first)))
         let first = try subjects.index(of: from)
         let end =
             try hash == .max ? subjects.count : subjects.index(of: SubjectEntry(hash: hash + 1, offset: 0))
