@@ -49,6 +49,20 @@ struct ListStreamTests {
         return lines(try ask("/", port))
     }
 
+    #if os(Linux)
+        /// Whoever sends events does not wait for somebody's export.
+        @Test func aListIsReadAfterAllOthersHaveRun() throws {
+            let priority = Lock<Int32?>(nil)
+            let (server, port) = try server { _ in
+                priority.withLock { $0 = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+                return nil
+            }
+            defer { server.stop(graceSeconds: 1) }
+            _ = lines(try ask("/", port))
+            #expect(priority.withLock { $0 } == 10)
+        }
+    #endif
+
     /// The last page of an export waits for transactions of the database.
     @Test func aListThatWaitsHoldsUpNoOther() throws {
         let (waits, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
