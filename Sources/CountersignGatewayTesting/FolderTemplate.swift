@@ -24,7 +24,10 @@ package enum FolderTemplate {
         }
         let events = try SQLiteConnection(path: folder.appendingPathComponent("events.sqlite").path)
         let id = try events.first("SELECT id FROM event_log") { $0.blob(0) } ?? []
-        files.logID = files.contents["events.sqlite"]?.range(of: Data(id)) ?? 0..<0
+        guard let place = files.contents["events.sqlite"]?.range(of: Data(id)) else {
+            throw GatewayError(.storage, "events.sqlite does not have its log's id in one piece")
+        }
+        files.logID = place
         return files
     }
 
