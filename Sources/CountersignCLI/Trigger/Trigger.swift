@@ -7,9 +7,6 @@ internal import GatewayStorage
 
 /// Requests that provoke verdicts.
 struct Trigger: Sendable {
-    /// A key that no app has.
-    private static let foreignKey = Result { try SigningKey.generate(.rs256) }
-
     /// What the gateway said.
     struct Answer: Sendable {
         let status: Int
@@ -133,7 +130,7 @@ struct Trigger: Sendable {
         case .otherAlgorithm?:
             return try key.sign(
                 header: Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8), payload: JSONValue.object(claims).bytes)
-        case .otherKey?: return try Self.foreignKey.get().sign(claims: claims)
+        case .otherKey?: return try SigningKey.generate(.es256).sign(claims: claims)
         case .endedSession?: return try await revokedToken(of: app)
         case .claims(let spoil)?: spoil(&claims, now)
         case .twoUsers?, .unusableKey?, nil: break

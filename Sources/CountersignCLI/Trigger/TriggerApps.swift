@@ -5,9 +5,6 @@ internal import CountersignJOSE
 ///
 /// Each has an id of its own: that of a deleted app is not free at once, and two commands may run at the same time.
 actor TriggerApps {
-    /// Keys take longer to make than the requests that they sign: one is that of every app.
-    private static let key = Result { try SigningKey.generate(.rs256) }
-
     let admin: any AdminClient
     /// Where the secrets of apps that stay are kept; nil deletes the apps.
     private let keptIn: String?
@@ -35,7 +32,10 @@ actor TriggerApps {
         let answer = try await admin.post(
             "apps", body: ["id": .string(id), "name": .string(TriggerApp.title)])
         let app = TriggerApp(
-            id: id, writeKey: answer["write_key"].shown, key: try Self.key.get())
+            id: id, writeKey: answer["write_key"].shown, key: try SigningKey.generate(.es256))
+        _ = try await admin.change("apps", id, "policy") { policy in
+            policy["algorithms"] = [.string(JWSAlgorithm.es256.rawValue)]
+        }
         try await prepare(admin, app)
         if let file { try app.keep(in: file) }
         known[name] = app
