@@ -61,7 +61,7 @@ struct ExampleTests {
     private static func triggering(_ commandLine: String) -> String {
         """
         \(commandLine) &
-        while kill -0 $! 2>/dev/null; do countersign trigger 22 >/dev/null || exit; done
+        while kill -0 $! 2>/dev/null; do countersign trigger 22 --keep >/dev/null || exit; done
         wait $!
         """
     }

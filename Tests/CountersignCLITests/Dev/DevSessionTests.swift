@@ -1,5 +1,6 @@
 import Countersign
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayHTTP
@@ -14,8 +15,17 @@ struct DevSessionTests {
     private let parent = TemporaryFolder()
     private var path: String { parent.path + "/dev" }
 
+    /// The folder as an earlier run left it: making its key takes longer than a test.
+    private func makeFolder() throws {
+        guard !FileManager.default.fileExists(atPath: path) else { return }
+        try FolderTemplate.copy(to: path)
+        try GatewayFixture.appsKey().privatePEM.write(
+            toFile: path + "/private.pem", atomically: true, encoding: .utf8)
+    }
+
     private func start(_ seconds: Int = 60) async throws -> DevSession {
-        try await DevSession(
+        try makeFolder()
+        return try await DevSession(
             path: path, port: 0, backendPort: 0, tokenSeconds: seconds, logFormat: .json)
     }
 
@@ -107,6 +117,7 @@ struct DevSessionTests {
     }
 
     @Test func theFileIsAppliedWhenItHasChangedOnly() async throws {
+        try makeFolder()
         let policy = DevPolicy(
             path: parent.path + "/policy.json", admin: try await DevFolder(path: path).admin())
         var last: String??
@@ -125,6 +136,7 @@ struct DevSessionTests {
     }
 
     @Test func thePolicyFileIsAppliedAndWhatIsWrongChangesNothing() async throws {
+        try makeFolder()
         let kept = try await DevFolder(path: path)
         let admin = try kept.admin()
         let policy = DevPolicy(path: "policy.json", admin: admin)

@@ -1,4 +1,6 @@
 import CountersignCore
+import CountersignGatewayTesting
+import CountersignJOSE
 import Foundation
 import Testing
 
@@ -103,11 +105,13 @@ struct DocumentTests {
         let script = try blocks("sh", of: page).joined().replacingOccurrences(of: ":8787/", with: ":\(port)/")
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
         let addsTheKey = script.contains("key add shop public.pem")
+        let key = try GatewayFixture.appsKey()
+        _ = try folder.write(key.publicKey.pem, to: "public.pem")
+        _ = try folder.write(key.privatePEM, to: "private.pem")
         let result = try await shell.run(
             """
             set -e
             countersign app create shop
-            countersign key generate --out .
             \(addsTheKey ? "" : "countersign key add shop public.pem")
             \(script)
             """)

@@ -90,7 +90,9 @@ struct AppDeletionTests {
         try bench.gateway.refreshApps()
         // First, since the first commit is counted at once, and later ones within a second.
         #expect(try send("m3", of: "cleo", bench, key: other) == 200)
-        for (user, id) in [("ada", "m1"), ("bob", "m2")] { #expect(try send(id, of: user, bench) == 200) }
+        // Long enough to be in no random id or key by chance.
+        let users = ["ada@example.com", "bob@example.com"]
+        for (index, user) in users.enumerated() { #expect(try send("m\(index)", of: user, bench) == 200) }
         bench.gateway.analytics.flush()
         var filled: [String] = []
         for database in try WholeDatabase.all(of: bench.place) {
@@ -113,7 +115,7 @@ struct AppDeletionTests {
         let left = try rows(of: "shop").filter { $0.value > 0 }
         #expect(Set(left.keys).isSubset(of: Self.lasting), "\(left)")
         // Whatever hangs on a customer or a session, without a column of its own for the app.
-        for text in ["ada", "bob"] {
+        for text in users {
             for database in try WholeDatabase.all(of: bench.place) where database.name != "control" {
                 #expect(try database.tables(with: text).filter { $0 != "audit" }.isEmpty, "\(text)")
             }
