@@ -81,17 +81,25 @@ demo-cluster: setup ## Show devices sending through a proxy to three gateways on
 test-postgres: setup ## Run the tests of the gateway, its command line and the SDKs against PostgreSQL (FILTER=regex, SERVER=18 for that version, makes .venv)
 	@$(if $(SERVER),POSTGRESQL_BIN="$$(scripts/postgresql-$(SERVER).sh)" )scripts/test-postgres.sh $(if $(FILTER),--filter '$(FILTER)')
 
-# The browser mostly waits, so the builds by URL run beside it.
 test: setup lint ## Check the style, run every test, build the documentation, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C
 	@scripts/test.sh
 	@scripts/test-postgres.sh --essential
+	@$(MAKE) --no-print-directory -j 3 test-pages test-sources test-clients
+
+# Three parts that run beside each other, since each waits much of the time. The first alone installs packages of the system.
+test-pages:
+	@scripts/browser.sh $(COUNTERSIGN)
+	@scripts/web.sh
+
+test-sources:
 	@scripts/docs.sh
 	@scripts/packages-check.sh
 	@scripts/apple-check.sh
 	@scripts/objc-check.sh
 	@scripts/flutter-check.py
-	@scripts/consumer-test.sh & consumer=$$!; scripts/browser.sh $(COUNTERSIGN); browser=$$?; wait $$consumer && exit $$browser
-	@scripts/web.sh
+
+test-clients:
+	@scripts/consumer-test.sh
 	@scripts/consumers-test.sh $(COUNTERSIGN)
 	swift build --product CountersignC
 	@scripts/clients-test.py c --library .build/debug/libCountersignC.so --rounds 1
@@ -199,7 +207,7 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: test-postgres demo-cluster torture-cluster stream away deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
+.PHONY: test-pages test-sources test-clients test-postgres demo-cluster torture-cluster stream away deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic, and the page of demo-web (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh $(COUNTERSIGN) story
