@@ -101,19 +101,69 @@ struct VerifiedTokenCacheTests {
     }
 
     @Test func aTokenIsItsWholeTextAndItsVerifiers() throws {
-        let claims = try StrictJSONParser(maximumBytes: 100).parse(bytes: Array("{}".utf8)) {
-            Claims($0, json: UnsafeRawBufferPointer(start: nil, count: 0))
-        }
-        let trusted = TrustedToken(claims: claims, entry: 0, typeIsMissing: false)
+        let trusted = try emptyToken()
         let owner: UInt64 = 7
-        func key(_ text: String, _ owner: UInt64) -> VerifiedTokenCache.Key {
-            Array(text.utf8).withUnsafeBufferPointer { VerifiedTokenCache.key($0, owner: owner) }
-        }
         cache.insert(trusted, for: key("first", owner))
         func isFound(_ text: String, owner: UInt64) -> Bool { cache.find(key(text, owner)) != nil }
         #expect(isFound("first", owner: owner))
         #expect(
             !isFound("other", owner: owner) && !isFound("firs", owner: owner) && !isFound("first", owner: 8))
+    }
+
+    private func emptyToken() throws -> TrustedToken {
+        let claims = try StrictJSONParser(maximumBytes: 100).parse(bytes: Array("{}".utf8)) {
+            Claims($0, json: UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+        return TrustedToken(claims: claims, entry: 0, typeIsMissing: false)
+    }
+
+    private func key(_ text: String, _ owner: UInt64 = 7) -> VerifiedTokenCache.Key {
+        Array(text.utf8).withUnsafeBufferPointer { VerifiedTokenCache.key($0, owner: owner) }
+    }
+
+    @Test func asManyAreRememberedAsThereIsRoomFor() throws {
+        let trusted = try emptyToken()
+        let small = VerifiedTokenCache(maximumBytes: 20 * 512)
+        let users = (0..<20).map { key("user-\($0)") }
+        for user in users { small.insert(trusted, for: user) }
+        for _ in 0..<3 {
+            for user in users.shuffled() { #expect(small.find(user) != nil) }
+        }
+        #expect(small.count == 20 && small.byteCount == 20 * 512)
+    }
+
+    @Test func tokensThatComeOnceDoNotDisplaceThoseInUse() throws {
+        let trusted = try emptyToken()
+        let small = VerifiedTokenCache(maximumBytes: 20 * 512)
+        let users = (0..<15).map { key("user-\($0)") }
+        for user in users { small.insert(trusted, for: user) }
+        for round in 0..<50 {
+            for user in users { #expect(small.find(user) != nil, "\(round)") }
+            for number in 0..<5 { small.insert(trusted, for: key("once-\(round)-\(number)")) }
+        }
+        // All of them were in use when the hand came, and then none was.
+        for number in 0..<100 { small.insert(trusted, for: key("later-\(number)")) }
+        #expect(users.allSatisfy { small.find($0) == nil })
+        #expect(small.count == 20)
+    }
+
+    @Test func anOwnersTokensAreForgottenAndTheirPlacesUsedAgain() throws {
+        let trusted = try emptyToken()
+        let small = VerifiedTokenCache(maximumBytes: 20 * 512)
+        for number in 0..<20 { small.insert(trusted, for: key("\(number)", UInt64(number % 2))) }
+        small.removeAll(of: 1)
+        #expect(small.count == 10 && small.byteCount == 10 * 512)
+        for number in 0..<10 { small.insert(trusted, for: key("new-\(number)")) }
+        #expect((0..<10).allSatisfy { small.find(key("new-\($0)")) != nil })
+        #expect((0..<20).allSatisfy { (small.find(key("\($0)", UInt64($0 % 2))) != nil) == ($0 % 2 == 0) })
+        // The same token once more takes no second place.
+        small.insert(trusted, for: key("new-0"))
+        #expect(small.count == 20 && small.byteCount == 20 * 512)
+        small.removeAll(of: 0)
+        small.removeAll(of: 7)
+        #expect(small.count == 0 && small.byteCount == 0)
+        small.insert(trusted, for: key("again"))
+        #expect(small.find(key("again")) != nil)
     }
 
     /// Remembered or not, it is refused for its expiry, and for whatever else is wrong with it at this request.

@@ -22,30 +22,76 @@ public final class VerifiedTokenCache: Sendable {
 
     /// What is remembered of one token. Not its text: that is most of its bytes, and whoever reads this memory could use it.
     private final class Entry: Sendable {
+        let key: Key
         let trusted: TrustedToken
         let cost: Int
 
-        init(_ trusted: TrustedToken) {
+        init(_ trusted: TrustedToken, for key: Key) {
+            self.key = key
             self.trusted = trusted
             // Claims are held as JSON and, mostly once more, as strings; the rest is objects and the table.
             cost = 2 * trusted.claims.json.count + 512
         }
     }
 
-    /// Entries that were used since the last turn, and those that were not: when the young ones fill half the room, the
-    /// old ones are dropped and the young become the old.
-    private struct Generations {
-        var young: [Key: Entry] = [:]
-        var old: [Key: Entry] = [:]
-        var youngBytes = 0
-        var oldBytes = 0
+    /// Entries in a circle. Room is made by a hand that goes around: an entry that was found since the hand last passed
+    /// stays, any other goes. So tokens that come once do not displace those in use, and as many are remembered as there is room for.
+    private struct Circle {
+        struct Place {
+            var entry: Entry?
+            var wasFound = false
+        }
+
+        private var places: [Place] = []
+        private var free: [Int] = []
+        private var index: [Key: Int] = [:]
+        private var hand = 0
+        private(set) var bytes = 0
         var hits = 0
         var misses = 0
+
+        var count: Int { index.count }
+
+        mutating func find(_ key: Key) -> Entry? {
+            guard let place = index[key] else { return nil }
+            places[place].wasFound = true
+            return places[place].entry
+        }
+
+        mutating func add(_ entry: Entry, room: Int) {
+            if let place = index[entry.key] { remove(place) }
+            while bytes + entry.cost > room { turn() }
+            bytes += entry.cost
+            if let place = free.popLast() {
+                places[place] = Place(entry: entry)
+                index[entry.key] = place
+            } else {
+                places.append(Place(entry: entry))
+                index[entry.key] = places.count - 1
+            }
+        }
+
+        mutating func removeAll(of owner: UInt64) {
+            for place in places.indices where places[place].entry?.key.owner == owner { remove(place) }
+        }
+
+        private mutating func turn() {
+            if places[hand].wasFound { places[hand].wasFound = false } else { remove(hand) }
+            hand = (hand + 1) % places.count
+        }
+
+        private mutating func remove(_ place: Int) {
+            guard let entry = places[place].entry else { return }
+            places[place] = Place()
+            free.append(place)
+            index[entry.key] = nil
+            bytes -= entry.cost
+        }
     }
 
     /// The most memory that the entries take, in bytes; 0.7 to 1 KB a token.
     public let maximumBytes: Int
-    private let generations = Lock(Generations())
+    private let circle = Lock(Circle())
 
     /// An empty cache.
     ///
@@ -55,16 +101,16 @@ public final class VerifiedTokenCache: Sendable {
     }
 
     /// How many bytes the entries take now.
-    public var byteCount: Int { generations.withLock { $0.youngBytes + $0.oldBytes } }
+    public var byteCount: Int { circle.withLock { $0.bytes } }
 
     /// How many tokens are remembered now.
-    public var count: Int { generations.withLock { $0.young.count + $0.old.count } }
+    public var count: Int { circle.withLock { $0.count } }
 
     /// How often a token was found.
-    package var hits: Int { generations.withLock { $0.hits } }
+    package var hits: Int { circle.withLock { $0.hits } }
 
     /// How often a token had to be read, and verified as far as it is one.
-    package var misses: Int { generations.withLock { $0.misses } }
+    package var misses: Int { circle.withLock { $0.misses } }
 
     static func key(_ token: UnsafeBufferPointer<UInt8>, owner: UInt64) -> Key {
         Key(owner: owner, digest: SHA256.words(UnsafeRawBufferPointer(token)))
@@ -72,58 +118,29 @@ public final class VerifiedTokenCache: Sendable {
 
     /// What is known of this very text, or nil.
     func find(_ key: Key) -> TrustedToken? {
-        generations.withLock { generations -> Entry? in
-            if let entry = generations.young[key] {
-                generations.hits += 1
-                return entry
-            }
-            guard let entry = generations.old.removeValue(forKey: key) else { return nil }
-            generations.hits += 1
-            generations.oldBytes -= entry.cost
-            add(entry, key, to: &generations)
+        circle.withLock { circle -> Entry? in
+            guard let entry = circle.find(key) else { return nil }
+            circle.hits += 1
             return entry
         }?.trusted
     }
 
     /// A token that was not found is about to be read.
     func countMiss() {
-        generations.withLock { $0.misses += 1 }
+        circle.withLock { $0.misses += 1 }
     }
 
     /// Remembers a token.
     func insert(_ trusted: TrustedToken, for key: Key) {
-        let entry = Entry(trusted)
+        let entry = Entry(trusted, for: key)
+        // One alone must not displace all others.
         guard entry.cost <= maximumBytes / 2 else { return }
-        generations.withLock { generations in
-            Self.remove(key, from: &generations)
-            add(entry, key, to: &generations)
-        }
+        circle.withLock { $0.add(entry, room: maximumBytes) }
     }
 
     /// Forgets every token of a verifier.
     func removeAll(of owner: UInt64) {
-        generations.withLock { generations in
-            generations.young = generations.young.filter { $0.key.owner != owner }
-            generations.old = generations.old.filter { $0.key.owner != owner }
-            generations.youngBytes = generations.young.values.reduce(0) { $0 + $1.cost }
-            generations.oldBytes = generations.old.values.reduce(0) { $0 + $1.cost }
-        }
-    }
-
-    private static func remove(_ key: Key, from generations: inout Generations) {
-        generations.youngBytes -= generations.young.removeValue(forKey: key)?.cost ?? 0
-        generations.oldBytes -= generations.old.removeValue(forKey: key)?.cost ?? 0
-    }
-
-    private func add(_ entry: Entry, _ key: Key, to generations: inout Generations) {
-        if generations.youngBytes + entry.cost > maximumBytes / 2 {
-            generations.old = generations.young
-            generations.oldBytes = generations.youngBytes
-            generations.young = [:]
-            generations.youngBytes = 0
-        }
-        generations.young[key] = entry
-        generations.youngBytes += entry.cost
+        circle.withLock { $0.removeAll(of: owner) }
     }
 }
 
