@@ -130,7 +130,7 @@ struct Trigger: Sendable {
         case .otherAlgorithm?:
             return try key.sign(
                 header: Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8), payload: JSONValue.object(claims).bytes)
-        case .otherKey?: return try SigningKey.generate(.es256).sign(claims: claims)
+        case .otherKey?: return try SigningKey.generate(key.algorithm).sign(claims: claims)
         case .endedSession?: return try await revokedToken(of: app)
         case .claims(let spoil)?: spoil(&claims, now)
         case .twoUsers?, .unusableKey?, nil: break
