@@ -319,7 +319,7 @@ let package = Package(
                 "CountersignGateway", "GatewayAdmin", "GatewayAdmission", "GatewayDialects", "GatewayHTTP",
                 "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayStream", "GatewayTokens",
                 "GatewayWebhooks", "CountersignConsumer", "CountersignCore",
-                "CountersignSQLite", "CountersignJOSE",
+                "CountersignSQLite", "CountersignJOSE", "CZlib",
                 "CountersignGatewayTesting", "CountersignTesting",
             ],
             swiftSettings: strict),

@@ -75,6 +75,8 @@ trap 'stop TERM 2>/dev/null; exit 130' INT TERM
 
 # The tests of several gateways need a server, which is theirs alone, and run one after the other: beside the others.
 postgresql='^GatewayPostgreSQLTests\.'
+# These mostly wait for programs, and whichever began last would hold up the end.
+programs='^CountersignCLITests\.(KillTests|ExampleTests)/'
 if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
     echo "test: without PostgreSQL (COUNTERSIGN_POSTGRESQL=0)"
     # shellcheck disable=SC2046
@@ -86,11 +88,13 @@ elif [ $# -gt 0 ] || [ "$(uname -s)" = Darwin ]; then
 else
     # shellcheck disable=SC2046
     run postgresql scripts/postgresql.sh run --fast $(tests) --filter "$postgresql" >/dev/null &
-    others=$!
     # shellcheck disable=SC2046
-    run all $(tests) --skip "$postgresql"
-    wait "$others"
-    cat "$folder/postgresql.log"
+    run programs $(tests) --filter "$programs" >/dev/null &
+    waits_for_programs=$!
+    # shellcheck disable=SC2046
+    run all $(tests) --skip "$postgresql" --skip "$programs"
+    wait "$waits_for_postgresql" "$waits_for_programs"
+    cat "$folder/postgresql.log" "$folder/programs.log"
 fi
 [ -e "$folder/failed" ] || exit 0
 {

@@ -10,14 +10,27 @@ package enum FolderTemplate {
         var contents: [String: Data] = [:]
         /// Where `events.sqlite` has what tells its log of events from every other one.
         var logID = 0..<0
+        var writeKey: String?
     }
 
-    private static let files = Result {
+    private static let nothing = Result { try make(.nothing) }
+    private static let issuingKey = Result { try make(.issuingKey) }
+    private static let app = Result { try make(.app) }
+
+    private static func files(of content: TestContent) throws -> Files {
+        switch content {
+        case .nothing: try nothing.get()
+        case .issuingKey: try issuingKey.get()
+        case .app: try app.get()
+        }
+    }
+
+    private static func make(_ content: TestContent) throws -> Files {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-template-" + UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: folder) }
-        try make(in: SQLiteStorage(dataDirectory: folder.path))
         var files = Files()
+        files.writeKey = try make(SQLiteStorage(dataDirectory: folder.path), content)
         for file in try FileManager.default.contentsOfDirectory(atPath: folder.path)
         where file.hasSuffix(".sqlite") {
             files.contents[file] = try Data(contentsOf: folder.appendingPathComponent(file))
@@ -31,20 +44,23 @@ package enum FolderTemplate {
         return files
     }
 
-    private static func make(in storage: SQLiteStorage) throws {
+    private static func make(_ storage: SQLiteStorage, _ content: TestContent) throws -> String? {
         _ = try storage.openControl(as: .account)
         _ = try storage.openSessions(refreshKey: [UInt8](repeating: 0, count: 32))
         _ = try storage.openSecrets()
         _ = try storage.openDeliveries()
         _ = try storage.openSinks()
         try storage.openEvents(EventStoreOptions(pendingBytes: 1)).close()
+        return try content.fill(storage)
     }
 
-    /// Makes the folder, with the files in it. Throws `GatewayError`, or Foundation's errors when they cannot be written.
-    package static func copy(to folder: String) throws {
+    /// Makes the folder, with the files in it. Returns the write key of the app, if it has one. Throws `GatewayError`, or
+    /// Foundation's errors when they cannot be written.
+    @discardableResult
+    package static func copy(_ content: TestContent = .nothing, to folder: String) throws -> String? {
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let files = try files.get()
+        let files = try files(of: content)
         for (name, contents) in files.contents {
             var contents = contents
             if name == "events.sqlite" {
@@ -55,5 +71,6 @@ package enum FolderTemplate {
                     atPath: folder + "/" + name, contents: contents, attributes: [.posixPermissions: 0o600])
             else { throw CocoaError(.fileWriteUnknown) }
         }
+        return files.writeKey
     }
 }

@@ -1,12 +1,12 @@
 internal import CountersignCore
 public import CountersignGateway
 public import CountersignJOSE
-internal import Foundation
+package import Foundation
 public import GatewayModel
 public import GatewayStorage
 
 /// A real gateway on a free port of this machine, with one app and its own folder, which go with this object. All of a
-/// process share the RSA key pairs of the app and of the token service. With `COUNTERSIGN_TEST_STORAGE=postgresql` it has a database of its own too, in the server
+/// process share the app's write key and the RSA key pairs of the app and of the token service. With `COUNTERSIGN_TEST_STORAGE=postgresql` it has a database of its own too, in the server
 /// of `scripts/postgresql.sh run`.
 ///
 /// ```swift
@@ -32,16 +32,6 @@ public final class GatewayFixture: Sendable {
     /// How tests reach the gateway.
     private let transport: TestTransport
 
-    /// Keys cost more than a test: one signs for all gateways of the process, one for those who are nobody to them.
-    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
-    private static let foreignKey = Result { try SigningKey.generate(.rs256) }
-
-    /// The private half of the key that a fixture's app has.
-    package static func appsKey() throws -> SigningKey { try sharedKey.get() }
-
-    /// The private half of a key that no app has.
-    package static func strangersKey() throws -> SigningKey { try foreignKey.get() }
-
     /// Starts the gateway.
     ///
     /// - Parameters:
@@ -56,25 +46,23 @@ public final class GatewayFixture: Sendable {
         try self.init(.live, enforcement: enforcement, limits: limits, configure: configure)
     }
 
-    /// The same for tests that say how they reach it.
+    /// The same for tests that say how they reach it, and by which clock it goes.
     package init(
         _ transport: TestTransport, enforcement: Enforcement = .required,
-        limits: GatewayLimits = GatewayLimits(),
-        configure: (inout GatewayConfiguration) -> Void = { _ in }
+        limits: GatewayLimits = GatewayLimits(), configure: (inout GatewayConfiguration) -> Void = { _ in },
+        now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
         self.transport = transport
-        place = try TestPlace()
+        place = try TestPlace(.app)
         dataDirectory = place.folder
         apps = try place.openControl()
-        writeKey = try apps.createApp(id: "shop").writeKey
-        signingKey = try Self.appsKey()
-        _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
-        try apps.setEnforcement(enforcement, for: "shop")
-        try place.shareIssuingKey(from: Date())
+        writeKey = place.writeKey ?? ""
+        signingKey = try SharedKeys.app()
+        if enforcement != .required { try apps.setEnforcement(enforcement, for: "shop") }
         var configuration = place.configuration
         configuration.limits = limits
         configure(&configuration)
-        gateway = try Gateway(configuration: configuration)
+        gateway = try Gateway(configuration: configuration, now: now)
         try transport.start(gateway)
     }
 

@@ -1,8 +1,7 @@
 internal import CountersignCore
 internal import CountersignGateway
-internal import CountersignJOSE
 internal import CountersignSQLite
-package import Foundation
+internal import Foundation
 package import GatewayModel
 package import GatewayStorage
 
@@ -37,31 +36,29 @@ package final class TestPlace: Sendable {
         private let database: TestDatabase?
     #endif
 
-    package init() throws {
+    /// The write key of the app; nil where there is none yet.
+    package let writeKey: String?
+
+    package init(_ content: TestContent = .nothing) throws {
         folder =
             FileManager.default.temporaryDirectory.appendingPathComponent("countersign-" + UUID().uuidString)
             .path
         #if POSTGRESQL
-            database = TestEngine.standard == .postgresql ? try TestDatabase() : nil
+            let database = TestEngine.standard == .postgresql ? try TestDatabase() : nil
+            self.database = database
+            if let database {
+                try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+                let configuration = Self.configuration(
+                    of: folder, address: Self.address(of: database, folder))
+                writeKey = try content.fill(StoragePlace(configuration).open())
+                return
+            }
         #else
             guard TestEngine.standard == .sqlite else {
                 throw GatewayError(.invalid, "the tests were built without PostgreSQL")
             }
         #endif
-        if TestEngine.standard == .sqlite {
-            try FolderTemplate.copy(to: folder)
-        } else {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        }
-    }
-
-    private static let issuingKey = Result { try SigningKey.generate(.rs256) }
-
-    /// Lets a gateway here sign access tokens with a key of the process: making one takes longer than a test.
-    package func shareIssuingKey(from now: Date) throws {
-        _ = try open().openSecrets().rotate {
-            IssuingKey(try Self.issuingKey.get(), signsFromMilliseconds: Milliseconds(now).count)
-        }
+        writeKey = try FolderTemplate.copy(content, to: folder)
     }
 
     deinit {
@@ -72,7 +69,9 @@ package final class TestPlace: Sendable {
     }
 
     /// The configuration of a gateway here, on any free port.
-    package var configuration: GatewayConfiguration {
+    package var configuration: GatewayConfiguration { Self.configuration(of: folder, address: address) }
+
+    private static func configuration(of folder: String, address: DatabaseAddress?) -> GatewayConfiguration {
         var configuration = GatewayConfiguration(dataDirectory: folder)
         configuration.port = 0
         configuration.stopGraceSeconds = 1
@@ -83,11 +82,17 @@ package final class TestPlace: Sendable {
     /// Nil on SQLite.
     package var address: DatabaseAddress? {
         #if POSTGRESQL
-            return database?.address(tokenKeyFile: DatabaseAddress.tokenKeyFile(in: folder))
+            return database.flatMap { Self.address(of: $0, folder) }
         #else
             return nil
         #endif
     }
+
+    #if POSTGRESQL
+        private static func address(of database: TestDatabase, _ folder: String) -> DatabaseAddress? {
+            database.address(tokenKeyFile: DatabaseAddress.tokenKeyFile(in: folder))
+        }
+    #endif
 
     /// The storage beside that of the gateway, as commands have it.
     package func open() throws(GatewayError) -> any Storage { try StoragePlace(configuration).open() }

@@ -3,6 +3,7 @@ import Countersign
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
+import CountersignTesting
 import Foundation
 import GatewayModel
 import Testing
@@ -11,9 +12,11 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct GatewayScenarioTests {
     private let fixture: GatewayFixture
+    /// The gateway's and the devices'.
+    private let clock = ManualClock(now: Date())
 
     init() throws {
-        fixture = try GatewayFixture(enforcement: .required)
+        fixture = try GatewayFixture(.live, now: { [clock] in clock.now })
     }
 
     private func allow(accessSeconds: Int) throws {
@@ -40,7 +43,10 @@ struct GatewayScenarioTests {
 
     private func ready(_ bgGeo: BGGeo, device: String, pair: [String: String]) {
         let directory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(device)
-        bgGeo.override { $0.dataDirectory = directory }
+        bgGeo.override {
+            $0.dataDirectory = directory
+            $0.clock = clock
+        }
         bgGeo.ready { config in
             config.http.url = endpoint + "/api/locations"
             config.http.autoSync = false
@@ -55,43 +61,44 @@ struct GatewayScenarioTests {
         try fixture.rows("message_id", where: "type = 'location'").compactMap(\.[0])
     }
 
-    /// Tokens that live three seconds, and an app that starts anew in between with the pair of its registration.
+    /// Tokens that live three seconds, and apps that start anew in between with the pairs of their registrations.
     @Test func shortLivedTokensNeverNeedALogin() async throws {
         try allow(accessSeconds: 3)
-        try await withThrowingTaskGroup(of: [String].self) { group in
-            for number in 0..<4 {
-                group.addTask {
-                    let device = "device-\(number)"
-                    let pair = try await register(device)
-                    let refreshes = Lock(0)
-                    var uuids: [String] = []
-                    for launch in 1...3 {
-                        let bgGeo = BGGeo()
-                        ready(bgGeo, device: device, pair: pair)
-                        bgGeo.onAuthorization { event in
-                            #expect(event.isSuccess, "\(event.error?.localizedDescription ?? "")")
-                            refreshes.withLock { $0 += 1 }
+        let names = (0..<4).map { "device-\($0)" }
+        var pairs: [String: [String: String]] = [:]
+        for name in names { pairs[name] = try await register(name) }
+        let refreshes = Lock(0)
+        var uuids: [String] = []
+        for _ in 1...3 {
+            let apps = names.map { name in
+                let bgGeo = BGGeo()
+                ready(bgGeo, device: name, pair: pairs[name] ?? [:])
+                bgGeo.onAuthorization { event in
+                    #expect(event.isSuccess, "\(event.error?.localizedDescription ?? "")")
+                    refreshes.withLock { $0 += 1 }
+                }
+                return bgGeo
+            }
+            for _ in 1...2 {
+                clock.advance(by: 4)
+                uuids += try await withThrowingTaskGroup(of: String.self) { group in
+                    for bgGeo in apps {
+                        group.addTask {
+                            let uuid = try await bgGeo.insert(["coords": ["latitude": 1, "longitude": 2]])
+                            try await bgGeo.sync()
+                            return uuid
                         }
-                        while refreshes.withLock({ $0 }) < launch, !Task.isCancelled {
-                            uuids.append(try await bgGeo.insert(["coords": ["latitude": 1, "longitude": 2]]))
-                            // A token may expire between two requests of one call.
-                            _ = try? await bgGeo.sync()
-                        }
-                        #expect(await bgGeo.isReauthenticationRequired == false)
-                        await bgGeo.close()
                     }
-                    let last = BGGeo()
-                    ready(last, device: device, pair: pair)
-                    while try await last.count() > 0, !Task.isCancelled { _ = try? await last.sync() }
-                    #expect(await last.isReauthenticationRequired == false)
-                    await last.close()
-                    return uuids
+                    return try await group.reduce(into: []) { $0.append($1) }
                 }
             }
-            var uuids: [String] = []
-            for try await some in group { uuids += some }
-            #expect(try stored().sorted() == uuids.sorted())
+            for bgGeo in apps {
+                #expect(await bgGeo.isReauthenticationRequired == false)
+                await bgGeo.close()
+            }
         }
+        #expect(refreshes.withLock { $0 } == 4 * 3 * 2)
+        #expect(try stored().sorted() == uuids.sorted())
     }
 
     @Test func revokedSessionEndsInAStateThatIsVisible() async throws {

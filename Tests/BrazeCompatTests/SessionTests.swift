@@ -62,7 +62,7 @@ struct SessionTests {
         let client = try #require(braze.client)
         braze.changeUser(
             userId: "userId",
-            sdkAuthSignature: try fixture.token(for: "userId", key: GatewayFixture.strangersKey()))
+            sdkAuthSignature: try fixture.token(for: "userId", key: SharedKeys.stranger()))
         braze.logCustomEvent(name: "event")
         for refusal in 1...50 {
             await transport.refusals.wait(count: refusal)

@@ -64,7 +64,7 @@ struct VendorScenarioTests {
         let braze = try #require(AppDelegate.braze)
         let signature: String? =
             switch fault {
-            case "wrong key": try fixture.token(for: "userId", key: GatewayFixture.strangersKey())
+            case "wrong key": try fixture.token(for: "userId", key: SharedKeys.stranger())
             case "other user": try fixture.token(for: "somebody else")
             default: nil
             }

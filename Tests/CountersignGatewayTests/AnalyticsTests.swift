@@ -94,7 +94,7 @@ struct AnalyticsTests {
 
     @Test func aSampleShowsWhyAndCannotBeReplayed() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
-        let other = try GatewayFixture.strangersKey()
+        let other = try SharedKeys.stranger()
         let token = try fixture.token(for: "alice@shop.example", key: other)
         for _ in 0..<12 { #expect(try send(fixture, token: token, user: "alice@shop.example").status == 401) }
         fixture.gateway.analytics.flush()

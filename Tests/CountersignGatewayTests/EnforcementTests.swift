@@ -264,7 +264,7 @@ struct EnforcementTests {
                 headers: credentials.merging(["X-Write-Key": fixture.writeKey]) { $1 })?.status
         }
         // A stranger's requests, however many, and tokens of a key that never was the app's.
-        let stranger = try GatewayFixture.strangersKey()
+        let stranger = try SharedKeys.stranger()
         for number in 0..<60 {
             let user = "\(users[number % users.count])"
             #expect(send(user, number < 30 ? nil : try fixture.token(for: user, key: stranger)) == 401)

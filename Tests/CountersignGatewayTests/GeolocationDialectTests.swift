@@ -94,7 +94,7 @@ struct GeolocationDialectTests {
     }
 
     @Test func theTokenMustBeGoodWhateverEnforcementSays() throws {
-        let other = try GatewayFixture.strangersKey()
+        let other = try SharedKeys.stranger()
         let cases: [(String?, Int)] = [
             (nil, 26), (try token(lifetime: -60), 22), (try token(key: other), 27), ("nonsense", 20),
         ]

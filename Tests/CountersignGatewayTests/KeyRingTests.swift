@@ -29,7 +29,7 @@ struct KeyRingTests {
     private func slots() throws -> [String] { try fixture.apps.app(id: "shop").keys.map { $0.id } }
 
     @Test func rotationNeedsNoRestart() throws {
-        let next = try GatewayFixture.strangersKey()
+        let next = try SharedKeys.stranger()
         #expect(try status(next) == 401)
         let added = try fixture.apps.addKey(next.publicKey.pem, to: "shop")
         #expect(added.slot == .secondary)
@@ -79,7 +79,7 @@ struct KeyRingTests {
     }
 
     @Test func eachKeyCountsWhatItVerified() throws {
-        let second = try GatewayFixture.strangersKey()
+        let second = try SharedKeys.stranger()
         _ = try fixture.apps.addKey(second.publicKey.pem, to: "shop")
         for _ in 0..<3 { _ = try status(second) }
         _ = try status(fixture.signingKey)

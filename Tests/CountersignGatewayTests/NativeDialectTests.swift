@@ -127,7 +127,7 @@ struct NativeDialectTests {
 
     @Test func aTokenThatIsNotGoodIsRejectedWithItsCode() throws {
         let key = ["X-Write-Key": fixture.writeKey]
-        let other = try GatewayFixture.strangersKey()
+        let other = try SharedKeys.stranger()
         let cases: [(String?, String, Int)] = [
             (nil, batch(trackEvent("m")), 26), ("x.y", batch(trackEvent("m")), 20),
             (try fixture.token(for: "user-1", lifetime: -60), batch(trackEvent("m")), 22),

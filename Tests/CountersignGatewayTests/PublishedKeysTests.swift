@@ -143,7 +143,7 @@ struct PublishedKeysTests {
         }
         try directory.setKeySource(url: "https://keys.example/jwks.json", of: "shop")
         try directory.setEnforcement(.required, for: "shop")
-        let signer = try GatewayFixture.strangersKey()
+        let signer = try SharedKeys.stranger()
         let set = JWKSet(keys: [signer.publicKey]).json
         let registry = AppRegistry(
             directory: directory, now: { Date(timeIntervalSince1970: 1_000) },
@@ -194,7 +194,7 @@ struct PublishedKeysTests {
         let path = RequestPath(
             apps: registry, store: store, parsers: ParserPool(limits: limits), limits: limits,
             appLimiter: RateLimiter(rate: limits.requestsPerSecondPerApp), now: { clock.now })
-        let token = try GatewayFixture.strangersKey().sign(claims: ["sub": "user-1", "exp": 2_000])
+        let token = try SharedKeys.stranger().sign(claims: ["sub": "user-1", "exp": 2_000])
         let admission = AdmissionRequest(
             credential: Credential(scheme, token), userIDs: scheme == .userToken ? ["user-1"] : [])
         let admitted = path.admit(

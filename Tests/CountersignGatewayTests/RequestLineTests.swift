@@ -4,10 +4,10 @@ import Testing
 @testable import CountersignGateway
 
 /// Request line, Host and fields that must stand once (RFC 9112, sections 3 and 5; RFC 9110, sections 5.3 and 7.2).
-@Suite(.ownThreads, .timeLimit(.minutes(5)))
+@Suite(.ownThreads, .oneGateway, .timeLimit(.minutes(5)))
 struct RequestLineTests {
     private func answers(to head: String) throws -> [TestAnswer] {
-        let fixture = try GatewayFixture(enforcement: .disabled)
+        let fixture = try #require(OneGatewayTrait.fixture)
         let connection = try RawConnection(port: fixture.gateway.port)
         connection.send(head)
         var answers: [TestAnswer] = []

@@ -43,7 +43,9 @@ final class FakeGateway: Sendable {
     }
 
     func answer(_ request: TransportRequest) throws -> TransportResponse {
-        let body = try JSONDecoder().decode(Body.self, from: Data(request.body))
+        guard let body = try? JSONDecoder().decode(Body.self, from: Data(request.body)) else {
+            return .json(400, #"{"success":false,"code":"invalid_json","reason":"scripted"}"#)
+        }
         let token = request.header("Authorization").map { String($0.dropFirst("Bearer ".count)) }
         let received = Received(messages: body.batch, token: token)
         let judge = state.withLock { state in

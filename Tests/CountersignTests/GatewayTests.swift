@@ -72,7 +72,7 @@ struct GatewayTests {
         let token: String? =
             switch fault {
             case "expired": try fixture.token(for: "ada", lifetime: -600)
-            case "wrong key": try fixture.token(for: "ada", key: GatewayFixture.strangersKey())
+            case "wrong key": try fixture.token(for: "ada", key: SharedKeys.stranger())
             case "other user": try fixture.token(for: "bob")
             default: nil
             }

@@ -14,7 +14,8 @@ struct QueueRecoveryTests {
             wrongSchema, empty
     }
 
-    private static let eventCount = 2_000
+    /// Some thirty pages.
+    private static let eventCount = 500
 
     @Test(arguments: Damage.allCases, [1, 2, 3])
     func damagedFileLosesLittleAndIsKept(damage: Damage, seed: Int) async throws {

@@ -35,7 +35,7 @@ extension PostgreSQLTests {
                 storage = try StoragePlace.database(address).open()
                 directory = try storage.openControl(as: .account)
                 writeKey = try directory.createApp(id: "shop").writeKey
-                let (key, other) = (try GatewayFixture.appsKey(), try otherKey.get())
+                let (key, other) = (try SharedKeys.app(), try otherKey.get())
                 _ = try directory.addKey(key.publicKey.pem, to: "shop")
                 let added = try directory.addKey(other.publicKey.pem, to: "shop")
                 try directory.setEnforcement(.required, for: "shop")

@@ -7,27 +7,24 @@ package enum JSONDocument {
         let value: JSONValue
 
         init(from decoder: any Decoder) throws {
-            if let object = try? decoder.container(keyedBy: Name.self) {
+            // What is common first: each kind that a value is not costs an error.
+            let single = try decoder.singleValueContainer()
+            if let text = try? single.decode(String.self) {
+                value = .string(text)
+            } else if let object = try? decoder.container(keyedBy: Name.self) {
                 var members: [String: JSONValue] = [:]
                 for key in object.allKeys {
                     members[key.stringValue] = try object.decode(Node.self, forKey: key).value
                 }
                 value = .object(members)
-                return
-            }
-            if var array = try? decoder.unkeyedContainer() {
-                var elements: [JSONValue] = []
-                while !array.isAtEnd { elements.append(try array.decode(Node.self).value) }
-                value = .array(elements)
-                return
-            }
-            let single = try decoder.singleValueContainer()
-            if let text = try? single.decode(String.self) {
-                value = .string(text)
             } else if let bool = try? single.decode(Bool.self) {
                 value = .bool(bool)
             } else if let integer = try? single.decode(Int64.self) {
                 value = .integer(integer)
+            } else if var array = try? decoder.unkeyedContainer() {
+                var elements: [JSONValue] = []
+                while !array.isAtEnd { elements.append(try array.decode(Node.self).value) }
+                value = .array(elements)
             } else {
                 value = (try? single.decode(Double.self)).map { .number($0) } ?? .null
             }

@@ -69,7 +69,7 @@ struct CommandParser {
     /// How many words a flag of a command takes with its value; nil when it is none of its flags.
     private func width(of word: String, _ command: Command) -> Int? {
         if ["--help", "-h"].contains(word) { return 1 }
-        guard word.hasPrefix("-"), let (flag, attached) = try? flag(word, of: command) else { return nil }
+        guard word.hasPrefix("-"), let (flag, attached) = Self.find(word, in: command) else { return nil }
         return flag.value == .none || attached != nil ? 1 : 2
     }
 
@@ -172,23 +172,31 @@ struct CommandParser {
     private func flag(_ argument: String, of command: Command) throws(CommandError) -> (
         Flag, attached: String?
     ) {
-        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
-            String.init)
-        let given = String(parts[0].drop { $0 == "-" })
-        let name = Self.earlierFlags[given] ?? given
-        let isLong = argument.hasPrefix("--")
-        if let flag = command.flags.first(where: {
-            isLong ? $0.name == name : $0.letter.map { given == String($0) } ?? false
-        }) {
-            return (flag, parts.count > 1 ? parts[1] : nil)
-        }
+        if let found = Self.find(argument, in: command) { return found }
+        let (written, name, _) = Self.parts(of: argument)
         let hint =
             if let meant = Suggestion.nearest(to: name, among: command.flags.map(\.name)) {
                 "did you mean --\(meant)?"
             } else {
                 "`countersign \(command.name) --help` lists its flags"
             }
-        throw CommandError(.usage, "`\(command.name)` has no flag \(parts[0])", hint: hint)
+        throw CommandError(.usage, "`\(command.name)` has no flag \(written)", hint: hint)
+    }
+
+    private static func find(_ argument: String, in command: Command) -> (Flag, attached: String?)? {
+        let (written, name, attached) = parts(of: argument)
+        let flag = command.flags.first { flag in
+            written.hasPrefix("--") ? flag.name == name : flag.letter.map { name == String($0) } ?? false
+        }
+        return flag.map { ($0, attached) }
+    }
+
+    /// A flag as it was written, what it is called today, and the value after its `=`.
+    private static func parts(of argument: String) -> (written: String, name: String, attached: String?) {
+        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
+            String.init)
+        let given = String(parts[0].drop { $0 == "-" })
+        return (parts[0], earlierFlags[given] ?? given, parts.count > 1 ? parts[1] : nil)
     }
 
     private static func meant(_ value: String, _ flag: Flag) -> String? {

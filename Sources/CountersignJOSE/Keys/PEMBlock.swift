@@ -40,7 +40,9 @@ struct PEMBlock {
 
     private static func body(of text: Substring, label: String) -> [UInt8]? {
         guard let end = text.range(of: "-----END \(label)-----") else { return nil }
-        let characters = text[..<end.lowerBound].utf8.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        let characters = text[..<end.lowerBound].utf8.filter {
+            $0 != 0x20 && $0 != 0x09 && $0 != 0x0A && $0 != 0x0D
+        }
         guard let data = Data(base64Encoded: Data(characters)) else { return nil }
         return data.isEmpty ? nil : [UInt8](data)
     }

@@ -31,7 +31,7 @@ struct PlacesTests {
     private let folder = TemporaryFolder()
 
     init() throws {
-        let keys = [try GatewayFixture.appsKey(), try SigningKey.generate(.es256)]
+        let keys = [try SharedKeys.app(), try SigningKey.generate(.es256)]
         _ = try folder.write(keys[0].publicKey.pem, to: "public.pem")
         _ = try folder.write(JWKSet(keys: [keys[1].publicKey]).json, to: "jwks.json")
         _ = try folder.write(try SigningKey.generate(.es256).publicKey.pem, to: "third.pem")

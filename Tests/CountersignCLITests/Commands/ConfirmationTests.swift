@@ -42,7 +42,7 @@ struct ConfirmationTests {
     }
 
     @Test func theLastKeyOfAnAppThatJudgesTokensIsConfirmed() async throws {
-        let other = try GatewayFixture.strangersKey().publicKey.pem
+        let other = try SharedKeys.stranger().publicKey.pem
         let second = try fixture.apps.addKey(other, description: "", to: "shop").id
         #expect(await run("key delete shop \(second)").code == .done)
         let last = try #require(fixture.apps.apps().first?.keys.first?.id)

@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import Foundation
 import GatewayStorage
 import Testing
@@ -14,6 +15,7 @@ struct EventExportTests {
 
     init() throws {
         data = folder.path + "/data"
+        try FolderTemplate.copy(to: data)
         gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
     }
 

@@ -16,8 +16,8 @@ struct ExampleTests {
     private let writeKey: String
 
     init() throws {
-        key = try GatewayFixture.appsKey()
-        try FolderTemplate.copy(to: folder.path + "/data")
+        key = try SharedKeys.app()
+        try FolderTemplate.copy(.issuingKey, to: folder.path + "/data")
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
         writeKey = try directory.createApp(id: "shop").writeKey
         _ = try directory.projects.addCustomerTokenKey(id: "old", to: "shop")

@@ -13,7 +13,7 @@ struct TokenCommandTests {
     private let privateKey: String
 
     init() throws {
-        let key = try GatewayFixture.appsKey()
+        let key = try SharedKeys.app()
         privateKey = try folder.write(key.privatePEM, to: "private.pem")
         publicKey = try folder.write(key.publicKey.pem, to: "public.pem")
     }

@@ -13,7 +13,7 @@ struct DemoNetworkTests {
     private let waits = Lock([Double]())
 
     init() throws {
-        tokens = DemoTokens(key: try GatewayFixture.appsKey())
+        tokens = DemoTokens(key: try SharedKeys.app())
     }
 
     private func network(status: Int = 200, body: String = "{}") -> (DemoNetwork, ScriptedTransport) {

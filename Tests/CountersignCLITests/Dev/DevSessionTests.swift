@@ -19,7 +19,7 @@ struct DevSessionTests {
     private func makeFolder() throws {
         guard !FileManager.default.fileExists(atPath: path) else { return }
         try FolderTemplate.copy(to: path)
-        try GatewayFixture.appsKey().privatePEM.write(
+        try SharedKeys.app().privatePEM.write(
             toFile: path + "/private.pem", atomically: true, encoding: .utf8)
     }
 

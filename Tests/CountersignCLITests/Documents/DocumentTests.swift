@@ -100,12 +100,13 @@ struct DocumentTests {
     ])
     func theCommandsOfThePageWorkWhenPasted(page: String) async throws {
         let data = folder.path + "/data"
+        try FolderTemplate.copy(.issuingKey, to: data)
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
         let port = try #require(try await gateway.start().port)
         let script = try blocks("sh", of: page).joined().replacingOccurrences(of: ":8787/", with: ":\(port)/")
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
         let addsTheKey = script.contains("key add shop public.pem")
-        let key = try GatewayFixture.appsKey()
+        let key = try SharedKeys.app()
         _ = try folder.write(key.publicKey.pem, to: "public.pem")
         _ = try folder.write(key.privatePEM, to: "private.pem")
         let result = try await shell.run(

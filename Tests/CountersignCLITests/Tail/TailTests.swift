@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayStorage
@@ -18,6 +19,7 @@ struct TailTests {
 
     init() throws {
         data = folder.path + "/data"
+        try FolderTemplate.copy(.issuingKey, to: data)
         gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { [said] line in
             said.append(line)
         }

@@ -1,5 +1,7 @@
 import CountersignCore
 import CountersignGateway
+import CountersignGatewayTesting
+import CountersignJOSE
 import Foundation
 import GatewayStorage
 import Testing
@@ -16,6 +18,7 @@ struct TriggerTests {
 
     init() throws {
         data = folder.path + "/data"
+        try FolderTemplate.copy(.issuingKey, to: data)
         gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
         shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
     }
@@ -100,6 +103,21 @@ struct TriggerTests {
         #expect(result.status == 0, "\(result.talk)")
         #expect(try apps().there == ["trigger"] && apps().deleted.isEmpty)
         #expect(try files() == ["trigger.json"])
+        #expect(await gateway.stop() == 0)
+    }
+
+    /// Another key of another algorithm would be refused for its algorithm, with another code.
+    @Test func anAppThatAnEarlierVersionKeptHasATokenOfAnotherKeyOfItsAlgorithm() async throws {
+        let key = try SharedKeys.app()
+        let directory = try AppDirectory(dataDirectory: data)
+        let writeKey = try directory.createApp(id: "trigger").writeKey
+        _ = try directory.addKey(key.publicKey.pem, description: "", to: "trigger")
+        try directory.setEnforcement(.required, for: "trigger")
+        try TriggerApp(id: "trigger", writeKey: writeKey, key: key).keep(in: data + "/trigger.json")
+        _ = try await gateway.start()
+        let result = try await shell.run("countersign trigger 27 --keep")
+        #expect(result.status == 0, "\(result.talk)")
+        #expect(result.output.contains("27"), "\(result.output)")
         #expect(await gateway.stop() == 0)
     }
 }

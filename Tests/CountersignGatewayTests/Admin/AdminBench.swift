@@ -39,8 +39,7 @@ final class AdminBench: Sendable {
         _ transport: TestTransport = .standard, configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws {
         self.transport = transport
-        place = try TestPlace()
-        try place.shareIssuingKey(from: clock.now)
+        place = try TestPlace(.issuingKey)
         apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop", name: "The shop").writeKey
         gateway = try Self.start(place, clock, transport, configure)

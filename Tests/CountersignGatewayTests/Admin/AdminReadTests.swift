@@ -72,7 +72,7 @@ struct AdminReadTests {
     }
 
     @Test func eventsAreFilteredByTheirVerdict() throws {
-        let key = try GatewayFixture.strangersKey()
+        let key = try SharedKeys.stranger()
         _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
         let token = try key.sign(claims: [
             "sub": "ada", "jti": "of-ada", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
@@ -135,7 +135,7 @@ struct AdminReadTests {
     }
 
     @Test func usersInSamplesAreMaskedAndLookingIsLogged() throws {
-        let key = try GatewayFixture.strangersKey()
+        let key = try SharedKeys.stranger()
         _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
         try bench.apps.setEnforcement(.required, for: "shop")
         try bench.gateway.refreshApps()

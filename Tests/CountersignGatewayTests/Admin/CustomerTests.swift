@@ -208,7 +208,7 @@ struct CustomerTests {
         let access = try #require(exchanged?.json["accessToken"] as? String)
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(bob)"}"#, writer)
         // Ada's token, for which there is no key, sent by Ada and by Bob.
-        let token = try GatewayFixture.strangersKey().sign(claims: [
+        let token = try SharedKeys.stranger().sign(claims: [
             "sub": .string(ada), "exp": .integer(bench.now / 1_000 + 600),
         ])
         for (number, user) in [ada, bob].enumerated() {

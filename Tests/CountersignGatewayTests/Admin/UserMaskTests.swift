@@ -39,7 +39,7 @@ struct UserMaskTests {
     /// An app with events, a failed request, a session and its end, all of one user.
     private func bench() throws -> AdminBench {
         let bench = try AdminBench()
-        let key = try GatewayFixture.strangersKey()
+        let key = try SharedKeys.stranger()
         _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
         try bench.apps.setEnforcement(.optional, for: "shop")
         try bench.gateway.refreshApps()

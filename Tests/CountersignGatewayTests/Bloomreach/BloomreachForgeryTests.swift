@@ -205,7 +205,7 @@ struct BloomreachForgeryTests {
     }
 
     @Test func aTokenThatHasExpiredOrIsForAnotherKeyReadsNothing() throws {
-        let stranger = try GatewayFixture.strangersKey()
+        let stranger = try SharedKeys.stranger()
         let bad = [
             try client.fixture.token(for: "jane", lifetime: -120),
             try client.fixture.token(for: "jane", key: stranger), "x", "",

@@ -37,7 +37,7 @@ final class DialectTests {
         place = try TestPlace()
         let apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop").writeKey
-        signingKey = try GatewayFixture.strangersKey()
+        signingKey = try SharedKeys.stranger()
         _ = try apps.addKey(signingKey.publicKey.pem, description: "test key", to: "shop")
         try apps.setEnforcement(.required, for: "shop")
         var rules = AppRules()

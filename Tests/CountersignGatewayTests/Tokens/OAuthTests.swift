@@ -218,7 +218,7 @@ struct OAuthTests {
         for change in changes {
             #expect(error(try postAssertion(assertion(change))) == "401 invalid_client", "\(change)")
         }
-        let other = try GatewayFixture.strangersKey()
+        let other = try SharedKeys.stranger()
         #expect(error(try postAssertion(assertion(by: other))) == "401 invalid_client")
         let pss = try SigningKey(pem: key.get().privatePEM, algorithm: .ps256)
         #expect(error(try postAssertion(assertion(by: pss))) == "401 invalid_client")
