@@ -1,4 +1,5 @@
 import CountersignGateway
+import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayStorage
@@ -134,8 +135,8 @@ struct GatewayCommandTests {
     @Test func theSetOfAnAppsKeysIsTakenByAnother() async throws {
         for app in ["shop", "other"] { #expect(await run("app create \(app)").0 == .done) }
         var ids = ""
-        for algorithm in [JWSAlgorithm.rs256, .es256] {
-            let pem = try folder.write(try SigningKey.generate(algorithm).publicKey.pem, to: "public.pem")
+        for key in [try SharedKeys.app(), try SigningKey.generate(.es256)] {
+            let pem = try folder.write(key.publicKey.pem, to: "public.pem")
             ids += await run("key add shop \(pem)").1.output
         }
         let keys = await run("key jwks shop").1.output

@@ -16,22 +16,20 @@ struct OAuthTests {
     private let client: OAuthClient
     private let secret: String
     /// Signs assertions of `keyed`.
-    private let key = Self.sharedKey
+    private let key: SigningKey
     private let keyed: OAuthClient
-
-    // Making a key costs more than a test.
-    private static let sharedKey = Result { try SigningKey.generate(.rs256) }
 
     init() throws {
         fixture = try GatewayFixture(.standard, enforcement: .required)
         connection = try fixture.client()
         sessions = try SessionDirectory(fixture.place)
+        key = try SharedKeys.stranger()
         let made = try fixture.apps.clients.create(of: "shop", name: "warehouse")
         client = made.client
         secret = try #require(made.secret)
         keyed =
             try fixture.apps.clients.create(
-                of: "shop", name: "segment", publicKey: key.get().publicKey.pem, grants: [.clientCredentials]
+                of: "shop", name: "segment", publicKey: key.publicKey.pem, grants: [.clientCredentials]
             ).client
         try fixture.gateway.refreshApps()
     }
@@ -62,7 +60,7 @@ struct OAuthTests {
             "iss": .string(keyed.id), "sub": .string(keyed.id), "aud": .string(url + "/oauth/token"),
             "iat": .integer(now - 5), "exp": .integer(now + 55), "jti": .string(UUID().uuidString),
         ]
-        return try (signer ?? key.get()).sign(
+        return try (signer ?? key).sign(
             claims: claims.merging(changes) { _, new in new }.filter { $0.value != .null }, keyID: "key-1")
     }
 
@@ -218,9 +216,9 @@ struct OAuthTests {
         for change in changes {
             #expect(error(try postAssertion(assertion(change))) == "401 invalid_client", "\(change)")
         }
-        let other = try SharedKeys.stranger()
+        let other = fixture.signingKey
         #expect(error(try postAssertion(assertion(by: other))) == "401 invalid_client")
-        let pss = try SigningKey(pem: key.get().privatePEM, algorithm: .ps256)
+        let pss = try SigningKey(pem: key.privatePEM, algorithm: .ps256)
         #expect(error(try postAssertion(assertion(by: pss))) == "401 invalid_client")
         #expect(error(try postAssertion("nonsense")) == "401 invalid_client")
         #expect(
