@@ -88,6 +88,7 @@ elif [ $# -gt 0 ] || [ "$(uname -s)" = Darwin ]; then
 else
     # shellcheck disable=SC2046
     run postgresql scripts/postgresql.sh run --fast $(tests) --filter "$postgresql" >/dev/null &
+    waits_for_postgresql=$!
     # shellcheck disable=SC2046
     run programs $(tests) --filter "$programs" >/dev/null &
     waits_for_programs=$!

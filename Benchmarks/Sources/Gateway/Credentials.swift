@@ -47,10 +47,17 @@ struct Credentials {
         }
         var files: [String: String] = [:]
         for kind in users > 0 ? Traffic.kinds : [] {
-            let path = folder.appendingPathComponent("users-\(kind.users).txt").path
-            try tokens.prefix(kind.users).joined(separator: "\n").write(
-                toFile: path, atomically: true, encoding: .utf8)
-            files["users-\(kind.users)"] = path
+            let path = folder.appendingPathComponent("\(kind.tokens.file).txt").path
+            let lines =
+                kind.isFresh
+                ? try Self.sign(Self.freshTokens) { number in
+                    try own.sign(claims: [
+                        "sub": .string("user-\(number % kind.users + 1)"), "iat": .integer(now),
+                        "exp": .integer(now + 86_400), "jti": .string(String(number)),
+                    ])
+                } : Array(tokens.prefix(kind.users))
+            try lines.joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
+            files[kind.tokens.file] = path
         }
         tokenFiles = [
             "one": try file("one", own, count: 1, expires: now + 3_600),

@@ -25,12 +25,23 @@ import Foundation
         case expired, forged
         /// A good token for each of so many users, at random.
         case users(Int)
+        /// More good tokens of so many users than the gateway remembers, in turn.
+        case freshOfUsers(Int)
 
         /// The name of the file of the tokens.
         var file: String {
             switch self {
             case .users(let count): "users-\(count)"
+            case .freshOfUsers(let count): "fresh-users-\(count)"
             default: "\(self)"
+            }
+        }
+
+        /// Whose events the requests bring; nil for one user's.
+        var users: Int? {
+            switch self {
+            case .users(let count), .freshOfUsers(let count): count
+            default: nil
             }
         }
     }

@@ -15,13 +15,15 @@ final class Load {
     private let scenario: GatewayBenchmark.Scenario
     private let script: String
     private var runs = 0
+    /// Which token is next, by server: one that comes again in the next run would be remembered.
+    private var turns: [String: Int] = [:]
 
     init(_ scenario: GatewayBenchmark.Scenario, _ credentials: Credentials, folder: URL) throws {
         self.scenario = scenario
         let name = "\(scenario.name)-\(UUID().uuidString)"
         script = folder.appendingPathComponent("\(name).lua").path
         // Ids that never come twice: in the order of time for one user, at random for many. About 1 KB for one event.
-        let isManyUsers = if case .users = scenario.tokens { true } else { false }
+        let picks = if case .users = scenario.tokens { true } else { false }
         try """
         local run = 0
         local count = 0
@@ -33,9 +35,11 @@ final class Load {
           }
         end
         local description = string.rep("A pot of green tea for two, with a cup and a saucer. ", 11)
-        local many = \(isManyUsers)
+        local many = \(scenario.tokens.users != nil)
+        local turn = 0
         function init(arguments)
           run = arguments[1]
+          turn = tonumber(arguments[2])
           math.randomseed(os.time() * 1000 + run)
         end
         local function id()
@@ -45,7 +49,9 @@ final class Load {
         end
         function request()
           local events = {}
-          local user = many and math.random(#tokens) or 1
+          turn = turn + 1
+          local token = \(picks) and math.random(#tokens) or turn % #tokens + 1
+          local user = (token - 1) % \(scenario.tokens.users ?? 1) + 1
           for i = 1, \(scenario.events) do
             count = count + 1
             events[i] = string.format('{"type":"track","messageId":"%s","userId":"user-%d",' ..
@@ -53,7 +59,7 @@ final class Load {
               '{"order_id":"50314b8e","total":42.5,"currency":"EUR","products":["tea-01","cup-02","pot-01"],' ..
               '"description":"%s"},"context":{"library":{"name":"bench","version":"1"}}}', id(), user, description)
           end
-          return wrk.format("POST", nil, tokens[many and user or count % #tokens + 1], '{"batch":[' .. table.concat(events, ",") .. ']}')
+          return wrk.format("POST", nil, tokens[token], '{"batch":[' .. table.concat(events, ",") .. ']}')
         end
         function done(summary, latency, requests)
           io.write(string.format("RESULT %d %d %d %d %d\\n", summary.requests, summary.duration,
@@ -72,7 +78,7 @@ final class Load {
             "wrk",
             [
                 "-t1", "-c\(connections)", "-d\(seconds)s", "-s", script, server.url + "/v1/batch",
-                String(runs),
+                String(runs), String(turns[server.url] ?? 0),
             ])
         let after = server.cpuSeconds ?? 0
         guard
@@ -80,6 +86,7 @@ final class Load {
                 .split(separator: " ").dropFirst().compactMap({ Int($0) }), numbers.count == 5,
             numbers[0] > 0
         else { throw Command.Failure(description: "wrk printed no result: \(text)") }
+        turns[server.url, default: 0] += numbers[0]
         guard !checks || numbers[2] == (scenario.isAccepted ? 0 : numbers[0]) else {
             throw Command.Failure(
                 description: "\(scenario.name): \(numbers[2]) of \(numbers[0]) were refused")

@@ -9,6 +9,10 @@ struct Traffic {
         let name: String
         let users: Int
         let events: Int
+        /// Each request has a token that the gateway does not remember.
+        var isFresh = false
+
+        var tokens: GatewayBenchmark.Tokens { isFresh ? .freshOfUsers(users) : .users(users) }
     }
 
     static let kinds = [
@@ -16,6 +20,7 @@ struct Traffic {
         Kind(name: "24,000 users, 1 event", users: 24_000, events: 1),
         Kind(name: "100,000 users, 1 event", users: 100_000, events: 1),
         Kind(name: "2,000 users, 20 events", users: 2_000, events: 20),
+        Kind(name: "24,000 users, fresh", users: 24_000, events: 1, isFresh: true),
     ]
     /// Each row is measured so many times.
     private static let rounds = 3
@@ -45,7 +50,7 @@ struct Traffic {
     private func load(_ kind: Kind, _ credentials: Credentials) throws -> Load {
         try Load(
             .init(
-                name: "u\(kind.users)-n\(kind.events)", events: kind.events, tokens: .users(kind.users),
+                name: "u\(kind.users)-n\(kind.events)", events: kind.events, tokens: kind.tokens,
                 isAccepted: true),
             credentials, folder: folder)
     }
