@@ -6,7 +6,7 @@ public import GatewayModel
 public import GatewayStorage
 
 /// A real gateway on a free port of this machine, with one app and its own folder, which go with this object. All of a
-/// process share the app's write key and the RSA key pairs of the app and of the token service. With `COUNTERSIGN_TEST_STORAGE=postgresql` it has a database of its own too, in the server
+/// process share the RSA key pairs of the app and of the token service, and on SQLite the app's write key. With `COUNTERSIGN_TEST_STORAGE=postgresql` it has a database of its own too, in the server
 /// of `scripts/postgresql.sh run`.
 ///
 /// ```swift
