@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJOSE
 package import Foundation
 package import GatewayAdmission
 package import GatewayHTTP
@@ -60,12 +61,14 @@ package final class Administration: Sendable {
                     }, completion: completion)
             }, log: log)
         let isSecure = configuration.tls != nil || configuration.publicURL?.hasPrefix("https:") == true
-        let signIn = SignInRoutes(isSecure: isSecure, cluster: storage.cluster)
+        let signIn = SignInRoutes(
+            isSecure: isSecure, passwordCost: configuration.passwordCost, cluster: storage.cluster)
         let routes =
             signIn.all + SecondFactorRoutes(signIn: signIn).own
             + (try Self.storedRoutes(
                 storage: storage, consumers: consumers, backupFolder: backupFolder, registry: registry,
-                judge: judge, flush: { analytics.flush() }, now: now))
+                judge: judge, passwordCost: configuration.passwordCost, flush: { analytics.flush() },
+                now: now))
             + SystemRoutes(
                 log: storage.log, store: store,
                 diskFloorBytes: configuration.diskFloorBytes,
@@ -112,7 +115,7 @@ package final class Administration: Sendable {
     /// What is done with what is kept, with or without a gateway that runs.
     static func storedRoutes(
         storage: any Storage, consumers: any EventConsumers, backupFolder: String?, registry: AppRegistry,
-        judge: SampleJudge,
+        judge: SampleJudge, passwordCost: Scrypt.Cost,
         flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
         let sessions = try SessionDirectory(
@@ -136,7 +139,7 @@ package final class Administration: Sendable {
             + ConsumerRoutes(log: storage.log, consumers: consumers).all
             + WebhookRoutes(log: storage.log, deliveries: storage.deliveries).all
             + SinkRoutes(log: storage.log, consumers: consumers, states: storage.sinks).all
-            + PeopleRoutes().all
+            + PeopleRoutes(passwordCost: passwordCost).all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, place: backupFolder).all
             + ClusterRoutes(cluster: storage.cluster).all

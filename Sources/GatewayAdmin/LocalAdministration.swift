@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJOSE
 package import Foundation
 internal import GatewayAdmission
 package import GatewayHTTP
@@ -31,8 +32,8 @@ package final class LocalAdministration: Sendable {
                 storage: storage,
                 consumers: storage.openConsumers(with: nil, now: { Milliseconds(now()).count }),
                 backupFolder: backupFolder, registry: registry,
-                judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now), flush: {},
-                now: now))
+                judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now),
+                passwordCost: .password, flush: {}, now: now))
     }
 
     /// Answers as the gateway does, in the name of the account. Returns the answer, a refusal too. A list that is

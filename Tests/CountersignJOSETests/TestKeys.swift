@@ -6,7 +6,8 @@ import CountersignCore
 enum TestKeys {
     static let rsa = make(.rs256)
     static let otherRSA = make(.rs256)
-    static let pss = make(.ps256)
+    /// The same key for another algorithm: a key pair takes long to make.
+    static let pss = make(.ps256, of: otherRSA)
     static let ec = make(.es256)
     static let otherEC = make(.es256)
     static let ed = make(.edDSA)
@@ -20,8 +21,9 @@ enum TestKeys {
         }
     }
 
-    private static func make(_ algorithm: JWSAlgorithm) -> SigningKey {
+    private static func make(_ algorithm: JWSAlgorithm, of key: SigningKey? = nil) -> SigningKey {
         do {
+            if let key { return try SigningKey(pem: key.privatePEM, algorithm: algorithm) }
             return try SigningKey.generate(algorithm)
         } catch {
             fatalError("\(error)")

@@ -60,7 +60,7 @@ extension PostgreSQLTests {
                 _ = try storage.openControl(as: .schedule)
                 _ = try storage.openSecrets()
                 _ = try storage.openSessions(refreshKey: [])
-                _ = try storage.openAnalytics(from: NoAnalytics(), now: { Date() }) { _ in }
+                _ = try storage.openAnalytics(from: NoTraffic(), now: { Date() }) { _ in }
                 _ = try storage.openDeliveries()
                 _ = try storage.openSinks()
                 let connection = try database.connect()
@@ -104,9 +104,4 @@ extension PostgreSQLTests {
             }
         }
     }
-}
-
-private final class NoAnalytics: AnalyticsSource {
-    func take() -> GatheredAnalytics { GatheredAnalytics() }
-    func giveBack(_ gathered: GatheredAnalytics) {}
 }

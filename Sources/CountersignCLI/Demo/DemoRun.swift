@@ -36,8 +36,8 @@ struct DemoRun: Sendable {
             return try judge(devices)
         }
         let dataDirectory = folder.appendingPathComponent("gateway").path
-        let key = try SigningKey.generate(.rs256)
-        let (appID, writeKey) = try Self.makeApp(in: dataDirectory, publicKey: key.publicKey.pem)
+        let key = try SigningKey.generate(.es256)
+        let (appID, writeKey) = try Self.makeApp(in: dataDirectory, key: key)
         let gateway = GatewayProcess(executable: executable, dataDirectory: dataDirectory) { [io] text in
             // A line of progress may stand where this one goes.
             io.say(io.isInteractive ? "\r\u{1B}[K\(text)" : text)
@@ -56,23 +56,24 @@ struct DemoRun: Sendable {
 
     /// An app of its own for this run. Tokens are judged without leeway, or none would expire within seconds.
     private static func makeApp(
-        in dataDirectory: String, publicKey: String
+        in dataDirectory: String, key: SigningKey
     ) throws -> (id: String, writeKey: String) {
         let directory = try AppDirectory(dataDirectory: dataDirectory)
         let taken = Set(try directory.apps().map(\.id))
         let id =
             taken.contains("demo") ? (2...).lazy.map { "demo-\($0)" }.first { !taken.contains($0) } : "demo"
         let (app, writeKey) = try directory.createApp(id: id ?? "demo", name: "Demo")
-        _ = try directory.addKey(publicKey, description: "made for this run", to: app.id)
+        _ = try directory.addKey(key.publicKey.pem, description: "made for this run", to: app.id)
         var policy = app.policy
         policy.leeway = 0
+        policy.algorithms = [key.algorithm]
         try directory.setPolicy(policy, for: app.id)
         try directory.setEnforcement(.required, for: app.id)
         return (app.id, writeKey)
     }
 
     private func makeDevices(endpoint: URL, writeKey: String, key: SigningKey) throws -> [DemoDevice] {
-        let forgedKey = try SigningKey.generate(.rs256)
+        let forgedKey = try SigningKey.generate(key.algorithm)
         return try plan.devices.map { device in
             try DemoDevice(
                 plan: device, endpoint: endpoint, writeKey: writeKey,

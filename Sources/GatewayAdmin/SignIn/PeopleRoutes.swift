@@ -6,6 +6,9 @@ internal import GatewayStorage
 
 /// Users of the administration, API tokens and what everybody did.
 struct PeopleRoutes: Sendable {
+    /// What it costs to try a password.
+    let passwordCost: Scrypt.Cost
+
     var all: [AdminRoute] { users + tokens + audit }
 
     private var users: [AdminRoute] {
@@ -24,7 +27,7 @@ struct PeopleRoutes: Sendable {
                 let body = try call.body()
                 let name = try body.text("name")
                 guard let role: AdminRole = body.value("role"),
-                    let password = try SignInRoutes.password(body, of: name)
+                    let password = try SignInRoutes.password(body, of: name, cost: passwordCost)
                 else { throw AdminProblem.invalid("role", "is missing") }
                 try call.directory.admins.createUser(name: name, role: role, password: password)
                 return try Self.answer(call, name, status: 201)
@@ -41,8 +44,8 @@ struct PeopleRoutes: Sendable {
                 let body = try call.body()
                 try call.checkMatch(try Self.user(call, call[0]).tagged)
                 try call.directory.admins.changeUser(
-                    call[0], role: body.value("role"), password: try SignInRoutes.password(body, of: call[0])
-                )
+                    call[0], role: body.value("role"),
+                    password: try SignInRoutes.password(body, of: call[0], cost: passwordCost))
                 return try Self.answer(call, call[0])
             },
             AdminRoute("DELETE", "/users/{name}", .owner, "Delete a user", match: .optional, .nothing) {

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJOSE
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
@@ -7,10 +8,13 @@ internal import GatewayStorage
 struct SignInRoutes: Sendable {
     /// Whether browsers reach the gateway by HTTPS.
     let isSecure: Bool
+    /// What it costs to try a password.
+    let passwordCost: Scrypt.Cost
     let throttle: SignInThrottle
 
-    init(isSecure: Bool, cluster: (any Cluster)?) {
+    init(isSecure: Bool, passwordCost: Scrypt.Cost, cluster: (any Cluster)?) {
         self.isSecure = isSecure
+        self.passwordCost = passwordCost
         throttle = SignInThrottle(cluster: cluster)
     }
 
@@ -77,10 +81,12 @@ struct SignInRoutes: Sendable {
     }
 
     /// Reads a password that is about to be set. Throws 422 for one that is too easy to guess.
-    static func password(_ body: AdminBody, of user: String) throws -> PasswordHash? {
+    static func password(
+        _ body: AdminBody, of user: String, cost: Scrypt.Cost
+    ) throws -> PasswordHash? {
         guard let text: String = body.value("password") else { return nil }
         if let fault = PasswordRules.fault(text, of: user) { throw AdminProblem.invalid("password", fault) }
-        return PasswordHash(text)
+        return PasswordHash(text, cost: cost)
     }
 
     private func setUp(_ call: AdminCall) throws -> HTTPResponse {
@@ -94,7 +100,7 @@ struct SignInRoutes: Sendable {
                 "the link was used or is older than 30 minutes; ask whoever runs the gateway for a new one")
         }
         throttle.succeed(name: SignInThrottle.oneTimeLink, address: call.request.clientAddress)
-        guard let password = try Self.password(body, of: name) else {
+        guard let password = try Self.password(body, of: name, cost: passwordCost) else {
             throw AdminProblem.invalid("password", "is missing")
         }
         let actor = Operator(name: name, role: AdminRole.owner.rawValue)
@@ -154,7 +160,7 @@ struct SignInRoutes: Sendable {
 
     private func changePassword(_ call: AdminCall) throws -> HTTPResponse {
         let name = try confirmPassword(call, "current_password")
-        guard let password = try Self.password(try call.body(), of: name) else {
+        guard let password = try Self.password(try call.body(), of: name, cost: passwordCost) else {
             throw AdminProblem.invalid("password", "is missing")
         }
         try call.directory.admins.changeUser(
@@ -167,7 +173,7 @@ struct SignInRoutes: Sendable {
     private func user(_ name: String, _ password: String, _ call: AdminCall) throws -> AdminUser? {
         try begin(call, name: name)
         let user = try call.directory.admins.users().first { $0.name == name }
-        let isRight = (user?.password ?? PasswordHash.ofNobody).matches(password)
+        let isRight = (user?.password ?? .ofNobody(cost: passwordCost)).matches(password)
         if let user, isRight { return user }
         try noteIfBlocked(name, call)
         return nil

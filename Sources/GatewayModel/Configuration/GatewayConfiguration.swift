@@ -1,3 +1,5 @@
+package import CountersignJOSE
+
 /// How a gateway runs.
 public struct GatewayConfiguration: Sendable {
     /// The folder that holds everything the gateway keeps. Made with mode 0700 when it does not exist.
@@ -66,6 +68,9 @@ public struct GatewayConfiguration: Sendable {
     /// Threads that serve the main listener; nil takes one for each processor. What a test sends on several connections is seen
     /// in its order by one thread only.
     package var loopCount: Int?
+
+    /// What it costs to try a password that is set or sent here, right or wrong; tests that are not about it take less.
+    package var passwordCost = Scrypt.Cost.password
 
     /// What the admin API shows of how the gateway was set up.
     package var settings: [GatewaySetting] = []

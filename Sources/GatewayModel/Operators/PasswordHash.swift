@@ -12,19 +12,24 @@ package struct PasswordHash: Sendable, Equatable {
         self.text = text
     }
 
-    /// Hashes a password; at the standard cost that takes about a tenth of a second.
-    package init(_ password: String, cost: Scrypt.Cost = .password) {
+    /// Hashes a password; at `Scrypt.Cost.password` that takes about a tenth of a second.
+    package init(_ password: String, cost: Scrypt.Cost) {
         let salt = [UInt8].random(count: 16)
         guard let hash = Scrypt.derive(Array(password.utf8), salt: salt, cost: cost) else {
             preconditionFailure("OpenSSL has no scrypt")
         }
+        self.init(salt: salt, hash: hash, cost: cost)
+    }
+
+    private init(salt: [UInt8], hash: [UInt8], cost: Scrypt.Cost) {
         text =
             "scrypt$\(cost.n)$\(cost.r)$\(cost.p)$\(Base64URL.encode(salt))$\(Base64URL.encode(hash))"
     }
 
-    /// What is compared against when there is no such user, so that an answer takes as long as for one.
-    package static let ofNobody = PasswordHash(
-        "nobody has this password, which is only here to be compared with")
+    /// A hash that no password is known to have: comparing with it takes as long as with a user's.
+    package static func ofNobody(cost: Scrypt.Cost) -> PasswordHash {
+        PasswordHash(salt: .random(count: 16), hash: .random(count: 32), cost: cost)
+    }
 
     /// True when this is the password.
     package func matches(_ password: String) -> Bool {

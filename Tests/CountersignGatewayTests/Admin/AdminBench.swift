@@ -24,7 +24,8 @@ final class AdminBench: Sendable {
 
     static let password = "correct horse battery"
     /// At a cost that no test has to wait for.
-    static let passwordHash = PasswordHash(password, cost: .init(n: 16, r: 8, p: 1))
+    static let passwordHash = PasswordHash(password, cost: passwordCost)
+    private static let passwordCost = Scrypt.Cost(n: 16, r: 8, p: 1)
 
     let place: TestPlace
     let clock = ManualClock(now: Date())
@@ -50,6 +51,7 @@ final class AdminBench: Sendable {
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws -> Gateway {
         var configuration = place.configuration
+        configuration.passwordCost = passwordCost
         configure(&configuration)
         let gateway = try Gateway(configuration: configuration, now: { clock.now })
         try transport.start(gateway)

@@ -36,7 +36,7 @@ struct AdminChangeTests {
         let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
         try bench.apps.admins.createUser(
             name: "ada", role: .operator, password: AdminBench.passwordHash)
-        try bench.apps.admins.createUser(name: "root", role: .owner, password: .ofNobody)
+        try bench.apps.admins.createUser(name: "root", role: .owner, password: AdminBench.passwordHash)
         try bench.apps.projects.put(
             .inAppMessage, json: #"{"id":"m","trigger":{"event_type":"view"}}"#, in: "shop")
         _ = try bench.apps.projects.putInboxMessage(
@@ -115,7 +115,7 @@ struct AdminChangeTests {
             switch list {
             case "apps": all.insert(try bench.apps.createApp(id: name).app.id)
             case "users":
-                try bench.apps.admins.createUser(name: name, role: .viewer, password: .ofNobody)
+                try bench.apps.admins.createUser(name: name, role: .viewer, password: AdminBench.passwordHash)
                 all.insert(name)
             case "tokens": all.insert(try bench.apps.apiTokens.create(name: name, scopes: ["read"]).entry.id)
             case "write-keys":

@@ -291,8 +291,9 @@ struct AdminReadTests {
 
     @Test func theDocumentHasEveryRouteAndItsReferencesLeadSomewhere() throws {
         let routes = [
-            SignInRoutes(isSecure: false, cluster: nil).all, EnforcementRoutes().all, ProjectRoutes().all,
-            PeopleRoutes().all,
+            SignInRoutes(isSecure: false, passwordCost: .password, cluster: nil).all, EnforcementRoutes().all,
+            ProjectRoutes().all,
+            PeopleRoutes(passwordCost: .password).all,
         ].joined().map(\.operation)
         let all = routes + [AdminDocument.route(describing: routes).operation]
         guard case .object(let document) = AdminDocument(routes: all).value,

@@ -1,4 +1,5 @@
 import CountersignGatewayTesting
+import CountersignJOSE
 import CountersignTesting
 import Foundation
 import Testing
@@ -35,6 +36,19 @@ struct SignInTests {
         #expect(try bench.gateway.makeSetupToken() == nil)
         #expect(try bench.ask("GET", "setup").json["needed"] as? Bool == false)
         #expect(try bench.apps.admins.users().map(\.name) == ["ada"])
+    }
+
+    /// Tests take a cheaper one than gateways do.
+    @Test func aPasswordIsKeptAtTheCostThatIsSet() throws {
+        #expect(GatewayConfiguration(dataDirectory: "").passwordCost == Scrypt.Cost(n: 32_768, r: 8, p: 1))
+        let cost = Scrypt.Cost(n: 32, r: 4, p: 2)
+        let bench = try AdminBench { $0.passwordCost = cost }
+        #expect(try setUp(bench, #require(try bench.gateway.makeSetupToken())).status == 201)
+        let kept = try bench.apps.admins.users().map(\.password.text)
+        #expect(kept.count == 1 && kept.allSatisfy { $0.hasPrefix("scrypt$32$4$2$") })
+        let nobody = PasswordHash.ofNobody(cost: cost)
+        #expect(nobody.text.hasPrefix("scrypt$32$4$2$") && nobody.text.count == kept.first?.count)
+        #expect(!nobody.matches(AdminBench.password) && PasswordHash.ofNobody(cost: cost) != nobody)
     }
 
     @Test func aShortPasswordIsRefusedAndTheLinkStays() throws {

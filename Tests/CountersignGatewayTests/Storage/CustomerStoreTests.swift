@@ -169,7 +169,8 @@ final class CustomerStoreTests {
         #expect(try reader.first("SELECT count(*) FROM customer") { $0.int(0) } == 1)
         // Other text each time: pages that stay the same are not written.
         for number in 0..<40 {
-            let text = String(repeating: String(number % 10), count: 1 << 20)
+            let kibibyte = String(repeating: String(number % 10), count: 1 << 10)
+            let text = String(repeating: kibibyte, count: 1 << 10)
             try apply(["cookie": "A"], ["p": "\"\(text)\""], at: Int64(number))
         }
         func logBytes() throws -> Int {

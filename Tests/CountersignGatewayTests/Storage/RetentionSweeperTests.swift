@@ -21,10 +21,14 @@ struct RetentionSweeperTests {
         try connection.execute(CustomerSchema.script)
     }
 
+    private static func text(_ bytes: Int) -> String {
+        String(decoding: [UInt8](repeating: UInt8(ascii: "x"), count: bytes), as: UTF8.self)
+    }
+
     private func add(_ appID: String, day: Int64, bytes: Int = 10) throws {
         try connection.run(
             "INSERT INTO event (app_id, received_ms, body) VALUES (?1, ?2, ?3)", .text(appID),
-            .integer(day * Self.day), .text(String(repeating: "x", count: bytes)))
+            .integer(day * Self.day), .text(Self.text(bytes)))
     }
 
     /// Sweeps to the end and returns the number of steps that it took.
@@ -101,7 +105,7 @@ struct RetentionSweeperTests {
         var change = CustomerChange(
             identifiers: [CustomerIdentifier(name: "cookie", value: cookie)], atMilliseconds: day * Self.day)
         change.properties = (0..<properties).map {
-            ("p\($0)", Array("\"\(String(repeating: "x", count: bytes))\"".utf8))
+            ("p\($0)", Array("\"\(Self.text(bytes))\"".utf8))
         }
         try CustomerWriter(connection: connection, appID: appID)
             .apply(change, receivedMilliseconds: day * Self.day)

@@ -47,11 +47,6 @@ struct SQLiteStorageTests {
             }
         }
 
-        private struct NoTraffic: AnalyticsSource {
-            func take() -> GatheredAnalytics { GatheredAnalytics() }
-            func giveBack(_ gathered: GatheredAnalytics) {}
-        }
-
         /// Whether SQLite's shared lock is held (https://sqlite.org/lockingv3.html): asked for through an open file description,
         /// which sees the process's own locks too. It stays open, as its closing would let go of them.
         private func isLocked(_ path: String) -> Bool {

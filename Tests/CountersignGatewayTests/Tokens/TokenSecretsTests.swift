@@ -1,4 +1,5 @@
 import CountersignGatewayTesting
+import CountersignJOSE
 import CountersignSQLite
 import Foundation
 import Testing
@@ -16,6 +17,11 @@ import Testing
         try place.open().openSecrets()
     }
 
+    /// A key that signs from 0 on, which need not be made first.
+    private func addKey(_ key: () throws -> SigningKey, to secrets: TokenSecrets) throws -> IssuingKey {
+        try secrets.rotate { IssuingKey(try key(), signsFromMilliseconds: 0) }
+    }
+
     @Test func keysSurviveARestartAndAreReadableByTheirOwnerOnly() throws {
         let before = try secrets()
         let signer = try before.signer(at: 0)
@@ -29,7 +35,7 @@ import Testing
 
     @Test func aKeyIsPublishedBeforeItSignsAndAfterItHasSigned() throws {
         let secrets = try secrets()
-        let old = try secrets.signer(at: 0)
+        let old = try addKey(SharedKeys.app, to: secrets)
         #expect(try secrets.maintain(at: 90 * day - 1)?.map(\.id) == [old.id])
         let both = try #require(try secrets.maintain(at: 90 * day))
         #expect(both.count == 2)
@@ -46,7 +52,7 @@ import Testing
     /// Two gateways on one database find at the same time that the next key is due.
     @Test(.onSQLite("PostgreSQL's own tests have several gateways")) func twoGatewaysMakeOneNewKey() throws {
         let first = try secrets()
-        let old = try first.signer(at: 0)
+        let old = try addKey(SharedKeys.app, to: first)
         let file = try SQLiteWriter(
             path: place.folder + "/token-keys.sqlite", pragmas: "PRAGMA foreign_keys = ON", ["SELECT 1"],
             at: Date())
@@ -96,7 +102,7 @@ import Testing
                 return .blob(turned(bytes))
             }, open: turned)
         let before = TokenSecrets(file, seal: seal)
-        let (key, signer) = (try before.refreshKey(), try before.signer(at: 0))
+        let (key, signer) = (try before.refreshKey(), try addKey(SharedKeys.app, to: before))
         let after = TokenSecrets(file, seal: seal)
         #expect(try after.refreshKey() == key)
         #expect(try after.signer(at: 1).id == signer.id)
@@ -112,7 +118,7 @@ import Testing
     @Test func aKeyInWrongHandsIsEndedAtOnce() throws {
         let secrets = try secrets()
         let other = try self.secrets()
-        let old = try secrets.signer(at: 0)
+        let old = try addKey(SharedKeys.app, to: secrets)
         let new = try other.rotate(signsFrom: 5, endsOthers: true)
         #expect(try secrets.published(at: 5).map(\.id) == [new.id])
         #expect(try secrets.signer(at: 5).id == new.id)

@@ -31,7 +31,9 @@ struct HostileTokenServerTests {
             case .huge:
                 http(
                     "200 OK",
-                    #"{"access_token":"A","x":""# + String(repeating: "x", count: 30_000_000) + #""}"#)
+                    #"{"access_token":"A","x":""#
+                        + String(repeating: String(repeating: "x", count: 3_000), count: 10_000)
+                        + #""}"#)
             case .endlessHeader: "HTTP/1.1 200 OK\r\nX: " + String(repeating: "x", count: 300_000)
             case .notHTTP: "SSH-2.0-OpenSSH_9.2\r\n"
             case .cut: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"access_token\":\"A\""
