@@ -11,7 +11,6 @@ internal import GatewayWebhooks
 
 /// Everything for operators: the page, its API and what goes on by itself.
 package final class Administration: Sendable {
-    /// A connection of its own: the gateway's other one notices what this one changes.
     private let directory: AppDirectory
     private let api: AdminAPI
     private let now: @Sendable () -> Date
@@ -23,8 +22,8 @@ package final class Administration: Sendable {
     /// Without `backupFolder` the database's own tools make backups. `gateways` share an app's traffic, and
     /// `tells` is false while another one of them tells of many refusals.
     package init(
-        configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
-        gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
+        configuration: GatewayConfiguration, storage: any Storage, directory: AppDirectory,
+        backupFolder: String?, gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
         registry: AppRegistry,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
         analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
@@ -35,7 +34,6 @@ package final class Administration: Sendable {
         documentation = try configuration.docsFolder.map {
             folder throws(GatewayError) in try DocumentationFiles(folder: folder)
         }
-        let directory = try storage.openControl(as: .schedule)
         self.directory = directory
         let changed: @Sendable () -> Void = { try? registry.refresh() }
         let alerts = WebhookSender(now: now)
@@ -66,7 +64,8 @@ package final class Administration: Sendable {
         let routes =
             signIn.all + SecondFactorRoutes(signIn: signIn).own
             + (try Self.storedRoutes(
-                storage: storage, consumers: consumers, backupFolder: backupFolder, registry: registry,
+                storage: storage, directory: directory, consumers: consumers, backupFolder: backupFolder,
+                registry: registry,
                 judge: judge, passwordCost: configuration.passwordCost, flush: { analytics.flush() },
                 now: now))
             + SystemRoutes(
@@ -114,12 +113,12 @@ package final class Administration: Sendable {
 
     /// What is done with what is kept, with or without a gateway that runs.
     static func storedRoutes(
-        storage: any Storage, consumers: any EventConsumers, backupFolder: String?, registry: AppRegistry,
-        judge: SampleJudge, passwordCost: Scrypt.Cost,
+        storage: any Storage, directory: AppDirectory, consumers: any EventConsumers,
+        backupFolder: String?, registry: AppRegistry, judge: SampleJudge, passwordCost: Scrypt.Cost,
         flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
         let sessions = try SessionDirectory(
-            storage: storage, clock: { Milliseconds(now()).count })
+            storage: storage, apps: directory, clock: { Milliseconds(now()).count })
         return AppRoutes(
             activity: { appID, now in
                 flush()

@@ -29,7 +29,7 @@ package final class LocalAdministration: Sendable {
         routes =
             [SignInRoutes.whoIs]
             + (try Administration.storedRoutes(
-                storage: storage,
+                storage: storage, directory: directory,
                 consumers: storage.openConsumers(with: nil, now: { Milliseconds(now()).count }),
                 backupFolder: backupFolder, registry: registry,
                 judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now),

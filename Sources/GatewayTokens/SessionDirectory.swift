@@ -35,14 +35,18 @@ public final class SessionDirectory: Sendable {
     /// - Parameter dataDirectory: The gateway's data directory.
     /// - Throws: `dataDirectory` or `storage`.
     public convenience init(dataDirectory: String) throws(GatewayError) {
+        let storage = try SQLiteStorage(dataDirectory: dataDirectory)
         try self.init(
-            storage: try SQLiteStorage(dataDirectory: dataDirectory), clock: { Milliseconds(Date()).count })
+            storage: storage, apps: try storage.openControl(as: .account),
+            clock: { Milliseconds(Date()).count })
     }
 
-    /// The same with an injected clock, in milliseconds since 1970.
-    package init(storage: any Storage, clock: @escaping @Sendable () -> Int64) throws(GatewayError) {
+    /// The same for a storage whose apps are open, with an injected clock, in milliseconds since 1970.
+    package init(
+        storage: any Storage, apps: AppDirectory, clock: @escaping @Sendable () -> Int64
+    ) throws(GatewayError) {
         self.clock = clock
-        apps = try storage.openControl(as: .account)
+        self.apps = apps
         secrets = try storage.openSecrets()
         store = try storage.openSessions(refreshKey: try secrets.refreshKey())
     }

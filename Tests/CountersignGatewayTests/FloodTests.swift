@@ -225,6 +225,32 @@ struct FloodTests {
         #expect(!isOpen())
     }
 
+    /// A loop that never waits, because of what is stuck, need not wait for the clock either.
+    @Test func aLoopMayHaveItsOwnConnectionsLookedAt() throws {
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let loops = [PassCount(), PassCount()]
+        var far: [Int32] = []
+        var sockets: [Int32] = []
+        defer { for socket in sockets { close(socket) } }
+        var byte: UInt8 = 0x20
+        for loop in loops {
+            var ends: [Int32] = [0, 0]
+            #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+            sockets += ends
+            let connection = WatchedConnection(socket: ends[0], passes: loop)
+            watch.add(connection)
+            connection.enter(.body, at: .now())
+            #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
+            far.append(ends[1])
+        }
+        for pass in 1...3 {
+            for loop in loops { loop.note(pass * 10) }
+            watch.lookForStuck(of: loops[0])
+        }
+        let isOpen = far.map { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0 }
+        #expect(isOpen == [false, true])
+    }
+
     @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {
         let places = AdminPlaces()
         let waiting = (0..<100).filter { places.take(.password, of: "192.0.2.\($0)") }.count

@@ -6,11 +6,10 @@ internal import GatewayStorage
 extension EventFiles {
     /// Nil when no files are asked for. What becomes of them is logged.
     convenience init?(
-        _ configuration: GatewayConfiguration, storage: any Storage, membership: Membership, log: GatewayLog,
-        now: @escaping @Sendable () -> Date
+        _ configuration: GatewayConfiguration, storage: any Storage, directory: AppDirectory,
+        membership: Membership, log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         guard let folder = configuration.eventFilesFolder else { return nil }
-        let directory = try storage.openControl(as: .schedule)
         self.init(
             folder: folder, log: storage.log, apps: { try directory.apps().map(\.id) },
             // Events are refused below the floor, so files stop well before it when they share a disk.

@@ -220,6 +220,18 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
+    /// Closes those of a loop whose request can never become whole. A loop that goes round and round asks for it between
+    /// the looks of each second, since what the library does not take keeps it at work: it reads a line without an end
+    /// again at every pass.
+    func lookForStuck(of passes: PassCount) {
+        connections.withLock { connections in
+            for connection in connections.all.values
+            where connection.passes === passes && !connection.isLeaving && Self.isStuck(connection) {
+                Self.close(connection, &connections)
+            }
+        }
+    }
+
     /// True when the sender has ended before its request, or the library does not take what has come (a line that is
     /// longer than its memory), and all was so at the two looks before, with its loop at work in between. One look more
     /// than a difference takes: a piece that has just come from a slow sender is unread too.

@@ -104,6 +104,7 @@ final class ServerLoop: @unchecked Sendable {
                 }
                 begun.removeAll(keepingCapacity: true)
             }
+            if pass % Self.passesBetweenLooks == 0 { common.connections.lookForStuck(of: passes) }
             guard let grace = stopGraceSeconds.withLock({ $0 }) else { continue }
             if deadline == nil {
                 isDraining = true
@@ -189,6 +190,8 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     private static let leavingConnections = 128
+    /// A few hundredths of a second of a loop that never waits; one that does is looked at by the clock.
+    private static let passesBetweenLooks = 1_024
 
     fileprivate func receive(
         _ exchange: Exchange, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,

@@ -3,6 +3,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayModel
 import GatewayStorage
 import Testing
 
@@ -73,11 +74,9 @@ struct ExampleTests {
             try storeCustomer("user-1", plan: "gold", in: folder.path + "/data")
         }
         if command.hasPrefix("admin user") {
-            lines = ["lee", "kim"].map {
-                [
-                    "admin", "user", "create", $0, "--role", $0 == "lee" ? "owner" : "viewer", "--data",
-                    folder.path + "/data",
-                ]
+            let admins = try AppDirectory(dataDirectory: folder.path + "/data").admins
+            for (name, role) in [("lee", AdminRole.owner), ("kim", .viewer)] {
+                try admins.createUser(name: name, role: role, password: .ofNobody(cost: .password))
             }
         }
         if command.hasPrefix("profile") {

@@ -1,4 +1,5 @@
 import CountersignGateway
+import CountersignGatewayTesting
 import Foundation
 import GatewayStorage
 import GatewayTokens
@@ -13,6 +14,7 @@ struct SessionCommandTests {
 
     init() async throws {
         data = folder.path + "/data"
+        try FolderTemplate.copy(to: data)
         #expect(await RecordedIO().run("app", "create", "shop", "--data", data) == .done)
     }
 

@@ -19,6 +19,7 @@ struct DoctorTests {
 
     /// A data directory with an app.
     private func makeData() throws {
+        try FolderTemplate.copy(to: data)
         _ = try AppDirectory(dataDirectory: data).createApp(id: "shop")
     }
 

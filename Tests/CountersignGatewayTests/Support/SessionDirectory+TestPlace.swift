@@ -6,6 +6,7 @@ extension SessionDirectory {
     /// The token families of a place, as an operator in another process has them.
     convenience init(_ place: TestPlace) throws {
         try self.init(
-            storage: place.open(), clock: { Int64(Date().timeIntervalSince1970 * 1_000) })
+            storage: place.open(), apps: place.openControl(),
+            clock: { Int64(Date().timeIntervalSince1970 * 1_000) })
     }
 }
