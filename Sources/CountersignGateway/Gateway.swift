@@ -67,8 +67,9 @@ public final class Gateway: Sendable {
         let gateways: @Sendable () -> Int = { [membership] in membership.gateways }
         let verifiedTokens = VerifiedTokenCache()
         let issued = IssuedTokens(cache: verifiedTokens)
-        // Not the registry's connection, which notices what this one changes.
-        let directory = try storage.openControl(as: .schedule)
+        // Of what goes on by itself: apart from the registry's connection, which notices what this one changes, and from
+        // that of operators, who need not wait while this one waits for the file.
+        let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
             cluster: storage.cluster, now: now)
@@ -78,7 +79,7 @@ public final class Gateway: Sendable {
             gateways: gateways, log: observability.log, now: now)
         stores = try Stores(
             in: storage, configuration, apps: registry, observability: observability,
-            alerts: ConsumerAlerts(directory: directory, log: observability.log, now: now), now: now)
+            alerts: ConsumerAlerts(directory: background, log: observability.log, now: now), now: now)
         let exchange = GatewayExchange(
             membership.channel, gateways: gateways, observability.recorder.live,
             SampleJudge(recorder: observability.recorder, apps: registry, now: now), storage.analytics)
@@ -89,7 +90,7 @@ public final class Gateway: Sendable {
             in: storage, stores: stores, membership: membership, log: observability.log)
         sinks = try Sinks.runner(in: storage, stores: stores, log: observability.log, now: now)
         admin = try Administration(
-            configuration: configuration, storage: storage, directory: directory,
+            configuration: configuration, storage: storage,
             backupFolder: folder.backups?.folder,
             gateways: gateways, tells: { [membership] in membership.has(.enforcementAlerts) },
             registry: registry, store: stores.events, consumers: stores.consumers,
@@ -115,12 +116,12 @@ public final class Gateway: Sendable {
             observability: observability,
             certificates: certificates, now: now)
         deletedApps = DeletedApps(
-            directory: directory, registry: registry,
+            directory: background, registry: registry,
             data: [stores.events, stores.analytics, tokens.store], sessions: tokens.store,
             hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
             now: membership.sharedTime)
         eventFiles = try EventFiles(
-            configuration, storage: storage, directory: directory, membership: membership,
+            configuration, storage: storage, directory: background, membership: membership,
             log: observability.log, now: now)
     }
 

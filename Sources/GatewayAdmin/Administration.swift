@@ -11,6 +11,7 @@ internal import GatewayWebhooks
 
 /// Everything for operators: the page, its API and what goes on by itself.
 package final class Administration: Sendable {
+    /// A connection of its own: the gateway's other ones notice what this one changes.
     private let directory: AppDirectory
     private let api: AdminAPI
     private let now: @Sendable () -> Date
@@ -22,8 +23,8 @@ package final class Administration: Sendable {
     /// Without `backupFolder` the database's own tools make backups. `gateways` share an app's traffic, and
     /// `tells` is false while another one of them tells of many refusals.
     package init(
-        configuration: GatewayConfiguration, storage: any Storage, directory: AppDirectory,
-        backupFolder: String?, gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
+        configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
+        gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
         registry: AppRegistry,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
         analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
@@ -34,6 +35,7 @@ package final class Administration: Sendable {
         documentation = try configuration.docsFolder.map {
             folder throws(GatewayError) in try DocumentationFiles(folder: folder)
         }
+        let directory = try storage.openControl(as: .schedule)
         self.directory = directory
         let changed: @Sendable () -> Void = { try? registry.refresh() }
         let alerts = WebhookSender(now: now)

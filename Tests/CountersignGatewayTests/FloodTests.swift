@@ -194,61 +194,57 @@ struct FloodTests {
         }
     }
 
-    /// Bytes that nobody reads, as of a line that never ends, and as of a slow sender whose piece has just come.
+    /// Bytes that nobody reads, as of a line that never ends.
     @Test func whoLooksStuckIsClosedAtTheThirdLookOnly() throws {
-        var ends: [Int32] = [0, 0]
-        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-        defer { for end in ends { close(end) } }
         let watch = ConnectionWatch(limits: GatewayLimits())
-        let passes = PassCount()
-        func look(passes count: Int) {
-            passes.note(count)
+        let sender = try WatchedSender(of: watch, in: .header)
+        try sender.send()
+        for passes in [10, 20] {
+            sender.passes.note(passes)
             watch.look()
         }
-        let connection = WatchedConnection(socket: ends[0], passes: passes)
-        watch.add(connection)
-        connection.enter(.header, at: .now())
-        var byte: UInt8 = 0x20
-        #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
-        func isOpen() -> Bool { recv(ends[1], &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0 }
-        look(passes: 10)
-        look(passes: 20)
-        #expect(isOpen())
-        // The server reads it, and the next has come by the next look.
-        #expect(recv(ends[0], &byte, 1, 0) == 1)
-        look(passes: 30)
-        #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
-        look(passes: 40)
-        look(passes: 50)
-        #expect(isOpen())
-        look(passes: 60)
-        #expect(!isOpen())
+        #expect(sender.isOpen)
+        // Its loop has not been round since.
+        watch.look()
+        #expect(sender.isOpen)
+        sender.passes.note(30)
+        watch.look()
+        #expect(sender.isClosedByTheWatch)
+    }
+
+    /// A sender who is read from and whose next byte has come by the next look, as of a header that is written byte by byte.
+    @Test(
+        .enabled(if: WatchedSender.isToldWhatIsTaken, "the system does not tell how much was read"),
+        arguments: [WatchedConnection.Phase.header, .body])
+    func whoIsReadFromIsNeverStuck(phase: WatchedConnection.Phase) throws {
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let sender = try WatchedSender(of: watch, in: phase)
+        for passes in 1...20 {
+            try sender.send()
+            sender.passes.note(passes * 10)
+            if passes.isMultiple(of: 2) { watch.look() } else { watch.lookForStuck(of: sender.passes) }
+            #expect(sender.isOpen)
+            try sender.read()
+        }
+        try sender.send()
+        for passes in 21...23 {
+            sender.passes.note(passes * 10)
+            watch.look()
+        }
+        #expect(sender.isClosedByTheWatch)
     }
 
     /// A loop that never waits, because of what is stuck, need not wait for the clock either.
     @Test func aLoopMayHaveItsOwnConnectionsLookedAt() throws {
         let watch = ConnectionWatch(limits: GatewayLimits())
-        let loops = [PassCount(), PassCount()]
-        var far: [Int32] = []
-        var sockets: [Int32] = []
-        defer { for socket in sockets { close(socket) } }
-        var byte: UInt8 = 0x20
-        for loop in loops {
-            var ends: [Int32] = [0, 0]
-            #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-            sockets += ends
-            let connection = WatchedConnection(socket: ends[0], passes: loop)
-            watch.add(connection)
-            connection.enter(.body, at: .now())
-            #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
-            far.append(ends[1])
-        }
+        let (own, other) = (try WatchedSender(of: watch, in: .body), try WatchedSender(of: watch, in: .body))
+        for sender in [own, other] { try sender.send() }
         for pass in 1...3 {
-            for loop in loops { loop.note(pass * 10) }
-            watch.lookForStuck(of: loops[0])
+            for sender in [own, other] { sender.passes.note(pass * 10) }
+            watch.lookForStuck(of: own.passes)
         }
-        let isOpen = far.map { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0 }
-        #expect(isOpen == [false, true])
+        #expect(own.isClosedByTheWatch)
+        #expect(other.isOpen)
     }
 
     @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {

@@ -36,6 +36,10 @@ struct MHD_Daemon *countersign_mhd_start(int socket, const countersign_mhd_optio
 
 int countersign_mhd_socket(struct MHD_Connection *connection);
 
+// How many bytes have been read from a TCP socket since it was connected; -1 where the system does not tell (other than
+// Linux).
+int64_t countersign_taken_bytes(int socket);
+
 void *countersign_mhd_socket_context(struct MHD_Connection *connection);
 
 // Writes the client's address as text; empty when unknown.

@@ -1,3 +1,4 @@
+internal import CHTTPServer
 internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
@@ -51,7 +52,15 @@ final class WatchedConnection: @unchecked Sendable {
     /// Guarded by the watch's lock: it was shut down, and no longer counts.
     fileprivate var isLeaving = false
     /// Guarded by the watch's lock: what looks have found that will not go on unless the next one sees a difference.
-    fileprivate var stuck: (since: DispatchTime, pieces: Int, pass: Int, looks: Int)?
+    fileprivate var stuck: (progress: Progress, pass: Int, looks: Int)?
+
+    /// What changes as long as a request comes: its phase, the pieces of its body, and the bytes that were read from the
+    /// socket, where the system tells (Linux): those of a header, of a trailer and of TLS bring no piece.
+    fileprivate struct Progress: Equatable {
+        let since: DispatchTime
+        let pieces: Int
+        let takenBytes: Int64
+    }
 
     init(
         socket: Int32, address: String = "", unit: NetworkAddress? = nil,
@@ -234,7 +243,8 @@ final class ConnectionWatch: @unchecked Sendable {
 
     /// True when the sender has ended before its request, or the library does not take what has come (a line that is
     /// longer than its memory), and all was so at the two looks before, with its loop at work in between. One look more
-    /// than a difference takes: a piece that has just come from a slow sender is unread too.
+    /// than a difference takes: where the system does not tell how much was read, a piece that has just come from a slow
+    /// sender looks the same.
     private static func isStuck(_ connection: WatchedConnection) -> Bool {
         let passes = connection.passes.value
         let state = connection.snapshot
@@ -250,12 +260,15 @@ final class ConnectionWatch: @unchecked Sendable {
             connection.stuck = nil
             return false
         }
-        if let stuck = connection.stuck, stuck.since == state.since, stuck.pieces == state.pieces {
+        let progress = WatchedConnection.Progress(
+            since: state.since, pieces: state.pieces,
+            takenBytes: countersign_taken_bytes(connection.socket))
+        if let stuck = connection.stuck, stuck.progress == progress {
             guard passes > stuck.pass + 1 else { return false }
-            connection.stuck = (state.since, state.pieces, passes, stuck.looks + 1)
+            connection.stuck = (progress, passes, stuck.looks + 1)
             return stuck.looks == 2
         }
-        connection.stuck = (state.since, state.pieces, passes, 1)
+        connection.stuck = (progress, passes, 1)
         return false
     }
 
