@@ -231,11 +231,13 @@ final class ConnectionWatch: @unchecked Sendable {
 
     /// Closes those of a loop whose request can never become whole. A loop that goes round and round asks for it between
     /// the looks of each second, since what the library does not take keeps it at work: it reads a line without an end
-    /// again at every pass.
+    /// again at every pass. Only where the system tells how much was read: so many looks would mistake a slow sender.
     func lookForStuck(of passes: PassCount) {
         connections.withLock { connections in
             for connection in connections.all.values
-            where connection.passes === passes && !connection.isLeaving && Self.isStuck(connection) {
+            where connection.passes === passes && !connection.isLeaving
+                && Self.isStuck(connection, isSure: true)
+            {
                 Self.close(connection, &connections)
             }
         }
@@ -245,7 +247,7 @@ final class ConnectionWatch: @unchecked Sendable {
     /// longer than its memory), and all was so at the two looks before, with its loop at work in between. One look more
     /// than a difference takes: where the system does not tell how much was read, a piece that has just come from a slow
     /// sender looks the same.
-    private static func isStuck(_ connection: WatchedConnection) -> Bool {
+    private static func isStuck(_ connection: WatchedConnection, isSure: Bool = false) -> Bool {
         let passes = connection.passes.value
         let state = connection.snapshot
         switch state.phase {
@@ -263,6 +265,7 @@ final class ConnectionWatch: @unchecked Sendable {
         let progress = WatchedConnection.Progress(
             since: state.since, pieces: state.pieces,
             takenBytes: countersign_taken_bytes(connection.socket))
+        if isSure, progress.takenBytes < 0 { return false }
         if let stuck = connection.stuck, stuck.progress == progress {
             guard passes > stuck.pass + 1 else { return false }
             connection.stuck = (progress, passes, stuck.looks + 1)
