@@ -248,6 +248,31 @@ struct FloodTests {
         #expect(other.isOpen)
     }
 
+    /// A socket of which the system does not tell how much was read, as everywhere but on Linux.
+    @Test func aLoopDoesNotGuess() throws {
+        var ends: [Int32] = [0, 0]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let passes = PassCount()
+        let connection = WatchedConnection(socket: ends[0], passes: passes)
+        watch.add(connection)
+        connection.enter(.header, at: .now())
+        var byte: UInt8 = 0x20
+        #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
+        func isOpen() -> Bool { recv(ends[1], &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0 }
+        for pass in 1...10 {
+            passes.note(pass * 10)
+            watch.lookForStuck(of: passes)
+        }
+        #expect(isOpen())
+        for pass in 11...13 {
+            passes.note(pass * 10)
+            watch.look()
+        }
+        #expect(!isOpen())
+    }
+
     @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {
         let places = AdminPlaces()
         let waiting = (0..<100).filter { places.take(.password, of: "192.0.2.\($0)") }.count

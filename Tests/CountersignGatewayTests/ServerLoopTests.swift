@@ -141,6 +141,19 @@ struct ServerLoopTests {
         #expect(gated.server.connectionCount == 0)
     }
 
+    /// A line that never ends, with no clock that would look at it.
+    @Test(.enabled(if: WatchedSender.isToldWhatIsTaken, "the system does not tell how much was read"))
+    func aLoopClosesWhatKeepsItAtWork() throws {
+        let gated = try Gated(GatewayLimits())
+        let port = try gated.server.start(host: "127.0.0.1", port: 0)
+        defer { gated.server.stop(graceSeconds: 1) }
+        gated.server.common.connections.stop()
+        let connection = try RawConnection(port: port)
+        connection.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;")
+        connection.send([UInt8](repeating: UInt8(ascii: "x"), count: 100_000))
+        #expect(connection.isClosedByServer())
+    }
+
     @Test func aPortOfAnotherServerIsNotShared() throws {
         let gated = try Gated(GatewayLimits())
         let port = try gated.server.start(host: "127.0.0.1", port: 0)

@@ -13,7 +13,7 @@ package final class HTTPServer: Sendable {
 
     /// What becomes of a request that has been read.
     package var service: RequestService { common.service }
-    private let common: ServerCommon
+    let common: ServerCommon
     private let loopCount: Int
     private let loops = Lock<[ServerLoop]>([])
 
