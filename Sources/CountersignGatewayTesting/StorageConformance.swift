@@ -164,7 +164,7 @@ extension StorageConformance {
         for verdict in EventProof.Verdict.allCases {
             let proof = EventProof(
                 verdict: verdict, code: 26, keyID: "k", enforcement: "optional", dialect: "native",
-                requestID: "r", tokenID: "t")
+                requestID: "01989f6e-7d3a-7c11-8e5b-0123456789ab", tokenID: "t")
             _ = try append([event(verdict.rawValue, user: "ada")], proof: proof, to: store)
         }
         _ = try append([event("unknown", user: "ada")], to: store)
@@ -187,7 +187,7 @@ extension StorageConformance {
             "an event is read")
         let proof = EventProof(
             verdict: .verified, code: 26, keyID: "k", enforcement: "optional", dialect: "native",
-            requestID: "r", tokenID: "t")
+            requestID: "01989f6e-7d3a-7c11-8e5b-0123456789ab", tokenID: "t")
         try expect(first.proof == proof, "its proof is what was stored")
     }
 

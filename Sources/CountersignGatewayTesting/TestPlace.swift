@@ -124,10 +124,11 @@ package final class TestPlace: Sendable {
 
     /// What is kept of all events in the order in which they were stored, as text, by the names of columns.
     package func events(_ columns: [String], where condition: String? = nil) throws -> [[String?]] {
-        let order = TestEngine.standard == .sqlite ? "seq" : "position"
+        let (table, order) =
+            TestEngine.standard == .sqlite ? ("stored_event", "seq") : ("event", "position")
         let filter = condition.map { " WHERE \($0)" } ?? ""
         return try connection(to: "events").all(
-            "SELECT \(columns.joined(separator: ", ")) FROM event\(filter) ORDER BY \(order)"
+            "SELECT \(columns.joined(separator: ", ")) FROM \(table)\(filter) ORDER BY \(order)"
         ) { row in
             columns.indices.map { row.optionalText(Int32($0)) }
         }

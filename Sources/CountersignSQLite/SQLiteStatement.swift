@@ -170,6 +170,12 @@ package final class SQLiteStatement {
         return [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
+    /// Calls `body` with the column's bytes, which last as long as the call; none for `NULL`.
+    package func withBlob<Value>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> Value) -> Value {
+        let start = sqlite3_column_blob(handle, column)
+        return body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
     private func error() -> SQLiteError {
         SQLiteError(
             extendedCode: sqlite3_extended_errcode(connection),

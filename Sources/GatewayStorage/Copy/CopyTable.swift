@@ -43,10 +43,11 @@ package struct CopyTable: Sendable {
     /// What follows from other tables, or is the engine's own affair.
     private static let left: Set<String> = [
         "schema_version", "event_log", "counted", "probe", "event_claim", "app_user", "event_time",
-        UnfinishedCopy.table,
+        "event_key", UnfinishedCopy.table,
     ]
     private static let leftColumns: [String: Set<String>] = [
         "app_usage": ["customer_bytes"], "event_consumer": ["generation"],
+        events: ["key_number", "request_uuid"],
     ]
     /// Numbers of these are unique, but in PostgreSQL no key.
     private static let keys = [

@@ -124,8 +124,9 @@ package final class FolderCopy: CopyPlace {
     {
         var rows: [[SQLValue]] = []
         var bytes = 0
+        let source = table.name == CopyTable.events ? EventLogSchema.view : "\"\(table.name)\""
         try connection(table.file).each(
-            table.page(from: "\"\(table.name)\"", by: table.key, after: reached, most: most.rows), reached
+            table.page(from: source, by: table.key, after: reached, most: most.rows), reached
         ) { row in
             let values = table.values(row)
             rows.append(values)
@@ -152,6 +153,11 @@ package final class FolderCopy: CopyPlace {
             names += ", generation"
             values.append("random() & \(Int64.max >> 1)")
         }
+        let isEvents = table.name == CopyTable.events
+        if isEvents {
+            names += ", key_number, request_uuid"
+            values += ["?", "?"]
+        }
         let changes = table.columns.map { "\"\($0.name)\" = excluded.\"\($0.name)\"" }
         let conflict =
             table.isWrittenWhole
@@ -161,17 +167,35 @@ package final class FolderCopy: CopyPlace {
             "INSERT INTO \"\(table.name)\" (\(names)) VALUES (\(values.joined(separator: ", ")))\(conflict)")
         defer { statement.reset() }
         try sqlite.transaction {
+            var keys = EventKeys()
             for row in rows {
-                try statement.bind(row)
+                try statement.bind(isEvents ? try Self.shortened(row, of: table, &keys, sqlite) : row)
                 while try statement.step() {}
                 statement.rewind()
             }
-            guard table.name == CopyTable.events, let last = rows.last else { return }
+            guard isEvents, let last = rows.last else { return }
             try sqlite.execute("DELETE FROM \(UnfinishedCopy.table)")
             try sqlite.run(
                 "INSERT INTO \(UnfinishedCopy.table) (app_id, seq) VALUES (?1, ?2)",
                 last[table.place(of: "app_id")], last[table.place(of: "seq")])
         }
+    }
+
+    /// An event's row as a gateway writes it: with the number of its key and the bytes of its request's id.
+    private static func shortened(
+        _ row: [SQLValue], of table: CopyTable, _ keys: inout EventKeys, _ sqlite: SQLiteConnection
+    ) throws -> [SQLValue] {
+        var row = row + [.null, .null]
+        let (key, request) = (table.place(of: "key_id"), table.place(of: "request_id"))
+        if case .text(let id) = row[key] {
+            row[row.count - 2] = .integer(try keys.number(of: id, sqlite))
+            row[key] = .null
+        }
+        if case .text(let id) = row[request], let bytes = UUIDText.bytes(of: id) {
+            row[row.count - 1] = .blob(bytes)
+            row[request] = .null
+        }
+        return row
     }
 
     package func complete(_ log: CopiedLog, _ numbers: [String: Int64], _ tables: [CopyTable]) throws {

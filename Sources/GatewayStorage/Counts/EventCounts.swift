@@ -114,7 +114,7 @@ struct EventCounts {
         try connection.run(
             """
             INSERT INTO key_use
-                SELECT app_id, key_id, count(DISTINCT request_id), max(received_ms) FROM event
+                SELECT app_id, key_id, count(DISTINCT request_id), max(received_ms) FROM \(EventLogSchema.view)
                 WHERE seq > ?1 AND key_id IS NOT NULL GROUP BY app_id, key_id
                 ON CONFLICT (app_id, key_id) DO UPDATE
                 SET verified = verified + excluded.verified, last_ms = max(last_ms, excluded.last_ms)

@@ -11,13 +11,18 @@ struct EventLogState {
     let secret: [UInt8]
     /// The number of the next event, where the newest ones were deleted; smaller than that otherwise.
     let next: Int64
+    /// False in a file of an earlier version.
+    let hasShortColumns: Bool
 
-    /// Nil in a file of an earlier version.
+    /// Nil in a file of a version that had no index beside the log.
     static func read(_ sqlite: SQLiteConnection) throws -> EventLogState? {
-        let isThere = try sqlite.first("SELECT 1 FROM sqlite_schema WHERE name = 'event_log'") { _ in true }
-        guard isThere == true else { return nil }
+        let tables = try sqlite.all(
+            "SELECT name FROM sqlite_schema WHERE name IN ('event_log', 'event_key')", row: { $0.text(0) })
+        guard tables.contains("event_log") else { return nil }
         return try sqlite.first("SELECT id, key_secret, next_seq FROM event_log") {
-            EventLogState(id: $0.blob(0), secret: $0.blob(1), next: $0.int64(2))
+            EventLogState(
+                id: $0.blob(0), secret: $0.blob(1), next: $0.int64(2),
+                hasShortColumns: tables.contains("event_key"))
         }
     }
 

@@ -32,6 +32,7 @@ enum EventLogSchema {
         EventCounts.schema,
         EventConsumerSchema.script,
         EventTimes.schema,
+        shortColumns,
     ]
 
     /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only
@@ -101,6 +102,28 @@ enum EventLogSchema {
         ALTER TABLE event ADD COLUMN token_id TEXT;
         """
 
+    /// Events with all that is kept of them as text, whichever version has stored it.
+    static let view = "stored_event"
+
+    /// The id of a request is a UUID, which takes less than half as 16 bytes. What was stored before stays as it is, and so
+    /// does an id that a client has chosen otherwise.
+    private static let shortColumns =
+        EventKeys.schema + """
+            ALTER TABLE event ADD COLUMN key_number INTEGER;
+            ALTER TABLE event ADD COLUMN request_uuid BLOB;
+            CREATE VIEW \(view) AS
+                SELECT seq, app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms,
+                    sender, verdict, code,
+                    coalesce(key_id, (SELECT k.key_id FROM event_key AS k WHERE k.number = key_number)) AS key_id,
+                    enforcement, dialect,
+                    iif(request_uuid IS NULL, request_id, lower(
+                        substr(hex(request_uuid), 1, 8) || '-' || substr(hex(request_uuid), 9, 4) || '-'
+                        || substr(hex(request_uuid), 13, 4) || '-' || substr(hex(request_uuid), 17, 4) || '-'
+                        || substr(hex(request_uuid), 21))) AS request_id,
+                    token_id, body
+                FROM event;
+            """
+
     /// The table of a log that begins with this version: its numbers are counted by the writer, and its bodies come last.
     private static let table = """
         CREATE TABLE event (
@@ -121,6 +144,8 @@ enum EventLogSchema {
             dialect TEXT,
             request_id TEXT,
             token_id TEXT,
+            key_number INTEGER,
+            request_uuid BLOB,
             body TEXT NOT NULL
         ) STRICT;
         """

@@ -18,8 +18,8 @@ final class EventLogWriter {
     private static let insert = """
         INSERT INTO event
             (app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body, sender, seq,
-            verdict, code, key_id, enforcement, dialect, request_id, token_id)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+            verdict, code, key_number, enforcement, dialect, request_id, token_id, request_uuid)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
         """
 
     let connection: SQLiteConnection
@@ -39,6 +39,7 @@ final class EventLogWriter {
     /// What the commits so far have added and no commit has written.
     private var counts: EventCounts
     private var times: EventTimes
+    private var keys = EventKeys()
 
     /// Opens the file, creates or migrates its schema, and makes what is missing of the index. Throws `SQLiteError` when
     /// the file cannot be opened, or was written by a newer version.
@@ -122,7 +123,7 @@ final class EventLogWriter {
     ) throws -> [AppendOutcome] {
         try index.makeRoom()
         staged.removeAll(keepingCapacity: true)
-        var commit = Commit(next: next, counts: counts, times: times)
+        var commit = Commit(next: next, counts: counts, times: times, keys: keys)
         let outcomes = try connection.transaction {
             try forgetUsersIfOthersWrote()
             let outcomes = try batches.map { batch in
@@ -143,6 +144,7 @@ final class EventLogWriter {
         next = commit.next
         counts = commit.counts
         times = commit.times
+        keys = commit.keys
         if knownUsers.count + commit.users.count > Self.mostKnownUsers { knownUsers = [] }
         knownUsers.formUnion(commit.users)
         return outcomes
@@ -206,6 +208,7 @@ final class EventLogWriter {
         var users: Set<UInt64> = []
         var counts: EventCounts
         var times: EventTimes
+        var keys: EventKeys
     }
 
     /// Another connection may have deleted a person, who is listed again with the next event.
@@ -225,11 +228,14 @@ final class EventLogWriter {
             let proof = batch.proof
             try statement.bind(text: proof?.verdict.rawValue, at: 12)
             try statement.bind(.optionalInteger(proof?.code.map { Int64($0) }), at: 13)
-            try statement.bind(text: proof?.keyID, at: 14)
+            let key = try proof?.keyID.map { try commit.keys.number(of: $0, connection) }
+            try statement.bind(.optionalInteger(key), at: 14)
             try statement.bind(text: proof?.enforcement, at: 15)
             try statement.bind(text: proof?.dialect, at: 16)
-            try statement.bind(text: proof?.requestID, at: 17)
+            let uuid = proof.flatMap { UUIDText.bytes(of: $0.requestID) }
+            try statement.bind(text: uuid == nil ? proof?.requestID : nil, at: 17)
             try statement.bind(text: proof?.tokenID, at: 18)
+            try statement.bind(uuid.map { .blob($0) } ?? .null, at: 19)
             statement.keepTexts()
             let app = hash(ofApp: batch.appID)
             var (user, device): (String?, String?) = (nil, nil)

@@ -21,7 +21,7 @@ extension EventReader {
             let subject = following.filter.userID.map { EventSubject.user($0) } ?? .app
             var walk = EventWalk(subject, of: following.appID, .after(sequence), through: head)
             var page = EventPageBuilder(limit: limit)
-            let statement = try Self.statement(following, walk, sqlite)
+            let statement = try Self.statement(following, walk, log, sqlite)
             let hasEnded = try walk.go(try index(sqlite), statement) { row in
                 if Self.isIn(following.partition, row) { page.add(row) }
                 return !page.isFull
@@ -95,7 +95,7 @@ extension EventReader {
     }
 
     private static func statement(
-        _ following: EventFollowing, _ walk: EventWalk, _ sqlite: SQLiteConnection
+        _ following: EventFollowing, _ walk: EventWalk, _ log: EventLogState, _ sqlite: SQLiteConnection
     ) throws -> SQLiteStatement {
         var conditions = EventConditions(of: following.appID)
         conditions.add("user_id = ?", following.filter.userID.map { .text($0) })
@@ -104,8 +104,8 @@ extension EventReader {
         if let verdict = following.filter.verdict {
             conditions.add(condition(verdict, hasVerdicts: true))
         }
-        let statement = try sqlite.cached(
-            walk.select("\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns), sender", conditions))
+        let columns = "\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns(of: log)), sender"
+        let statement = try sqlite.cached(walk.select(columns, conditions))
         try statement.bind(conditions.values)
         return statement
     }
@@ -114,7 +114,7 @@ extension EventReader {
     /// was not read to one that was.
     private static func isIn(_ partition: EventPartition, _ row: SQLiteStatement) -> Bool {
         guard partition.count > 1 else { return true }
-        let wasAnonymous = row.optionalText(16) == EventBatch.Event.anonymousContentSender
+        let wasAnonymous = row.optionalText(17) == EventBatch.Event.anonymousContentSender
         let id = (wasAnonymous ? nil : row.optionalText(3)) ?? row.optionalText(4) ?? ""
         return EventPartition.index(of: id, count: partition.count) == partition.index
     }

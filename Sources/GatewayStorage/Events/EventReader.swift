@@ -127,7 +127,8 @@ struct EventReader: EventLog {
         _ query: EventQuery, _ walk: EventWalk, _ sqlite: SQLiteConnection
     ) throws -> SQLiteStatement {
         // A file that this version's gateway has not opened yet has no verdicts.
-        let hasVerdicts = try EventLogState.read(sqlite) != nil
+        let log = try EventLogState.read(sqlite)
+        let hasVerdicts = log != nil
         var conditions = EventConditions(of: query.appID)
         conditions.add("message_id = ?", query.messageID.map { .text($0) })
         conditions.add("user_id = ?", query.userID.map { .text($0) })
@@ -138,9 +139,8 @@ struct EventReader: EventLog {
         if let verdict = query.verdict {
             conditions.add(Self.condition(verdict, hasVerdicts: hasVerdicts))
         }
-        let proof = hasVerdicts ? EventPageBuilder.proofColumns : EventPageBuilder.noProof
         let statement = try sqlite.prepare(
-            walk.select("\(EventPageBuilder.columns), \(proof)", conditions))
+            walk.select("\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns(of: log))", conditions))
         try statement.bind(conditions.values)
         return statement
     }
@@ -149,8 +149,20 @@ struct EventReader: EventLog {
 /// Gathers the events of a page.
 struct EventPageBuilder {
     static let columns = "seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body"
-    static let proofColumns = "verdict, code, key_id, enforcement, dialect, request_id, token_id"
-    static let noProof = "NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+
+    /// How an event was judged, with the id of its request as bytes at the end. Nil stands for a file of a version that had
+    /// no verdicts.
+    static func proofColumns(of log: EventLogState?) -> String {
+        guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
+        let (key, uuid) =
+            log.hasShortColumns
+            ? (
+                "coalesce(key_id, (SELECT k.key_id FROM event_key AS k WHERE k.number = key_number))",
+                "request_uuid"
+            )
+            : ("key_id", "NULL")
+        return "verdict, code, \(key), enforcement, dialect, request_id, token_id, \(uuid)"
+    }
 
     let limit: Int
     private(set) var page = EventPage()

@@ -26,13 +26,23 @@ struct EventTexts: Sendable {
         }
     }
 
-    /// From columns of a row, five for the first names and five for the others; without these, nil.
-    init(_ row: SQLiteStatement, columns: ClosedRange<Int32>, _ others: ClosedRange<Int32>?) {
+    /// From columns of a row, five for the first names and five for the others; without these, nil. Where the id of the
+    /// request is NULL, `uuid` has it as 16 bytes.
+    init(
+        _ row: SQLiteStatement, columns: ClosedRange<Int32>, _ others: ClosedRange<Int32>?, uuid: Int32
+    ) {
         bytes.reserveCapacity(256)
         var index = 0
         func add(_ columns: ClosedRange<Int32>) {
             for column in columns {
-                if row.append(column, to: &bytes) { present |= 1 << UInt16(index) }
+                let isThere =
+                    row.append(column, to: &bytes)
+                    || index == Name.requestID.rawValue
+                        && row.withBlob(uuid) { blob in
+                            UUIDText.append(blob, to: &bytes)
+                            return !blob.isEmpty
+                        }
+                if isThere { present |= 1 << UInt16(index) }
                 ends[index] = Int32(bytes.count)
                 index += 1
             }

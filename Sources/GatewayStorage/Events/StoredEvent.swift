@@ -41,7 +41,7 @@ package struct StoredEvent: Sendable {
         body = row.blob(8)
         knownVerdict = row.optionalText(9).flatMap { EventProof.Verdict(rawValue: $0) }
         code = knownVerdict == nil ? nil : row.optionalInt64(10)
-        texts = EventTexts(row, columns: 1...5, knownVerdict == nil ? nil : 11...15)
+        texts = EventTexts(row, columns: 1...5, knownVerdict == nil ? nil : 11...15, uuid: 16)
     }
 
     package var messageID: String { texts[.messageID] ?? "" }

@@ -1,0 +1,118 @@
+import CountersignCore
+import CountersignSQLite
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// Rows are shorter than what they say: their keys are numbers, and the ids of their requests bytes.
+@Suite(.onSQLite("its own columns of events"), .timeLimit(.minutes(5)))
+struct EventColumnsTests {
+    private static let uuid = "01989f6e-7d3a-7c11-8e5b-0123456789ab"
+
+    private let temporary = TemporaryFolder()
+    private var path: String { temporary.url.appendingPathComponent("events.sqlite").path }
+
+    init() throws {
+        try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
+    }
+
+    private func proof(_ request: String, key: String?) -> EventProof {
+        EventProof(
+            verdict: .verified, keyID: key, enforcement: "required", dialect: "native", requestID: request)
+    }
+
+    private func store(
+        _ id: String, _ proof: EventProof, body: String = "{}", in log: EventLogWriter
+    ) throws {
+        let event = EventBatch.Event(
+            messageID: id, kind: .track, timestampMilliseconds: 0, json: 0..<body.utf8.count)
+        let batch = EventBatch(
+            appID: "shop", receivedMilliseconds: 1, body: Array(body.utf8), events: [event], proof: proof)
+        #expect(try log.store([batch], counting: nil)[0].accepted == 1)
+    }
+
+    /// What a list and a follower read.
+    private func proofs() throws -> [[EventProof?]] {
+        let reader = EventReader(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+        return [
+            try reader.oldest(EventQuery(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
+            try reader.follow(EventFollowing(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
+        ]
+    }
+
+    private func rows(_ columns: String, from table: String = "event") throws -> [String] {
+        try SQLiteConnection(path: path, mode: .readOnly).all(
+            "SELECT concat FROM (SELECT seq, \(columns) AS concat FROM \(table)) ORDER BY seq"
+        ) { $0.optionalText(0) ?? "" }
+    }
+
+    @Test func whatIsReadIsWhatWasStored() throws {
+        // Only the first is as it is written again.
+        let requests = [
+            Self.uuid, Self.uuid.uppercased(), "r-1", "01989f6e+7d3a-7c11-8e5b-0123456789ab", "",
+            "01989f6e-7d3a-7c11-8e5b-0123456789a\u{E9}",
+        ]
+        // The last two are one to Swift's strings.
+        let keys = ["k-1", "k-2", "k-1", nil, "zo\u{E9}", "zoe\u{301}"]
+        let log = try EventLogWriter(path: path)
+        let stored = zip(requests, keys).map { proof($0, key: $1) }
+        for (number, proof) in stored.enumerated() { try store("m-\(number)", proof, in: log) }
+        log.close()
+        let found = try proofs()
+        for found in found {
+            #expect(found.map { $0.map { Array($0.requestID.utf8) } } == requests.map { Array($0.utf8) })
+            #expect(found.map { $0?.keyID.map { Array($0.utf8) } } == keys.map { $0.map { Array($0.utf8) } })
+        }
+        #expect(try rows("key_number") == ["1", "2", "1", "", "3", "4"])
+        #expect(try rows("coalesce(key_id, request_id)") == [""] + requests.dropFirst())
+        #expect(try rows("length(request_uuid)") == ["16", "", "", "", "", ""])
+        #expect(try rows("request_id", from: "stored_event") == requests)
+        #expect(try rows("key_id", from: "stored_event") == keys.map { $0 ?? "" })
+    }
+
+    /// The number that it had in there is another's then.
+    @Test func theKeyOfACommitThatFailedHasNoNumber() throws {
+        let log = try EventLogWriter(path: path)
+        defer { log.close() }
+        try store("m-1", proof("r-1", key: "k-1"), in: log)
+        try log.connection.execute("PRAGMA max_page_count = 1")
+        let large = "\"" + String(repeating: "x", count: 100_000) + "\""
+        #expect(throws: SQLiteError.self) {
+            try store("m-2", proof("r-2", key: "k-2"), body: large, in: log)
+        }
+        try log.connection.execute("PRAGMA max_page_count = 1000000")
+        try store("m-3", proof("r-3", key: "k-3"), in: log)
+        try store("m-2", proof("r-2", key: "k-2"), body: large, in: log)
+        for found in try proofs() { #expect(found.map { $0?.keyID } == ["k-1", "k-3", "k-2"]) }
+    }
+
+    @Test func aFileOfTheVersionBeforeIsReadAndGoesOn() throws {
+        do {
+            let old = try SQLiteConnection(path: path)
+            try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
+            try Schema.migrate(old, Array(EventLogSchema.migrations.prefix(12)))
+            try EventLogState.begin(old)
+            for number in 1...3 {
+                try old.run(
+                    """
+                    INSERT INTO event (app_id, message_id, type, timestamp_ms, received_ms, body, verdict, key_id,
+                        enforcement, dialect, request_id)
+                    VALUES ('shop', ?1, 'track', 0, 1, '{}', 'verified', 'k', 'required', 'native', ?2)
+                    """, .text("old-\(number)"), .text(number == 3 ? "r" : Self.uuid))
+            }
+        }
+        var expected = [Self.uuid, Self.uuid, "r"].map { proof($0, key: "k") }
+        for found in try proofs() { #expect(found == expected) }
+        let log = try EventLogWriter(path: path)
+        expected.append(proof(Self.uuid, key: "k"))
+        try store("new", expected[3], in: log)
+        log.close()
+        for found in try proofs() { #expect(found == expected) }
+        #expect(try rows("key_number") == ["", "", "", "1"])
+        // Two requests of the three events that nobody had counted.
+        #expect(try rows("verified", from: "(SELECT 1 AS seq, verified FROM key_use)") == ["2"])
+    }
+}
