@@ -62,7 +62,7 @@ package final class FolderCopy: CopyPlace {
     /// Not by what writes events: that makes an index, which is made once all are there.
     private func makeEvents() throws {
         let events = try SQLiteConnection(path: try folder.file(Self.events))
-        try events.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
+        try events.execute(EventLogSchema.pageSize + "PRAGMA journal_mode = WAL")
         try EventLogSchema.migrate(events)
     }
 

@@ -3,6 +3,9 @@ internal import Foundation
 
 /// The tables of events in `events.sqlite`.
 enum EventLogSchema {
+    /// Holds for a new file only. Rows of about 1 KB fill pages of 16 KiB better than smaller ones, and half as many are written.
+    static let pageSize = "PRAGMA page_size = 16384;"
+
     static let migrations = [
         """
         CREATE TABLE event (

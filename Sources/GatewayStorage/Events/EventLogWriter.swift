@@ -53,9 +53,9 @@ final class EventLogWriter {
     ) throws {
         self.now = now
         connection = try SQLiteConnection(path: path)
-        // The page size holds for a new file only; 8 KiB suits rows of about 1 KB.
         try connection.execute(
-            "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0;"
+            EventLogSchema.pageSize
+                + "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0;"
                 + "PRAGMA journal_size_limit = \(Self.logBytes)")
         guard try connection.first("PRAGMA journal_mode", row: { $0.text(0) }) == "wal" else {
             throw SQLiteError(
