@@ -65,7 +65,10 @@ extension PostgreSQLTests {
                 let age = Int64(start) * 3_600_000
                 let batch = EventBatch(
                     appID: start % 200 == 0 ? "shop" : "app-2", receivedMilliseconds: Self.now - age,
-                    body: body, events: all, customers: start == 0 ? [change] : [])
+                    body: body, events: all, customers: start == 0 ? [change] : [],
+                    proof: EventProof(
+                        verdict: .verified, keyID: start % 200 == 0 ? "k-1" : "k-2", dialect: "native",
+                        requestID: start % 300 == 0 ? "r-\(start)" : UUIDv7.make()))
                 _ = try store.store(batch).get()
             }
             let consumers = storage.openConsumers(with: store, now: { 7 })
@@ -138,6 +141,7 @@ extension PostgreSQLTests {
             let id: String
             let user: String?
             let position: String
+            let proof: EventProof?
         }
 
         private func lines(_ log: any EventLog, of app: String) throws -> [Line] {
@@ -149,7 +153,7 @@ extension PostgreSQLTests {
                 lines += stretch.events.map {
                     Line(
                         sequence: $0.sequence, id: $0.messageID, user: $0.userID,
-                        position: positions.text(after: $0.sequence, in: app))
+                        position: positions.text(after: $0.sequence, in: app), proof: $0.proof)
                 }
                 reached = stretch.reached
                 if !stretch.hasMore { return lines }
@@ -247,6 +251,7 @@ extension PostgreSQLTests {
                 let before = try #require(try lines(old.log, of: "shop").last)
                 let now = try lines(storage.log, of: "shop")
                 #expect(now.count == 602)
+                #expect(Set(now.compactMap(\.proof?.keyID)).count == 1)
                 #expect(try #require(now.last).sequence > before.sequence)
 
                 let (timesBack, back) = try interrupting { report in
@@ -259,6 +264,14 @@ extension PostgreSQLTests {
                 }
                 #expect(timesBack > 5)
                 #expect(back.filter { !$0.isSame }.map(\.table) == [])
+                // Its rows are as short as those that a gateway writes.
+                let columns = "sum(key_id IS NOT NULL), sum(key_number IS NULL), sum(request_uuid IS NULL)"
+                func short(_ path: String) throws -> [Int]? {
+                    try SQLiteConnection(path: path + "/events.sqlite").first(
+                        "SELECT \(columns) FROM event WHERE verdict IS NOT NULL"
+                    ) { row in (0...2).map { row.int($0) } }
+                }
+                #expect(try short(second.path) == short(first.path))
                 let new = try SQLiteStorage(dataDirectory: second.path)
                 for app in ["shop", "app-2"] {
                     #expect(try lines(storage.log, of: app) == lines(new.log, of: app))
