@@ -187,8 +187,8 @@ package final class FolderCopy: CopyPlace {
     ) throws -> [SQLValue] {
         var row = row + [.null, .null]
         let (key, request) = (table.place(of: "key_id"), table.place(of: "request_id"))
-        if case .text(let id) = row[key] {
-            row[row.count - 2] = .integer(try keys.number(of: id, sqlite))
+        if case .text(let id) = row[key], case .text(let appID) = row[table.place(of: "app_id")] {
+            row[row.count - 2] = .integer(try keys.number(of: id, in: appID, sqlite))
             row[key] = .null
         }
         if case .text(let id) = row[request], let bytes = UUIDText.bytes(of: id) {

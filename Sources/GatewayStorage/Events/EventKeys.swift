@@ -2,27 +2,37 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 
 /// The keys that have verified tokens of events. A row names its key by a number: the id takes 43 bytes, and few keys verify
-/// many events.
+/// many events. They go with their app.
 struct EventKeys {
     static let schema = """
-        CREATE TABLE event_key (number INTEGER PRIMARY KEY, key_id TEXT NOT NULL UNIQUE) STRICT;
+        CREATE TABLE event_key (
+            number INTEGER PRIMARY KEY,
+            app_id TEXT NOT NULL,
+            key_id TEXT NOT NULL,
+            UNIQUE (app_id, key_id)
+        ) STRICT;
         """
     /// Numbers that are kept, at most.
     private static let most = 1_000
 
-    private var known: [String: (id: String, number: Int64)] = [:]
+    private var known: [String: (name: String, number: Int64)] = [:]
 
-    /// The number of a key, which gets one when it has none.
-    mutating func number(of id: String, _ connection: SQLiteConnection) throws -> Int64 {
+    /// The number of an app's key, which gets one when it has none.
+    mutating func number(
+        of id: String, in appID: String, _ connection: SQLiteConnection
+    ) throws -> Int64 {
+        let name = "\(appID)\0\(id)"
         // Ids that Unicode considers the same are not.
-        if let key = known[id], key.id.hasSameBytes(as: id) { return key.number }
-        try connection.run("INSERT INTO event_key (key_id) VALUES (?1) ON CONFLICT DO NOTHING", .text(id))
-        let number = try connection.first("SELECT number FROM event_key WHERE key_id = ?1", .text(id)) {
-            $0.int64(0)
-        }
+        if let key = known[name], key.name.hasSameBytes(as: name) { return key.number }
+        try connection.run(
+            "INSERT INTO event_key (app_id, key_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING", .text(appID),
+            .text(id))
+        let number = try connection.first(
+            "SELECT number FROM event_key WHERE app_id = ?1 AND key_id = ?2", .text(appID), .text(id)
+        ) { $0.int64(0) }
         guard let number else { throw SQLiteError.damaged("a key has no number") }
         if known.count >= Self.most { known = [:] }
-        known[id] = (id, number)
+        known[name] = (name, number)
         return number
     }
 }

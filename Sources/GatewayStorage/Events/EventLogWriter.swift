@@ -13,7 +13,7 @@ final class EventLogWriter {
     /// Apps whose hashes are kept, at most.
     private static let mostKnownApps = 1_000
     /// What is left of the log when it starts over: it grows while somebody reads for long, such as a backup.
-    private static let logBytes = 16 << 20
+    private static let logBytes = 32 << 20
 
     private static let insert = """
         INSERT INTO event
@@ -179,6 +179,8 @@ final class EventLogWriter {
         }
         let index = try EventIndexReader(
             connection, folder: IndexFolder.path(besides: connection.path), runs: runs)
+        // What had their numbers is gone, and another may have them next.
+        keys = EventKeys()
         let isDone = try erasure.step(connection, index)
         // They are listed no more, and must be when the id is used again.
         if isDone { knownUsers = [] }
@@ -228,7 +230,7 @@ final class EventLogWriter {
             let proof = batch.proof
             try statement.bind(text: proof?.verdict.rawValue, at: 12)
             try statement.bind(.optionalInteger(proof?.code.map { Int64($0) }), at: 13)
-            let key = try proof?.keyID.map { try commit.keys.number(of: $0, connection) }
+            let key = try proof?.keyID.map { try commit.keys.number(of: $0, in: batch.appID, connection) }
             try statement.bind(.optionalInteger(key), at: 14)
             try statement.bind(text: proof?.enforcement, at: 15)
             try statement.bind(text: proof?.dialect, at: 16)

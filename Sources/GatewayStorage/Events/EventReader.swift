@@ -100,6 +100,9 @@ struct EventReader: EventLog {
         _ query: EventQuery, _ side: EventIndexReader.Side, limit: Int
     ) throws(GatewayError) -> EventPage {
         try read { sqlite in
+            // As of one moment: a gateway may migrate the file meanwhile.
+            try sqlite.execute("BEGIN")
+            defer { try? sqlite.execute("COMMIT") }
             var page = EventPageBuilder(limit: limit)
             var walk = EventWalk(
                 query.subject, of: query.appID, side, looking: query.mostLooked,

@@ -180,7 +180,7 @@ final class CustomerStoreTests {
         #expect(try logBytes() > 32 << 20)
         try reader.execute("COMMIT")
         for number in 40..<43 { try apply(["cookie": "A"], ["q": "1"], at: Int64(number)) }
-        #expect(try logBytes() <= 16 << 20)
+        #expect(try logBytes() <= 32 << 20)
     }
 
     @Test func aPageOfEventsEndsWhereItsBytesDo() throws {

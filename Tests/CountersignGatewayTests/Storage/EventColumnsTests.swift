@@ -25,12 +25,12 @@ struct EventColumnsTests {
     }
 
     private func store(
-        _ id: String, _ proof: EventProof, body: String = "{}", in log: EventLogWriter
+        _ id: String, _ proof: EventProof, body: String = "{}", app: String = "shop", in log: EventLogWriter
     ) throws {
         let event = EventBatch.Event(
             messageID: id, kind: .track, timestampMilliseconds: 0, json: 0..<body.utf8.count)
         let batch = EventBatch(
-            appID: "shop", receivedMilliseconds: 1, body: Array(body.utf8), events: [event], proof: proof)
+            appID: app, receivedMilliseconds: 1, body: Array(body.utf8), events: [event], proof: proof)
         #expect(try log.store([batch], counting: nil)[0].accepted == 1)
     }
 
@@ -87,6 +87,26 @@ struct EventColumnsTests {
         try store("m-3", proof("r-3", key: "k-3"), in: log)
         try store("m-2", proof("r-2", key: "k-2"), body: large, in: log)
         for found in try proofs() { #expect(found.map { $0?.keyID } == ["k-1", "k-3", "k-2"]) }
+    }
+
+    /// And what has its number afterwards is another key.
+    @Test func theKeysOfAnAppGoWithIt() throws {
+        let log = try EventLogWriter(path: path)
+        defer { log.close() }
+        try store("m-1", proof("r", key: "k"), app: "blog", in: log)
+        try store("m-1", proof("r", key: "k"), in: log)
+        func keys() throws -> [String] {
+            try rows("app_id || ' ' || key_id", from: "(SELECT number AS seq, * FROM event_key)")
+        }
+        #expect(try keys() == ["blog k", "shop k"])
+        var erasure = EventErasure(appID: "shop")
+        while try !log.erase(&erasure) {}
+        #expect(try keys() == ["blog k"])
+        try store("m-2", proof("r", key: "k"), app: "news", in: log)
+        try store("m-2", proof("r", key: "k"), in: log)
+        #expect(try keys() == ["blog k", "news k", "shop k"])
+        for found in try proofs() { #expect(found.map { $0?.keyID } == ["k"]) }
+        #expect(try rows("app_id || key_number") == ["blog1", "news2", "shop3"])
     }
 
     @Test func aFileOfTheVersionBeforeIsReadAndGoesOn() throws {
