@@ -12,6 +12,8 @@ struct EventKeys {
             UNIQUE (app_id, key_id)
         ) STRICT;
         """
+    /// SQL for the id of a row's key, whichever version stored the row.
+    static let id = "coalesce(key_id, (SELECT k.key_id FROM event_key AS k WHERE k.number = key_number))"
     /// Numbers that are kept, at most.
     private static let most = 1_000
 

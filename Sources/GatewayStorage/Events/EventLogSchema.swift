@@ -105,7 +105,7 @@ enum EventLogSchema {
         ALTER TABLE event ADD COLUMN token_id TEXT;
         """
 
-    /// Events with all that is kept of them as text, whichever version has stored it.
+    /// Every event with its key and request spelled out, whichever version stored it.
     static let view = "stored_event"
 
     /// The id of a request is a UUID, which takes less than half as 16 bytes. What was stored before stays as it is, and so
@@ -117,7 +117,7 @@ enum EventLogSchema {
             CREATE VIEW \(view) AS
                 SELECT seq, app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms,
                     sender, verdict, code,
-                    coalesce(key_id, (SELECT k.key_id FROM event_key AS k WHERE k.number = key_number)) AS key_id,
+                    \(EventKeys.id) AS key_id,
                     enforcement, dialect,
                     iif(request_uuid IS NULL, request_id, lower(
                         substr(hex(request_uuid), 1, 8) || '-' || substr(hex(request_uuid), 9, 4) || '-'

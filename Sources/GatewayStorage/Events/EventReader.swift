@@ -157,13 +157,7 @@ struct EventPageBuilder {
     /// no verdicts.
     static func proofColumns(of log: EventLogState?) -> String {
         guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
-        let (key, uuid) =
-            log.hasShortColumns
-            ? (
-                "coalesce(key_id, (SELECT k.key_id FROM event_key AS k WHERE k.number = key_number))",
-                "request_uuid"
-            )
-            : ("key_id", "NULL")
+        let (key, uuid) = log.hasShortColumns ? (EventKeys.id, "request_uuid") : ("key_id", "NULL")
         return "verdict, code, \(key), enforcement, dialect, request_id, token_id, \(uuid)"
     }
 
