@@ -66,12 +66,12 @@ struct ListStreamTests {
     /// The last page of an export waits for transactions of the database.
     @Test func aListThatWaitsHoldsUpNoOther() throws {
         let (waits, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let isRead = Lock(false)
+        let (isRead, hasWaited) = (Lock(false), Lock<DispatchTimeoutResult?>(nil))
         let (server, port) = try server { path in
             if path == "/waits" {
                 waits.signal()
                 // Until the other has ended; a bound, so that it fails rather than hangs.
-                _ = goesOn.wait(timeout: .now() + 20)
+                hasWaited.withLock { $0 = goesOn.wait(timeout: .now() + 20) }
                 return nil
             }
             return isRead.withLock { isRead in
@@ -83,8 +83,9 @@ struct ListStreamTests {
         let waiting = try ask("/waits", port)
         waits.wait()
         #expect(lines(try ask("/other", port)).contains("one"))
-        #expect(goesOn.signal() != 0, "the other came to its end while this one waited")
+        goesOn.signal()
         #expect(lines(waiting).last == "")
+        #expect(hasWaited.withLock { $0 } == .success, "the other came to its end while this one waited")
     }
 
     @Test func aWholeListEndsAsChunksDo() throws {
