@@ -57,7 +57,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
     private var nextSweep = Date.distantPast
-    private var nextCount = Date.distantPast
+    /// Nil until a commit has written counts.
+    private var nextCount: Date?
     private var space: Int?
     private var spaceUntil = DispatchTime(uptimeNanoseconds: 0)
     /// Requests that shared the last commit.
@@ -230,7 +231,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             var jobs: [Job] = []
             if gathering == 0 || isClosing { swap(&jobs, &waiting) }
             let isLast = isClosing && jobs.isEmpty
-            let counts = isLast ? hasUncounted : Date() >= nextCount && (!jobs.isEmpty || hasUncounted)
+            let isCountDue = nextCount.map { Date() >= $0 } ?? !jobs.isEmpty
+            let counts = isLast ? hasUncounted : isCountDue && (!jobs.isEmpty || hasUncounted)
             let erasure = erasures.first
             condition.unlock()
             if !isLast { sweep() }
@@ -258,7 +260,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     /// When there is something to do although nobody asks for it. Asked under the lock.
-    private var wakeTime: Date { hasUncounted ? min(nextSweep, nextCount) : nextSweep }
+    private var wakeTime: Date {
+        guard hasUncounted, let nextCount else { return nextSweep }
+        return min(nextSweep, nextCount)
+    }
 
     /// True when there are counts to be written. Asked under the lock.
     private var hasUncounted: Bool { !keyUses.isEmpty || log?.hasUncounted == true }
