@@ -46,8 +46,17 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
         self.body = { storage, _ in try body(storage) }
     }
 
+    /// Waits until what was stored may be read, by an engine that lets others' transactions hold that up.
+    package typealias Settle = @Sendable () throws -> Void
+
+    @TaskLocal private static var settle: Settle = {}
+
     /// Throws ``Violation``, or what the engine itself has thrown.
-    package func run(on storage: any Storage, restore: Restore) throws { try body(storage, restore) }
+    package func run(
+        on storage: any Storage, settle: @escaping Settle = {}, restore: Restore
+    ) throws {
+        try Self.$settle.withValue(settle) { try body(storage, restore) }
+    }
 
     package static let checks =
         [
@@ -124,6 +133,7 @@ extension StorageConformance {
         guard done.wait(timeout: .now() + 60) == .success, let result = outcome.withLock({ $0 }) else {
             throw Violation(description: "a batch got no answer")
         }
+        try settle()
         return try result.get()
     }
 

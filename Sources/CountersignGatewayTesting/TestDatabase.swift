@@ -88,6 +88,14 @@
 
         package func connect() throws -> PostgreSQLConnection { try PostgreSQLConnection(settings) }
 
+        /// Waits until what was stored may be read: every open transaction of the server holds that up, also one of
+        /// another test.
+        package func settle() throws {
+            guard try EventHorizon.settle(connect(), seconds: 20) else {
+                throw GatewayError(.storage, "a transaction of the server does not end")
+            }
+        }
+
         private static func admin() throws -> PostgreSQLConnection {
             guard let server else { throw NoServer() }
             return try PostgreSQLConnection(try PostgreSQLSettings(server))

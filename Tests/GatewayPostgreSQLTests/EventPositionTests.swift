@@ -84,6 +84,7 @@ extension PostgreSQLTests {
                     }
                     return await group.reduce(into: [String]()) { $0 += $1 }
                 }
+                try database.settle()
                 isDone.withLock { $0 = true }
                 let ids = try await read
                 #expect(ids.count == 4 * perWriter && Set(ids) == Set(acknowledged))

@@ -16,7 +16,7 @@ extension PostgreSQLTests {
         func doesWhatEveryEngineMust(_ check: StorageConformance) throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
-                try check.run(on: try folder.storage(database)) { _ in
+                try check.run(on: try folder.storage(database), settle: database.settle) { _ in
                     throw StorageConformance.Violation(description: "a check that needs no copy wants one")
                 }
             }

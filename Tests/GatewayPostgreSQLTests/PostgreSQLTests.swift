@@ -1,5 +1,6 @@
 import CountersignGatewayTesting
 import Testing
 
-/// All tests that need a server, one at a time: whoever reads events waits for every open transaction of the server.
-@Suite(.serialized, .enabled(if: TestDatabase.server != nil)) struct PostgreSQLTests {}
+/// All tests that need a server. Whoever follows events does so up to the oldest transaction of the server that is open: tests
+/// wait for those of others with ``TestDatabase/settle()`` before they read what they have stored.
+@Suite(.enabled(if: TestDatabase.server != nil)) struct PostgreSQLTests {}

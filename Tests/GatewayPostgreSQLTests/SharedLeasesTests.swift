@@ -20,6 +20,7 @@ extension PostgreSQLTests {
 
         private struct Bench: Sendable {
             let id = EventConsumerID(appID: "shop", name: "billing")
+            let database: TestDatabase
             let store: any EventStore
             let one: any EventConsumers
             let other: any EventConsumers
@@ -29,6 +30,7 @@ extension PostgreSQLTests {
                 _ = try StorageConformance.append(
                     (0..<count).map { StorageConformance.event("m-\($0)", user: "user \($0 % users)") },
                     to: store)
+                try database.settle()
             }
 
             func leased(
@@ -59,7 +61,7 @@ extension PostgreSQLTests {
                 let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
                 defer { store.close() }
                 let bench = Bench(
-                    store: store, one: storage.openConsumers(with: store, now: clock.now),
+                    database: database, store: store, one: storage.openConsumers(with: store, now: clock.now),
                     other: try folder.storage(database).openConsumers(with: nil, now: clock.now), clock: clock
                 )
                 try body(bench, database, folder)
