@@ -31,7 +31,7 @@
             // The files are copied: writing each page to the log takes three times as long, and a commit of another test
             // is not seen by its readers meanwhile.
             let copy = original.map { " TEMPLATE \($0.name) STRATEGY FILE_COPY" } ?? ""
-            try PostgreSQLConnection(try PostgreSQLSettings(server)).execute("CREATE DATABASE \(name)\(copy)")
+            try Self.administer("CREATE DATABASE \(name)\(copy)")
             url.path = "/" + name
             self.url = url.string ?? server
             settings = try PostgreSQLSettings(self.url)
@@ -61,13 +61,12 @@
 
         /// Ends the connections that there are, too.
         package func drop() {
-            guard let admin = try? Self.admin() else { return }
-            try? admin.execute("DROP DATABASE \(name) WITH (FORCE)")
+            try? Self.administer("DROP DATABASE \(name) WITH (FORCE)")
         }
 
         /// Lets nobody in, and ends the connections that there are.
         package func cutOff() throws {
-            try Self.admin().execute(
+            try Self.administer(
                 """
                 ALTER DATABASE \(name) ALLOW_CONNECTIONS false;
                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'
@@ -75,7 +74,7 @@
         }
 
         package func letIn() throws {
-            try Self.admin().execute("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
+            try Self.administer("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
         }
 
         /// The address for a gateway whose leases and sessions end by a test's clock; by the database's if `takesGivenTime` is false.
@@ -96,9 +95,13 @@
             }
         }
 
-        private static func admin() throws -> PostgreSQLConnection {
+        private static let administrators = Result {
             guard let server else { throw NoServer() }
-            return try PostgreSQLConnection(try PostgreSQLSettings(server))
+            return PostgreSQLPool(try PostgreSQLSettings(server), connections: 16)
+        }
+
+        private static func administer(_ sql: String) throws {
+            try administrators.get().use { try $0.execute(sql) }
         }
     }
 #endif

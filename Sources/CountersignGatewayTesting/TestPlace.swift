@@ -34,6 +34,8 @@ package final class TestPlace: Sendable {
     package let folder: String
     #if POSTGRESQL
         private let database: TestDatabase?
+        /// Opened once: it has connections of its own.
+        private let storage: (any Storage)?
     #endif
 
     /// The write key of the app; nil where there is none yet.
@@ -50,9 +52,12 @@ package final class TestPlace: Sendable {
                 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
                 let configuration = Self.configuration(
                     of: folder, address: Self.address(of: database, folder))
-                writeKey = try content.fill(StoragePlace(configuration).open())
+                let storage = try StoragePlace(configuration).open()
+                writeKey = try content.fill(storage)
+                self.storage = storage
                 return
             }
+            storage = nil
         #else
             guard TestEngine.standard == .sqlite else {
                 throw GatewayError(.invalid, "the tests were built without PostgreSQL")
@@ -95,7 +100,12 @@ package final class TestPlace: Sendable {
     #endif
 
     /// The storage beside that of the gateway, as commands have it.
-    package func open() throws(GatewayError) -> any Storage { try StoragePlace(configuration).open() }
+    package func open() throws(GatewayError) -> any Storage {
+        #if POSTGRESQL
+            if let storage { return storage }
+        #endif
+        return try StoragePlace(configuration).open()
+    }
 
     /// The apps, changed in the name of `actor`.
     package func openControl(as actor: Operator = .account) throws(GatewayError) -> AppDirectory {

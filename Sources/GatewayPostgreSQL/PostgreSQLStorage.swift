@@ -23,9 +23,10 @@ package struct PostgreSQLStorage: Storage {
     ) throws(GatewayError) {
         let settings = try PostgreSQLSettings(address)
         let tokenKeyFile = address.tokenKeyFile
-        try GatewayError.storing {
-            try PostgreSQLSchema.migrate(settings)
-            try CopyMark.check(PostgreSQLConnection(settings))
+        let connection = try GatewayError.storing {
+            let connection = try PostgreSQLSchema.migrate(settings)
+            try CopyMark.check(connection)
+            return connection
         }
         self.settings = settings
         self.now = now
@@ -33,7 +34,7 @@ package struct PostgreSQLStorage: Storage {
         self.takesGivenTime = takesGivenTime
         let tokenKey = Self.tokenKey(tokenKeyFile, settings)
         self.tokenKey = tokenKey
-        pool = PostgreSQLPool(settings, connections: Self.connections, tokenKey: tokenKey)
+        pool = PostgreSQLPool(settings, connections: Self.connections, tokenKey: tokenKey, first: connection)
         gateways = PostgreSQLCluster(
             settings, takesGivenTime: takesGivenTime, tokenKey: { try TokenKeySeal(file: tokenKeyFile) })
     }

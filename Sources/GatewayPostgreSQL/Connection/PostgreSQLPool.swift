@@ -22,15 +22,18 @@ package final class PostgreSQLPool: Sendable {
     private let places: DispatchSemaphore
     private let limit: Int
 
-    /// At most so many connections are open at a time; who wants one more waits.
+    /// At most so many connections are open at a time; who wants one more waits. `first` is one that is open already.
     package init(
         _ settings: PostgreSQLSettings, connections: Int,
-        tokenKey: (@Sendable () throws -> TokenKeySeal)? = nil
+        tokenKey: (@Sendable () throws -> TokenKeySeal)? = nil, first: PostgreSQLConnection? = nil
     ) {
         self.settings = settings
         self.tokenKey = tokenKey
         places = DispatchSemaphore(value: connections)
         limit = connections
+        guard let first else { return }
+        first.tokenKey = tokenKey
+        state.withLock { $0.idle = [first] }
     }
 
     /// Runs `body` with a connection. Throws `PostgreSQLError` when there is none, and what `body` throws.
