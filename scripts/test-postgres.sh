@@ -1,30 +1,28 @@
 #!/bin/sh
 # Runs the tests that have a gateway, or a storage of their own, against a PostgreSQL in place of SQLite's files: each in a
-# database of its own, which goes with it. Says how many tests were left out, and why.
+# database of its own, which goes with it, and the tests of that storage (GatewayPostgreSQLTests). Says how many tests were
+# left out, and why.
 #
 #     scripts/test-postgres.sh [--essential | ARGUMENT OF swift test...]
 #
-# With --essential only those that depend on what the storage does: a part of `make test`. The tests of the storage on
-# PostgreSQL itself (GatewayPostgreSQLTests) run there in any case; here they run first where POSTGRESQL_BIN names a server.
+# With --essential only those that depend on what the storage does: a part of `make test`.
 set -eu
 cd "$(dirname "$0")/.."
 if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
     echo "test-postgres: skipped (COUNTERSIGN_POSTGRESQL=0)"
     exit 0
 fi
-if [ $# -eq 0 ] && [ -n "${POSTGRESQL_BIN:-}" ]; then
-    "$POSTGRESQL_BIN/postgres" --version
-    scripts/test.sh --filter '^GatewayPostgreSQLTests\.'
-fi
+if [ -n "${POSTGRESQL_BIN:-}" ]; then "$POSTGRESQL_BIN/postgres" --version; fi
 export COUNTERSIGN_TEST_STORAGE=postgresql
 
 if [ $# -eq 0 ]; then
-    set -- --filter \
-        '^(CountersignGateway|CountersignCLI|Countersign|BrazeCompat|ExponeaCompat|BackgroundGeolocationCompat)Tests\.'
+    names="GatewayPostgreSQL|CountersignGateway|CountersignCLI|Countersign|BrazeCompat|ExponeaCompat"
+    set -- --filter "^($names|BackgroundGeolocationCompat)Tests\."
 elif [ "$1" = --essential ]; then
     names="NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay"
     names="$names|AppSetting|AppDeletion|CustomerStore|BloomreachInbox|SessionTable|WebhookRunner"
-    set -- --filter "^(CountersignGatewayTests\.($names)|CountersignCLITests\.DatabaseCommand)Tests/"
+    set -- --filter "^(CountersignGatewayTests\.($names)Tests/|CountersignCLITests\.DatabaseCommandTests/)" \
+        --filter '^GatewayPostgreSQLTests\.'
 fi
 
 folder="$(mktemp -d)"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs every Swift test. What failed is repeated at the end: nobody finds it among thousands of lines.
+# Runs the Swift tests, without arguments all but those that need a server of PostgreSQL (scripts/test-postgres.sh runs these).
+# What failed is repeated at the end: nobody finds it among thousands of lines.
 # A test that never ends is stopped and named, instead of holding everything until somebody looks.
 set -eu
 cd "$(dirname "$0")/.."
@@ -73,29 +74,23 @@ trap 'kill_tree "$watchdog"; rm -rf "$folder"' EXIT
 # What runs in the background does not hear Ctrl-C.
 trap 'stop TERM 2>/dev/null; exit 130' INT TERM
 
-# The tests of several gateways need a server, which is theirs alone, and run one after the other: beside the others.
 postgresql='^GatewayPostgreSQLTests\.'
 # These mostly wait for programs, and whichever began last would hold up the end.
 programs='^CountersignCLITests\.(KillTests|ExampleTests)/'
-if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
-    echo "test: without PostgreSQL (COUNTERSIGN_POSTGRESQL=0)"
-    # shellcheck disable=SC2046
-    run all $(tests) "$@"
-elif [ $# -gt 0 ] || [ "$(uname -s)" = Darwin ]; then
+# shellcheck disable=SC2046
+if [ $# -gt 0 ] && [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then
     # Each gateway has about ten connections there, and some tests have several gateways.
-    # shellcheck disable=SC2046
     run all scripts/postgresql.sh run --fast --max-connections 600 $(tests) "$@"
+elif [ $# -gt 0 ]; then
+    run all $(tests) "$@"
+elif [ "$(uname -s)" = Darwin ]; then
+    run all $(tests) --skip "$postgresql"
 else
-    # shellcheck disable=SC2046
-    run postgresql scripts/postgresql.sh run --fast $(tests) --filter "$postgresql" >/dev/null &
-    waits_for_postgresql=$!
-    # shellcheck disable=SC2046
     run programs $(tests) --filter "$programs" >/dev/null &
     waits_for_programs=$!
-    # shellcheck disable=SC2046
     run all $(tests) --skip "$postgresql" --skip "$programs"
-    wait "$waits_for_postgresql" "$waits_for_programs"
-    cat "$folder/postgresql.log" "$folder/programs.log"
+    wait "$waits_for_programs"
+    cat "$folder/programs.log"
 fi
 [ -e "$folder/failed" ] || exit 0
 {
