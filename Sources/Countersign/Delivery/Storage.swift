@@ -13,6 +13,8 @@ package final class Storage: @unchecked Sendable {
     private static let idleLog: TimeInterval = 600
 
     let directory: URL
+    /// Looked for again and again.
+    private let optOutPath: String
     /// Who this client is, for leases and logs.
     let holder = LeaseHolder()
     private let queue: DispatchQueue
@@ -32,6 +34,7 @@ package final class Storage: @unchecked Sendable {
         canOpen: @escaping @Sendable (_ path: String) -> Bool = FirstUnlock.canOpen
     ) {
         self.directory = directory
+        optOutPath = directory.appendingPathComponent(DataFolder.optOutName).path
         self.limits = limits
         self.clock = clock
         self.log = log
@@ -200,7 +203,6 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    private var optOutPath: String { directory.appendingPathComponent(DataFolder.optOutName).path }
     private var path: String { directory.appendingPathComponent("queue.sqlite").path }
 
     private func open() throws -> EventQueue {
