@@ -78,7 +78,7 @@ demo-cluster: setup ## Show devices sending through a proxy to three gateways on
 	swift build --product countersign-cli
 	@scripts/demo-cluster.py $(COUNTERSIGN) $$(scripts/nats-server.sh)
 
-test-postgres: setup ## Run the tests of the gateway, its command line and the SDKs against PostgreSQL (FILTER=regex, SERVER=18 for that version, makes .venv)
+test-postgres: setup ## Run the tests of the gateway, its command line and the SDKs against PostgreSQL, and those of that storage (FILTER=regex, SERVER=18 for that version, makes .venv)
 	@$(if $(SERVER),POSTGRESQL_BIN="$$(scripts/postgresql-$(SERVER).sh)" )scripts/test-postgres.sh $(if $(FILTER),--filter '$(FILTER)')
 
 test: setup lint ## Check the style, run every test, build the documentation, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C

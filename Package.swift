@@ -6,18 +6,18 @@ import PackageDescription
 let warnings: [SwiftSetting] =
     Context.environment["COUNTERSIGN_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
-/// A package that is added by URL, and so checked out by the build system, may hold no such flag.
-func unsafe(_ flag: String, in configuration: BuildConfiguration) -> [SwiftSetting] {
+/// None in a package that is added by URL, and so checked out by the build system, which refuses unsafe flags there.
+func unsafeFlag(_ flag: String, in configuration: BuildConfiguration) -> [SwiftSetting] {
     Context.packageDirectory.contains("/checkouts/")
         ? [] : [.unsafeFlags([flag], .when(configuration: configuration))]
 }
 
 /// Swift 6.3's optimizer crashes (DeadFunctionAndGlobalElimination) in an executable over the gateway's rooms when it
 /// optimizes across modules.
-let optimization = unsafe("-disable-cmo", in: .release)
+let optimization = unsafeFlag("-disable-cmo", in: .release)
 
 /// What everything else calls is optimized in debug builds too: it takes seconds to compile, and the tests take a tenth less.
-let optimizedAlways = unsafe("-O", in: .debug)
+let optimizedAlways = unsafeFlag("-O", in: .debug)
 
 /// Without NATS the program loads no library of it, and its sinks say so: COUNTERSIGN_NATS=0 swift build.
 let hasNATS = Context.environment["COUNTERSIGN_NATS"] != "0"

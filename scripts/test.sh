@@ -4,7 +4,7 @@
 # A test that never ends is stopped and named, instead of holding everything until somebody looks.
 set -eu
 cd "$(dirname "$0")/.."
-# Five times what they take on two idle cores.
+# Ten times what they take on two idle cores.
 limit=600
 if [ "${COUNTERSIGN_TEST_STORAGE:-}" = postgresql ]; then limit=1500; fi
 
@@ -79,7 +79,7 @@ postgresql='^GatewayPostgreSQLTests\.'
 programs='^CountersignCLITests\.(KillTests|ExampleTests)/'
 # shellcheck disable=SC2046
 if [ $# -gt 0 ] && [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then
-    # Each gateway has about ten connections there, and some tests have several gateways.
+    # A gateway may take 21 connections, and some tests have several gateways.
     run all scripts/postgresql.sh run --fast --max-connections 600 $(tests) "$@"
 elif [ $# -gt 0 ]; then
     run all $(tests) "$@"

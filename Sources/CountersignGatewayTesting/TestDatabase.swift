@@ -55,8 +55,7 @@
         ) async throws {
             let database = try TestDatabase(migrated: migrated)
             defer { database.drop() }
-            guard #available(macOS 15, *) else { return try await body(database) }
-            try await withTaskExecutorPreference(ThreadExecutor()) { try await body(database) }
+            try await onOwnThreads { try await body(database) }
         }
 
         /// Ends the connections that there are, too.
@@ -90,9 +89,8 @@
         /// Waits until what was stored may be read: every open transaction of the server holds that up, also one of
         /// another test.
         package func settle() throws {
-            guard try EventHorizon.settle(connect(), seconds: 20) else {
-                throw GatewayError(.storage, "a transaction of the server does not end")
-            }
+            let isSettled = try Self.administrators.get().use { try EventHorizon.settle($0, seconds: 20) }
+            guard isSettled else { throw GatewayError(.storage, "a transaction of the server does not end") }
         }
 
         private static let administrators = Result {

@@ -112,7 +112,7 @@ package final class TestPlace: Sendable {
         try open().openControl(as: actor)
     }
 
-    /// Waits until those who follow events may read what was stored before, which only PostgreSQL lets them wait for.
+    /// Waits until those who follow events may read what was stored before. On SQLite they always may.
     package func settle() throws {
         #if POSTGRESQL
             try database?.settle()

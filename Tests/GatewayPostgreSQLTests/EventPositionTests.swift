@@ -84,9 +84,10 @@ extension PostgreSQLTests {
                     }
                     return await group.reduce(into: [String]()) { $0 += $1 }
                 }
-                try database.settle()
+                let settling = Result { try database.settle() }
                 isDone.withLock { $0 = true }
                 let ids = try await read
+                try settling.get()
                 #expect(ids.count == 4 * perWriter && Set(ids) == Set(acknowledged))
                 // What one writer has stored one after the other is read in that order.
                 for writer in 0..<4 {

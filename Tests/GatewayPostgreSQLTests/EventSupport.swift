@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import Foundation
 import GatewayModel
 import GatewayStorage
+import Testing
 
 @testable import GatewayPostgreSQL
 
@@ -19,7 +20,8 @@ extension TestDatabase {
     var log: PostgreSQLEventLog { log { Date() } }
 
     func log(now: @escaping @Sendable () -> Date) -> PostgreSQLEventLog {
-        PostgreSQLEventLog(pool: pool(), now: now)
+        // Other tests' transactions may be open for longer than an export of a gateway would wait.
+        PostgreSQLEventLog(pool: pool(), now: now, patience: 20)
     }
 }
 
@@ -67,8 +69,8 @@ extension EventStore {
 extension PostgreSQLEventLog {
     /// All of an app's events, read as a consumer does, once every transaction has ended that was open before.
     func everything(of app: String = "shop") throws -> [StoredEvent] {
-        let newest = try newest(EventQuery(appID: app), before: nil, limit: 1).events.first?.sequence ?? 0
-        while try positions().head < newest {}
+        let isSettled = try pool.use { try EventHorizon.settle($0, seconds: 20) }
+        try #require(isSettled)
         var events: [StoredEvent] = []
         var reached: Int64 = 0
         while true {

@@ -13,7 +13,7 @@ package final class Storage: @unchecked Sendable {
     private static let idleLog: TimeInterval = 600
 
     let directory: URL
-    /// Looked for again and again.
+    /// Kept, because it is looked for again and again.
     private let optOutPath: String
     /// Who this client is, for leases and logs.
     let holder = LeaseHolder()

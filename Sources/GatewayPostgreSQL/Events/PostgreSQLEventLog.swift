@@ -5,11 +5,10 @@ package import GatewayStorage
 
 /// Reads what is stored, up to the oldest transaction that is still open.
 package struct PostgreSQLEventLog: EventLog {
-    /// How long the last page of an export waits, in seconds, for transactions that are open.
-    private static let patience = 1.0
-
     let pool: PostgreSQLPool
     let now: @Sendable () -> Date
+    /// How long the last page of an export waits, in seconds, for transactions that are open.
+    var patience = 1.0
 
     private func read<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing { try pool.use { try body($0) } }
@@ -30,7 +29,7 @@ package struct PostgreSQLEventLog: EventLog {
         try read { connection in
             let page = try page(query, after: sequence, limit: limit, connection)
             // An export has all that was acknowledged before it began, and not what an open transaction leaves of it.
-            guard page.next == nil, try EventHorizon.settle(connection, seconds: Self.patience) else {
+            guard page.next == nil, try EventHorizon.settle(connection, seconds: patience) else {
                 return page
             }
             return try self.page(query, after: sequence, limit: limit, connection)

@@ -33,13 +33,15 @@ package enum PostgreSQLSchema {
     }
 
     /// Brings the database to this version's schema. Any number of programs may do so at once: one does, the others wait
-    /// for it. Returns the connection that has looked. Throws `conflict` when a newer version has written it, or
+    /// for it. Returns a connection with these settings. Throws `conflict` when a newer version has written it, or
     /// `PostgreSQLError`.
     @discardableResult
     package static func migrate(_ settings: PostgreSQLSettings) throws -> PostgreSQLConnection {
         // A look without the lock: mostly there is nothing to do, and a lock needs the server's attention.
-        let looking = try PostgreSQLConnection(settings)
-        if try version(looking) == migrations.count { return looking }
+        do {
+            let connection = try PostgreSQLConnection(settings)
+            if try version(connection) == migrations.count { return connection }
+        }
         let connection = try PostgreSQLConnection(settings.patient)
         try connection.execute("SELECT pg_advisory_lock(\(lockClass), 1)")
         let version = try version(connection)
@@ -53,7 +55,7 @@ package enum PostgreSQLSchema {
         }
         try EventPartitions.make(connection)
         try connection.execute("SELECT pg_advisory_unlock(\(lockClass), 1)")
-        return looking
+        return try PostgreSQLConnection(settings)
     }
 
     private static let first = """

@@ -169,13 +169,15 @@ final class EventLogWriter {
         return passed
     }
 
-    /// Removes a part of what is kept of an app. Returns true when nothing is left.
-    func erase(_ erasure: inout EventErasure) throws -> Bool {
-        // What is not written yet would be added to a sum that is gone.
-        if !counts.isEmpty {
+    /// Removes a part of what is kept of an app, and writes `uses` before, of which nothing is left then. Returns true when all
+    /// of the app is gone.
+    func erase(_ erasure: inout EventErasure, counting uses: inout KeyUseTally) throws -> Bool {
+        // What is not written yet would be added to what is gone.
+        if !counts.isEmpty || !uses.isEmpty {
             var counts = counts
-            try connection.transaction { try counts.write(KeyUseTally(), to: connection) }
+            try connection.transaction { try counts.write(uses, to: connection) }
             self.counts = counts
+            uses = KeyUseTally()
         }
         let index = try EventIndexReader(
             connection, folder: IndexFolder.path(besides: connection.path), runs: runs)

@@ -57,7 +57,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
     private var nextSweep = Date.distantPast
-    /// Nil until a commit has written counts.
+    /// Nil until the first commit, which writes counts.
     private var nextCount: Date?
     private var space: Int?
     private var spaceUntil = DispatchTime(uptimeNanoseconds: 0)
@@ -371,9 +371,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private func erase(_ erasure: Erasure) {
         var erasure = erasure
         let result: Result<Void, GatewayError>
+        var uses = takeUses()
         do {
             sweeper.leave(erasure.work.appID)
-            guard try openLog().erase(&erasure.work) else {
+            guard try openLog().erase(&erasure.work, counting: &uses) else {
                 condition.lock()
                 erasures[0] = erasure
                 condition.unlock()
@@ -382,6 +383,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             guard files.areInPlace else { throw loseFiles() }
             result = .success(())
         } catch {
+            keep(uses)
             if (error as? SQLiteError)?.isFull != true { closeLog() }
             result = .failure(GatewayError(.storage, (error as? StoreFailure)?.detail ?? "\(error)"))
         }

@@ -99,8 +99,8 @@ struct EventColumnsTests {
             try rows("app_id || ' ' || key_id", from: "(SELECT number AS seq, * FROM event_key)")
         }
         #expect(try keys() == ["blog k", "shop k"])
-        var erasure = EventErasure(appID: "shop")
-        while try !log.erase(&erasure) {}
+        var (erasure, uses) = (EventErasure(appID: "shop"), KeyUseTally())
+        while try !log.erase(&erasure, counting: &uses) {}
         #expect(try keys() == ["blog k"])
         try store("m-2", proof("r", key: "k"), app: "news", in: log)
         try store("m-2", proof("r", key: "k"), in: log)

@@ -107,6 +107,18 @@ struct EventCountsTests {
         #expect(try log(path).keyUses(of: "shop").map(\.verified) == [3])
     }
 
+    @Test func ofAnAppThatIsDeletedNoUseOfAKeyIsWrittenLater() throws {
+        let path = try path(in: "live")
+        let store = try open(path)
+        try append("m-1", to: store)
+        try append("m-2", to: store)
+        try append("m-3", app: "blog", to: store)
+        try store.erase(appID: "shop")
+        store.close()
+        #expect(try log(path).keyUses(of: "shop").isEmpty)
+        #expect(try log(path).keyUses(of: "blog").map(\.verified) == [1])
+    }
+
     @Test func retentionCountsBeforeItDeletes() throws {
         let path = try path(in: "live")
         let log = try EventLogWriter(path: path)

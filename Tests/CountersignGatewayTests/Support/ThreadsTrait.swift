@@ -9,8 +9,7 @@ struct ThreadsTrait: SuiteTrait, TestTrait, TestScoping {
     func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        guard #available(macOS 15, *) else { return try await function() }
-        try await withTaskExecutorPreference(ThreadExecutor()) { try await function() }
+        try await onOwnThreads(function)
     }
 }
 

@@ -1,3 +1,4 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
@@ -25,8 +26,9 @@ import Testing
     @Test func keysSurviveARestartAndAreReadableByTheirOwnerOnly() throws {
         let before = try secrets()
         let signer = try before.signer(at: 0)
-        #expect(try secrets().signer(at: 1).id == signer.id)
-        #expect(try secrets().refreshKey() == before.refreshKey())
+        let after = try StoragePlace(place.configuration).open().openSecrets()
+        #expect(try after.signer(at: 1).id == signer.id)
+        #expect(try after.refreshKey() == before.refreshKey())
         #expect(try before.refreshKey().count == 32)
         let file = TestEngine.standard == .sqlite ? "/token-keys.sqlite" : "/token-key"
         let mode = try FileManager.default.attributesOfItem(atPath: place.folder + file)
