@@ -6,7 +6,7 @@ import PackageDescription
 let warnings: [SwiftSetting] =
     Context.environment["COUNTERSIGN_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
-/// None in a package that is added by URL, and so checked out by the build system, which refuses unsafe flags there.
+/// Nothing in a package that is added by URL, and so checked out by the build system, which refuses unsafe flags there.
 func unsafeFlag(_ flag: String, in configuration: BuildConfiguration) -> [SwiftSetting] {
     Context.packageDirectory.contains("/checkouts/")
         ? [] : [.unsafeFlags([flag], .when(configuration: configuration))]
