@@ -104,8 +104,7 @@ public final class Gateway: Sendable {
             isCurrent: { [membership] in membership.isCurrent },
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
             appsProblem: { [registry] in registry.problem })
-        polls = LongPolls(
-            arrivals: stores.events.arrivals, now: { Milliseconds(now()).count })
+        polls = LongPolls(arrivals: stores.events.arrivals)
         let dialects = try Dialects.all(
             configuration, storage: storage, apps: registry, stores: stores, tokens: tokens, polls: polls,
             gateways: gateways, now: now, others: others)
@@ -220,24 +219,20 @@ public final class Gateway: Sendable {
         guard isFirst else { return }
         isDraining.withLock { $0 = true }
         webhooks.drain()
-        let began = Date()
+        let began = DispatchTime.now()
         if boundPort.withLock({ $0 }) != 0, configuration.drainSeconds > 0 {
             Thread.sleep(forTimeInterval: configuration.drainSeconds)
         }
         polls.drain()
         servers.stop(graceSeconds: configuration.stopGraceSeconds)
-        let passed = Date().timeIntervalSince(began)
-        webhooks.stop(
-            graceSeconds: max(0, configuration.drainSeconds + configuration.stopGraceSeconds - passed))
+        let end = began + configuration.drainSeconds + configuration.stopGraceSeconds
+        let left = {
+            max(0, (Double(end.uptimeNanoseconds) - Double(DispatchTime.now().uptimeNanoseconds)) / 1e9)
+        }
+        webhooks.stop(graceSeconds: left())
         sinks.stop()
         // While there is something to measure.
-        observability.exporter?.close(
-            within: min(
-                2,
-                max(
-                    0.1,
-                    configuration.drainSeconds + configuration.stopGraceSeconds
-                        - Date().timeIntervalSince(began))))
+        observability.exporter?.close(within: min(2, max(0.1, left())))
         exchange.giveUp()
         admin.close()
         deletedApps.stop()

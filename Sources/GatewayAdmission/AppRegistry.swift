@@ -165,7 +165,7 @@ package final class AppRegistry: Sendable {
 
     /// Writes when write keys were used last, at most once in five minutes: others who look at the file read it again.
     private func noteWriteKeyUsesIfDue() throws(GatewayError) {
-        guard now().timeIntervalSince(notedUses.withLock { $0.at }) >= 300 else { return }
+        guard abs(now().timeIntervalSince(notedUses.withLock { $0.at })) >= 300 else { return }
         try noteWriteKeyUses()
     }
 

@@ -1,9 +1,10 @@
 internal import CountersignCore
 internal import Foundation
+internal import GatewayModel
 
 /// Wakes one thread that waits.
 final class SinkBell: @unchecked Sendable {
-    private let condition = NSCondition()
+    private let condition = Condition()
     // Both belong to `condition`.
     private var isRung = false
     private var hasEnded = false
@@ -29,7 +30,7 @@ final class SinkBell: @unchecked Sendable {
     /// Returns once it has rung since the last time, or later.
     func wait(milliseconds: Int64) {
         condition.withLock {
-            let limit = Date(timeIntervalSinceNow: Milliseconds(milliseconds).seconds)
+            let limit = DispatchTime.now() + Milliseconds(milliseconds).seconds
             while !isRung, condition.wait(until: limit) {}
             isRung = false
         }

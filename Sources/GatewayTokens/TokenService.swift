@@ -81,7 +81,7 @@ package final class TokenService: Sendable {
     /// Forgets what nobody can ask for any longer, once an hour.
     private func prune(at now: Int64) {
         let isDue = prunedAt.withLock { last in
-            guard now - last >= 3_600_000 else { return false }
+            guard abs(now - last) >= 3_600_000 else { return false }
             last = now
             return true
         }

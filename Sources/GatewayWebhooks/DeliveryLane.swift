@@ -33,7 +33,9 @@ struct DeliveryLane: Sendable {
     /// Begins what is due; nil when nothing is.
     mutating func begin(atMilliseconds now: Int64, newID: () -> String) -> Job? {
         if isBusy { return nil }
-        let request = requests.first { $0.nextMilliseconds <= now }
+        let request = requests.first {
+            DueTime.hasCome($0.nextMilliseconds, at: now, within: RetryPause.longest)
+        }
         if let request, isRequestsTurn { return begin(request) }
         if case .deliver(let work) = machine.next(atMilliseconds: now, newID: newID) {
             isBusy = true

@@ -54,9 +54,10 @@ package struct DeliveryMachine: Sendable {
     /// Begins a step, or says until when there is none. `newID` makes the id of something that was not tried before.
     package mutating func next(atMilliseconds now: Int64, newID: () -> String) -> Step {
         if isDelivering || isPaused || !mayHaveMore { return .rest(untilMilliseconds: nil) }
-        // A clock that was set back must not make it wait for years.
-        let due = min(progress.nextMilliseconds, now + RetryPause.longest)
-        if due > now { return .rest(untilMilliseconds: due) }
+        let due = progress.nextMilliseconds
+        guard DueTime.hasCome(due, at: now, within: RetryPause.longest) else {
+            return .rest(untilMilliseconds: due)
+        }
         isDelivering = true
         // What is stored from now on may be missed by the work, and wakes again.
         mayHaveMore = false

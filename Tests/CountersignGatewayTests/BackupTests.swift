@@ -100,9 +100,16 @@ struct BackupTests {
             schedule.makeIfDue()
         }
         #expect(made.withLock { $0 } == 4)
-        #expect(
-            Backup.all(in: folder).map { Double($0.createdMilliseconds) / 1000 - 1_800_000_000 } == [
-                18 * 3_600, 12 * 3_600,
-            ])
+        func hours() -> [Double] {
+            Backup.all(in: folder).map { (Double($0.createdMilliseconds) / 1000 - 1_800_000_000) / 3_600 }
+        }
+        #expect(hours() == [18, 12])
+        // A clock that is a year ahead for a while.
+        for hours in [8_760.0, 19, 24, 25, 30] {
+            now.withLock { $0 = start.addingTimeInterval(hours * 3_600) }
+            schedule.makeIfDue()
+        }
+        #expect(made.withLock { $0 } == 7)
+        #expect(hours() == [30, 24])
     }
 }

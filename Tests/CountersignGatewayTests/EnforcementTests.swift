@@ -159,6 +159,13 @@ struct EnforcementTests {
         #expect(bench.sent.withLock { $0.count } == 1)
         bench.look(after: 60 * minute)
         #expect(bench.sent.withLock { $0.count } == 2)
+        // A clock that is set back keeps nothing from being told, nor from being told again.
+        bench.outcome.withLock { $0 = .refused("it answered 500") }
+        bench.look(after: -24 * 60 * minute)
+        #expect(bench.sent.withLock { $0.count } == 3)
+        bench.look(after: -24 * 60 * minute)
+        #expect(Set(bench.sent.withLock { $0.map(\.id) }).count == 4)
+        #expect(bench.sent.withLock { $0.map(\.attempt) } == [1, 1, 1, 2, 1])
     }
 
     @Test func onlyTokensThatWereGoodCountAndEachUserOnce() {

@@ -31,7 +31,7 @@ final class GatewayExchange: Sendable {
     private let judge: SampleJudge
     private let samples: any AnalyticsLog
     private let state = Lock(State())
-    private let answered = NSCondition()
+    private let answered = Condition()
 
     /// `judge` judges by what is in this gateway's memory alone, and `gateways` says how many live.
     init(
@@ -78,7 +78,7 @@ final class GatewayExchange: Sendable {
         }
         guard isAsked else { return nil }
         channel.wake()
-        let end = Date(timeIntervalSinceNow: Self.questionSeconds)
+        let end = DispatchTime.now() + Self.questionSeconds
         answered.lock()
         while state.withLock({ !$0.isStopping && ($0.answers[id] ?? nil) == nil }), answered.wait(until: end)
         {}

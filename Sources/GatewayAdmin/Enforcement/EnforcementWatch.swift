@@ -122,7 +122,7 @@ final class EnforcementWatch: Sendable {
         _ appID: String, _ plan: EnforcementPlan, at milliseconds: Int64
     ) throws(GatewayError) {
         let rule = plan.autoReturn ?? Self.usual
-        if let last = alerted.withLock({ $0[appID] }), milliseconds - last < Self.pause { return }
+        if let last = alerted.withLock({ $0[appID] }), abs(milliseconds - last) < Self.pause { return }
         let recent = recent(appID, Self.start(of: rule, plan, milliseconds))
         let percent = Self.percent(recent.rejected, of: recent.requests)
         guard recent.requests >= rule.minimumRequests, percent >= Double(rule.rejectedPercent) else { return }

@@ -19,10 +19,22 @@ final class SignInThrottle: Sendable {
         let place: String?
     }
 
+    fileprivate static let hour: Int64 = 3_600_000
+
     fileprivate struct Attempts {
         var failures = 0
         var blockedUntil: Int64 = 0
         var lastMilliseconds: Int64 = 0
+
+        /// Until when none is allowed; nil when one is.
+        func block(at milliseconds: Int64) -> Int64? {
+            DueTime.hasCome(blockedUntil, at: milliseconds, within: SignInThrottle.hour) ? nil : blockedUntil
+        }
+
+        /// True when what was counted counts no more.
+        func isOver(at milliseconds: Int64) -> Bool {
+            abs(milliseconds - lastMilliseconds) > SignInThrottle.hour
+        }
     }
 
     private struct State {
@@ -33,7 +45,6 @@ final class SignInThrottle: Sendable {
 
     private static let capacity = 10_000
     private static let placesOfAName = 8
-    private static let hour: Int64 = 3_600_000
     private let state = Lock(State())
     private let cluster: (any Cluster)?
 
@@ -48,12 +59,12 @@ final class SignInThrottle: Sendable {
         // While nobody can be counted, nobody may try.
         change(name, address, otherwise: 1) { state in
             let limits = Self.limits(name, address, state)
-            let until = limits.compactMap { state.attempts[$0.key]?.blockedUntil }.max() ?? 0
-            if until > milliseconds { return Int((until - milliseconds + 999) / 1000) }
+            let until = limits.compactMap { state.attempts[$0.key]?.block(at: milliseconds) }.max()
+            if let until { return Int((until - milliseconds + 999) / 1000) }
             for (key, limit) in limits {
                 if state.attempts[key] == nil { Self.makeRoom(in: &state.attempts, at: milliseconds) }
                 var entry = state.attempts[key] ?? Attempts()
-                if milliseconds - entry.lastMilliseconds > Self.hour { entry = Attempts() }
+                if entry.isOver(at: milliseconds) { entry = Attempts() }
                 entry.failures += 1
                 entry.lastMilliseconds = milliseconds
                 if entry.failures >= limit {
@@ -70,7 +81,7 @@ final class SignInThrottle: Sendable {
     func isBlocked(name: String, address: String, at milliseconds: Int64) -> Bool {
         change(name, address, otherwise: true) { state in
             Self.limits(name, address, state).contains { key, _ in
-                state.attempts[key].map { $0.blockedUntil > milliseconds } ?? false
+                state.attempts[key]?.block(at: milliseconds) != nil
             }
         }
     }
@@ -128,7 +139,7 @@ final class SignInThrottle: Sendable {
     /// Forgets what is over, and then, a quarter at a time, what will be over first: blocks outlive what others invent.
     private static func makeRoom(in attempts: inout [Key: Attempts], at milliseconds: Int64) {
         guard attempts.count >= capacity else { return }
-        attempts = attempts.filter { milliseconds - $0.value.lastMilliseconds <= hour }
+        attempts = attempts.filter { !$0.value.isOver(at: milliseconds) }
         guard attempts.count >= capacity else { return }
         let order = attempts.sorted {
             ($0.value.blockedUntil, $0.value.failures, $0.value.lastMilliseconds)

@@ -16,9 +16,8 @@ package enum ReaderAccess: Sendable {
 
 /// The events of an app, for backends that follow them: in the order of storing, by position or by a named consumer.
 package struct FollowingDialect: Dialect {
-    /// Seconds that a request may wait for events, and that a lease may last.
+    /// Seconds that a request may wait for events.
     static let longestWait = 60
-    static let leaseSeconds = 5...600
     /// Events in an answer.
     static let pageSizes = 1...1_000
 
@@ -189,7 +188,8 @@ package struct FollowingDialect: Dialect {
             reached.withLock { $0 = stretch.reached }
             let answer = FollowingAnswer.events(
                 stretch, isFirst: after == nil, try log.positions(), for: call)
-            return stretch.events.isEmpty && !stretch.hasMore ? .nothing(answer, again: nil) : .answer(answer)
+            return stretch.events.isEmpty && !stretch.hasMore
+                ? .nothing(answer, againAfter: nil) : .answer(answer)
         }
     }
 
@@ -253,17 +253,16 @@ package struct FollowingDialect: Dialect {
             try call.integer("limit", Int64(Self.pageSizes.lowerBound)...Int64(Self.pageSizes.upperBound))
                 ?? 100)
         let wait = Int(try call.integer("wait", 0...Int64(Self.longestWait)) ?? 0)
+        let lease = EventConsumerRules.leaseSeconds
         let seconds = Int(
-            try call.integer(
-                "lease_seconds", Int64(Self.leaseSeconds.lowerBound)...Int64(Self.leaseSeconds.upperBound))
-                ?? 60)
+            try call.integer("lease_seconds", Int64(lease.lowerBound)...Int64(lease.upperBound)) ?? 60)
         return Reading(waitSeconds: wait) {
             switch try consumers.lease(id, limit: limit, seconds: seconds) {
             case .leased(let lease):
                 return .answer(FollowingAnswer.lease(lease, hasMore: true, try log.positions(), for: call))
-            case .nothing(let hasMore, let nextExpiry):
+            case .nothing(let hasMore, let untilExpiry):
                 let answer = FollowingAnswer.lease(nil, hasMore: hasMore, try log.positions(), for: call)
-                return hasMore ? .answer(answer) : .nothing(answer, again: nextExpiry)
+                return hasMore ? .answer(answer) : .nothing(answer, againAfter: untilExpiry)
             }
         }
     }

@@ -11,12 +11,12 @@ package final class LongPolls: Sendable {
     /// What somebody who looked has found.
     enum Look: Sendable {
         case answer(HTTPResponse)
-        /// Nothing yet: the answer when it is time to answer anyway, and when to look again at the latest, in milliseconds
-        /// since 1970.
-        case nothing(HTTPResponse, again: Int64?)
+        /// Nothing yet: the answer when it is time to answer anyway, and in how many milliseconds to look again at the
+        /// latest.
+        case nothing(HTTPResponse, againAfter: Int64?)
     }
 
-    /// Calls back at a time, in milliseconds since 1970, or at once when it has passed.
+    /// Calls back at a time of the clock, or at once when it has passed.
     package typealias Schedule = @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
 
     /// Requests that are looked for or wait, in all and of an app.
@@ -33,29 +33,31 @@ package final class LongPolls: Sendable {
     }
 
     private let arrivals: EventArrivals
-    private let now: @Sendable () -> Int64
+    private let clock: @Sendable () -> Int64
     private let schedule: Schedule
     private let pace: ReadingPace
     private let queue = OperationQueue()
     private let state = Lock(State())
 
-    /// `now` is milliseconds since 1970.
+    /// `clock` is milliseconds that nobody sets back.
     package convenience init(
-        arrivals: EventArrivals, now: @escaping @Sendable () -> Int64,
+        arrivals: EventArrivals,
+        clock: @escaping @Sendable () -> Int64 = { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) },
         schedule: Schedule? = nil
     ) {
-        self.init(arrivals: arrivals, now: now, schedule: schedule, pace: ReadingPace(arrivals: arrivals))
+        self.init(arrivals: arrivals, clock: clock, schedule: schedule, pace: ReadingPace(arrivals: arrivals))
     }
 
     init(
-        arrivals: EventArrivals, now: @escaping @Sendable () -> Int64, schedule: Schedule?, pace: ReadingPace
+        arrivals: EventArrivals, clock: @escaping @Sendable () -> Int64, schedule: Schedule?,
+        pace: ReadingPace
     ) {
         self.arrivals = arrivals
         self.pace = pace
-        self.now = now
+        self.clock = clock
         self.schedule =
             schedule ?? { time, work in
-                let delay = DispatchTimeInterval.milliseconds(Int(max(0, time - now())))
+                let delay = DispatchTimeInterval.milliseconds(Int(max(0, time - clock())))
                 DispatchQueue.global().asyncAfter(deadline: .now() + delay, execute: work)
             }
         queue.name = "event readers"
@@ -76,7 +78,7 @@ package final class LongPolls: Sendable {
     /// Answers with what `look` finds, within so many seconds; nil when too many wait already.
     func outcome(of appID: String, waitSeconds: Int, look: @escaping @Sendable () -> Look) -> HTTPOutcome? {
         let request = WaitingRequest(
-            appID: appID, deadline: now() + Milliseconds(seconds: waitSeconds).count, look: look)
+            appID: appID, deadline: clock() + Milliseconds(seconds: waitSeconds).count, look: look)
         let isTaken = state.withLock { state in
             guard state.requests.count < Self.most, state.ofApp[appID, default: 0] < Self.mostOfApp else {
                 return false
@@ -111,11 +113,11 @@ package final class LongPolls: Sendable {
             guard pause > 0 else { return finish(request, response) }
             request.hold(response)
             if state.withLock({ $0.isDraining }) { return finish(request, response) }
-            schedule(now() + Int64((pause * 1_000).rounded(.up))) { [weak self] in
+            schedule(clock() + Int64((pause * 1_000).rounded(.up))) { [weak self] in
                 self?.finish(request, response)
             }
-        case .nothing(let response, let again):
-            let time = now()
+        case .nothing(let response, let againAfter):
+            let time = clock()
             if time >= request.deadline || state.withLock({ $0.isDraining }) {
                 return finish(request, response)
             }
@@ -126,7 +128,9 @@ package final class LongPolls: Sendable {
             } cancel: { [arrivals] in
                 arrivals.cancel($0)
             }
-            if let again, again < request.deadline, request.isNew(again) {
+            if let again = againAfter.map({ time + $0 }), again < request.deadline,
+                request.isNew(again, at: time)
+            {
                 schedule(again) { [weak self] in self?.wake(request, after: 0) }
             }
             if state.withLock({ $0.isDraining }) { wake(request, after: 0) }
@@ -140,7 +144,7 @@ package final class LongPolls: Sendable {
     }
 
     private func lookAgain(_ request: WaitingRequest, at time: Int64) {
-        guard time > now() else {
+        guard time > clock() else {
             queue.addOperation { [self] in self.look(for: request) }
             return
         }
@@ -187,7 +191,6 @@ final class WaitingRequest: Sendable {
     }
 
     let appID: String
-    /// Milliseconds since 1970.
     let deadline: Int64
     let look: @Sendable () -> LongPolls.Look
     let client = Lock(WeakClient())
@@ -221,11 +224,12 @@ final class WaitingRequest: Sendable {
         }
     }
 
-    /// True when there is no call back at this time yet.
-    func isNew(_ again: Int64) -> Bool {
+    /// True when there is no call back yet that comes at about this time.
+    func isNew(_ again: Int64, at time: Int64) -> Bool {
         state.withLock { state in
-            defer { state.again = again }
-            return state.again != again
+            if let known = state.again, known > time, abs(known - again) < LongPolls.pause { return false }
+            state.again = again
+            return true
         }
     }
 

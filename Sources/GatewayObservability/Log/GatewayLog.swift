@@ -19,7 +19,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private let now: @Sendable () -> Date
     private let write: @Sendable ([UInt8]) -> Void
     // `condition` guards everything below.
-    private let condition = NSCondition()
+    private let condition = Condition()
     private var waiting: [Entry] = []
     private var dropped = 0
     private var droppedSaid = 0
@@ -87,7 +87,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
 
     /// Writes what waits and ends; gives up on a reader that stalls.
     package func close(within seconds: Double = 2) {
-        let deadline = Date(timeIntervalSinceNow: seconds)
+        let deadline = DispatchTime.now() + seconds
         condition.lock()
         isClosing = true
         condition.broadcast()
@@ -111,7 +111,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
         while true {
             condition.lock()
             while waiting.isEmpty, !isClosing { condition.wait() }
-            let deadline = Date(timeIntervalSinceNow: gatherSeconds)
+            let deadline = DispatchTime.now() + gatherSeconds
             while !isClosing, waiting.count < capacity / 2, condition.wait(until: deadline) {}
             let entries = waiting
             waiting.removeAll(keepingCapacity: true)

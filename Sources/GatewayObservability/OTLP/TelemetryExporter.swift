@@ -17,7 +17,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
     private let log: GatewayLog
     private let post: Post
     // `condition` guards everything below.
-    private let condition = NSCondition()
+    private let condition = Condition()
     private var schedule = ExportSchedule(at: TelemetryExporter.now)
     private var isAbandoned = false
     private var hasEnded = true
@@ -59,7 +59,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
 
     /// Exports what waits, and gives up on a collector that does not take it in so many seconds.
     package func close(within seconds: Double) {
-        let deadline = Date(timeIntervalSinceNow: seconds)
+        let deadline = DispatchTime.now() + seconds
         condition.lock()
         schedule.close()
         condition.broadcast()
@@ -80,7 +80,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
             let action = isAbandoned ? .end : schedule.next(at: Self.now)
             switch action {
             case .wait(let seconds):
-                _ = condition.wait(until: Date(timeIntervalSinceNow: seconds))
+                _ = condition.wait(until: .now() + seconds)
                 condition.unlock()
             case .end:
                 hasEnded = true

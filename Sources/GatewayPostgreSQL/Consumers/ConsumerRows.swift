@@ -17,6 +17,13 @@ struct ConsumerRows {
         let position: Int64
         /// When the lease that there is ends or has ended.
         let leaseEnd: Int64?
+
+        /// When the lease that there is ends; nil when there is none, or it has ended.
+        func lease(at now: Int64) -> Int64? {
+            leaseEnd.flatMap { EventConsumerRules.hasEnded($0, at: now) ? nil : $0 }
+        }
+
+        func isFree(at now: Int64) -> Bool { lease(at: now) == nil }
     }
 
     /// A lease, or the one that was acknowledged last.

@@ -14,7 +14,7 @@ extension PostgreSQLEventConsumers {
             let now = try clock.now(connection)
             return (
                 row.partitions.count,
-                row.partitions.indices.filter { row.partitions[$0].leaseEnd.map { $0 <= now } ?? true }
+                row.partitions.indices.filter { row.partitions[$0].isFree(at: now) }
             )
         }
         // Beginning with another one each time, so that none waits forever.
@@ -35,10 +35,10 @@ extension PostgreSQLEventConsumers {
         }
         let expiry = try read { connection in
             let now = try clock.now(connection)
-            return try ConsumerRows(connection: connection).row(id)?.partitions.compactMap(\.leaseEnd)
-                .filter { $0 > now }.min()
+            return try ConsumerRows(connection: connection).row(id)?.partitions
+                .compactMap { $0.lease(at: now) }.min().map { $0 - now }
         }
-        return .nothing(hasMore: hasMore, nextExpiry: expiry)
+        return .nothing(hasMore: hasMore, untilExpiry: expiry)
     }
 
     /// Leases the next events of one partition, if nobody has it and there are any.
@@ -53,7 +53,7 @@ extension PostgreSQLEventConsumers {
         }
         let now = try clock.now(connection)
         let from = row.partitions[partition].position
-        guard row.partitions[partition].leaseEnd.map({ $0 <= now }) ?? true else { return (nil, 0, false) }
+        guard row.partitions[partition].isFree(at: now) else { return (nil, 0, false) }
         let following = EventFollowing(
             appID: id.appID, filter: row.settings.filter,
             partition: EventPartition(partition, of: row.partitions.count))

@@ -95,7 +95,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
             partitions: row.partitions.map { partition in
                 EventConsumer.Partition(
                     committed: partition.position,
-                    leasedUntilMilliseconds: partition.leaseEnd.flatMap { $0 > now ? $0 : nil })
+                    leasedUntilMilliseconds: partition.lease(at: now))
             },
             lag: (behind + row.partitions.count - 1) / max(1, row.partitions.count),
             oldestUnreadMilliseconds: oldest, hasMissed: floor > least)

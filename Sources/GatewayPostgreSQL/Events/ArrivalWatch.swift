@@ -10,7 +10,7 @@ final class ArrivalWatch: @unchecked Sendable {
     private let pool: PostgreSQLPool
     private let arrivals: EventArrivals
     // `condition` guards `isStopping` and `hasEnded`.
-    private let condition = NSCondition()
+    private let condition = Condition()
     private var isStopping = false
     private var hasEnded = false
     // The thread's own.
@@ -29,7 +29,7 @@ final class ArrivalWatch: @unchecked Sendable {
                 condition.unlock()
                 look()
                 condition.lock()
-                if !isStopping { _ = condition.wait(until: Date(timeIntervalSinceNow: Self.seconds)) }
+                if !isStopping { _ = condition.wait(until: .now() + Self.seconds) }
             }
             hasEnded = true
             condition.broadcast()

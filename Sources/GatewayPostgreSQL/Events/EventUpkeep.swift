@@ -14,8 +14,9 @@ final class EventUpkeep: @unchecked Sendable {
     private let observer: (any GatewayObserver)?
     private let everySeconds: Double
     private let size = Lock((bytes: 0, partitions: 0))
+    private let clock = Lock(RetentionClock())
     // `condition` guards `isStopping` and `hasEnded`.
-    private let condition = NSCondition()
+    private let condition = Condition()
     private var isStopping = false
     private var hasEnded = false
 
@@ -38,7 +39,7 @@ final class EventUpkeep: @unchecked Sendable {
 
     /// Does a first round, and goes on with a thread. Throws what the database says.
     func begin() throws {
-        let isDone = try round(until: Date(timeIntervalSinceNow: Self.secondsAtStart))
+        let isDone = try round(until: .now() + Self.secondsAtStart)
         let thread = Thread { [self] in run(atOnce: !isDone) }
         thread.name = "event upkeep"
         thread.start()
@@ -53,14 +54,14 @@ final class EventUpkeep: @unchecked Sendable {
     }
 
     private func run(atOnce: Bool) {
-        var next = Date(timeIntervalSinceNow: atOnce ? 0 : everySeconds)
+        var next = DispatchTime.now() + (atOnce ? 0 : everySeconds)
         condition.lock()
         while !isStopping {
             if condition.wait(until: next) { continue }
             condition.unlock()
             // What fails is tried again in the next round.
             _ = try? round(until: .distantFuture)
-            next = Date(timeIntervalSinceNow: everySeconds)
+            next = .now() + everySeconds
             condition.lock()
         }
         hasEnded = true
@@ -69,7 +70,7 @@ final class EventUpkeep: @unchecked Sendable {
     }
 
     /// False when there may be more to do.
-    private func round(until end: Date) throws -> Bool {
+    private func round(until end: DispatchTime) throws -> Bool {
         try pool.use { connection in
             let looked = try connection.first(
                 """
@@ -89,15 +90,16 @@ final class EventUpkeep: @unchecked Sendable {
             try? connection.sealSecrets()
             try EventHorizon.note(connection)
             let rules = retention()
-            try EventPartitions.dropIDs(connection)
-            let now =
+            let told =
                 try connection.first("SELECT floor(extract(epoch FROM now()) * 1000)::bigint") { $0.int64(0) }
                 ?? 0
+            let now = clock.withLock { $0.time(told, at: .now()) }
+            try EventPartitions.dropIDs(nowMilliseconds: now, connection)
             for id in try EventPartitions.dropEvents(rules, nowMilliseconds: now, connection) { tell(id) }
             var sweeps = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
                 .map { RetentionSweep(appID: $0.key, rules: $0.value, nowMilliseconds: now) }
             // The apps take turns.
-            while let sweep = sweeps.first, Date() < end, !isEnding {
+            while let sweep = sweeps.first, DispatchTime.now() < end, !isEnding {
                 var sweep = sweep
                 let goesOn = try connection.committing { try sweep.step(connection) }
                 for id in sweep.passed { tell(id) }

@@ -18,8 +18,8 @@ extension EventPartitions {
     }
 
     /// Drops ids that no device sends again.
-    static func dropIDs(_ connection: PostgreSQLConnection) throws {
-        let first = try today(connection) - idDays
+    static func dropIDs(nowMilliseconds: Int64, _ connection: PostgreSQLConnection) throws {
+        let first = Int(nowMilliseconds / 86_400_000) - idDays
         for day in try days(of: "message_id", connection) where day < first {
             try connection.transaction(lock) { try connection.execute("DROP TABLE message_id_\(day)") }
         }

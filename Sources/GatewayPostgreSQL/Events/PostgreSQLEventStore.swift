@@ -23,12 +23,12 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     private let upkeep: EventUpkeep
     private let watch: ArrivalWatch
     // `condition` guards what follows.
-    private let condition = NSCondition()
+    private let condition = Condition()
     private var gathering = 0
     private var waiting: [Job] = []
     private var waitingBytes = 0
     private var keyUses = KeyUses()
-    private var nextCount = Date.distantPast
+    private var nextCount = DispatchTime(uptimeNanoseconds: 0)
     private var isClosing = false
     private var openLanes = 0
 
@@ -138,10 +138,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         while true {
             condition.lock()
             while waiting.isEmpty || gathering > 0, !isClosing, !isCountDue,
-                keyUses.isEmpty
-                    ? {
-                        condition.wait(); return true
-                    }() : condition.wait(until: nextCount)
+                condition.wait(until: keyUses.isEmpty ? .distantFuture : nextCount)
             {}
             if lastBatches > 1, !waiting.isEmpty, !isClosing {
                 condition.unlock()
@@ -175,7 +172,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         condition.unlock()
     }
 
-    private var isCountDue: Bool { !keyUses.isEmpty && Date() >= nextCount }
+    private var isCountDue: Bool { !keyUses.isEmpty && DispatchTime.now() >= nextCount }
 
     /// As many as one transaction takes; a batch that is larger comes alone.
     private func takeJobs() -> [Job] {
@@ -192,7 +189,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     }
 
     private func takeUses() -> KeyUses {
-        nextCount = Date(timeIntervalSinceNow: countSeconds)
+        nextCount = .now() + countSeconds
         defer { keyUses = KeyUses() }
         return keyUses
     }

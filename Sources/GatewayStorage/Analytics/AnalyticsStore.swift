@@ -51,6 +51,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
 
     /// Rows that one step of erasing deletes.
     private static let rowsPerStep = 1_000
+    private static let sweepMilliseconds: Int64 = 600_000
 
     private let open: @Sendable () throws(GatewayError) -> any SQLDatabase
     private let source: any AnalyticsSource
@@ -132,7 +133,8 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     private func write() {
         let gathered = source.take()
         let milliseconds = Milliseconds(now()).count
-        let isSweepDue = milliseconds >= nextSweep
+        let isSweepDue = DueTime.hasCome(
+            nextSweep, at: milliseconds, within: Self.sweepMilliseconds)
         guard !gathered.isEmpty || isSweepDue else { return }
         do {
             // The registers of users are read, merged and written.
@@ -145,7 +147,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
                 for sample in gathered.samples { try table.add(sample) }
                 if isSweepDue { try table.sweep(milliseconds) }
             }
-            if isSweepDue { nextSweep = milliseconds + 600_000 }
+            if isSweepDue { nextSweep = milliseconds + Self.sweepMilliseconds }
         } catch {
             source.giveBack(gathered)
             report(error.reason)

@@ -103,6 +103,13 @@ package struct Backup: Sendable, Equatable {
             .compactMap { try? Backup(readingManifestOf: folder + "/" + $0) }
     }
 
+    /// The same, but those that were made while the clock was ahead come last.
+    static func all(in folder: String, at milliseconds: Int64) -> [Backup] {
+        let backups = all(in: folder)
+        return backups.filter { $0.createdMilliseconds <= milliseconds }
+            + backups.filter { $0.createdMilliseconds > milliseconds }
+    }
+
     /// Reads a copy and checks it against its manifest: the files' digests, SQLite's own check of each, and the counts.
     /// Throws `notFound` when it is no finished copy, `invalid` when it is damaged; the reason names the file.
     package static func verify(
@@ -164,8 +171,10 @@ package struct Backup: Sendable, Equatable {
     }
 
     /// Deletes all but the newest copies of a folder. Throws `storage`.
-    package static func prune(_ folder: String, keeping count: Int) throws(GatewayError) {
-        for backup in all(in: folder).dropFirst(count) {
+    static func prune(
+        _ folder: String, keeping count: Int, at milliseconds: Int64
+    ) throws(GatewayError) {
+        for backup in all(in: folder, at: milliseconds).dropFirst(count) {
             do {
                 try FileManager.default.removeItem(atPath: backup.path)
             } catch {

@@ -2,7 +2,8 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Makes a backup every so many hours, counted from the newest one that is there, and deletes the oldest.
+/// Makes a backup every so many hours, counted from the newest one that is there, and deletes the oldest. One that was made
+/// while the clock was ahead counts as the oldest.
 package final class BackupSchedule: Sendable {
     private let dataDirectory: String
     private let rules: BackupRules
@@ -35,13 +36,12 @@ package final class BackupSchedule: Sendable {
     /// Makes one when the newest is old enough.
     func makeIfDue() {
         let now = now()
-        let newest = Backup.all(in: folder).first?.createdMilliseconds ?? 0
-        guard Milliseconds(now).count - newest >= Int64(rules.hours) * 3_600_000 else {
-            return
-        }
+        let milliseconds = Milliseconds(now).count
+        let newest = Backup.all(in: folder, at: milliseconds).first?.createdMilliseconds ?? 0
+        guard abs(milliseconds - newest) >= Int64(rules.hours) * 3_600_000 else { return }
         do throws(GatewayError) {
             let backup = try Backup.create(of: dataDirectory, in: folder, now: now)
-            try Backup.prune(folder, keeping: rules.keep)
+            try Backup.prune(folder, keeping: rules.keep, at: milliseconds)
             report(.success(backup))
         } catch {
             report(.failure(error))

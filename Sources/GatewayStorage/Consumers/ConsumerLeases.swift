@@ -55,7 +55,8 @@ struct ConsumerLeases {
     private func isFree(_ partition: Int, at milliseconds: Int64) -> Bool {
         switch slots[partition] {
         case .free: true
-        case .leased(let lease): lease.deadlineMilliseconds <= milliseconds
+        case .leased(let lease):
+            EventConsumerRules.hasEnded(lease.deadlineMilliseconds, at: milliseconds)
         case .reading, .settling: false
         }
     }
@@ -79,15 +80,15 @@ struct ConsumerLeases {
         settled[lease.partition] = nil
     }
 
-    /// When the next lease ends, of those that have not.
-    func nextExpiry(after milliseconds: Int64) -> Int64? {
-        slots.indices.compactMap { deadline(of: $0, at: milliseconds) }.min()
+    /// Milliseconds until the next lease ends, of those that have not.
+    func untilExpiry(at milliseconds: Int64) -> Int64? {
+        slots.indices.compactMap { deadline(of: $0, at: milliseconds) }.min().map { $0 - milliseconds }
     }
 
     func deadline(of partition: Int, at milliseconds: Int64) -> Int64? {
-        guard case .leased(let lease) = slots[partition], lease.deadlineMilliseconds > milliseconds else {
-            return nil
-        }
+        guard case .leased(let lease) = slots[partition],
+            !EventConsumerRules.hasEnded(lease.deadlineMilliseconds, at: milliseconds)
+        else { return nil }
         return lease.deadlineMilliseconds
     }
 

@@ -1,8 +1,17 @@
+internal import CountersignCore
 package import GatewayModel
 
 /// What every engine asks of a consumer, and how it refuses.
 package enum EventConsumerRules {
     package static let mostOfApp = 64
+    /// How long a lease may take.
+    package static let leaseSeconds = 5...600
+
+    /// True when a lease that ends then has ended. Milliseconds since 1970.
+    package static func hasEnded(_ deadline: Int64, at now: Int64) -> Bool {
+        DueTime.hasCome(
+            deadline, at: now, within: Milliseconds(seconds: leaseSeconds.upperBound).count)
+    }
 
     /// Throws `invalid`.
     package static func check(

@@ -129,6 +129,6 @@ package struct EventLease: Sendable {
 package enum LeaseOutcome: Sendable {
     case leased(EventLease)
     /// There is nothing to lease now. True when it would be worth asking again at once, because the filter left out all
-    /// that was looked at and there was more. The time is when the next lease expires, in milliseconds since 1970.
-    case nothing(hasMore: Bool, nextExpiry: Int64?)
+    /// that was looked at and there was more. The next lease expires in so many milliseconds; nil when there is none.
+    case nothing(hasMore: Bool, untilExpiry: Int64?)
 }

@@ -32,8 +32,8 @@ extension SQLiteEventConsumers {
             hasMore = hasMore || attempt.hasMore
             looked += attempt.looked
         }
-        let expiry = leases.withLock { $0[id]?.nextExpiry(after: now()) }
-        return .nothing(hasMore: hasMore, nextExpiry: expiry)
+        return .nothing(
+            hasMore: hasMore, untilExpiry: leases.withLock { $0[id]?.untilExpiry(at: now()) })
     }
 
     /// Leases the next events of one partition, if nobody has it and there are any.

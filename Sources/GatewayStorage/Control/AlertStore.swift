@@ -49,19 +49,22 @@ package struct AlertStore: ControlStore {
         try write { try add(body, of: appID, at: milliseconds, $0) }
     }
 
+    private static let isDue = "(next_ms <= ?1 OR next_ms > ?2)"
+
     /// Takes the alerts that are due, and sets when each is due again if it is not delivered. Throws `storage`.
     package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
+        let times: [SQLValue] = [
+            .integer(milliseconds),
+            .integer(DueTime.last(at: milliseconds, within: Alert.pauses.max() ?? 0)),
+        ]
         let isDue = try read { connection in
-            try connection.first("SELECT 1 FROM alert WHERE next_ms <= ?1", .integer(milliseconds)) { _ in
-                true
-            }
+            try connection.all("SELECT 1 FROM alert WHERE \(Self.isDue) LIMIT 1", times) { _ in true }.first
         }
         guard isDue == true else { return [] }
         return try write { connection in
             let webhooks = try SettingTable(connection: connection).all(PushWebhook.self)
             let due = try connection.all(
-                "SELECT id, app_id, body, attempts FROM alert WHERE next_ms <= ?1 ORDER BY id",
-                .integer(milliseconds)
+                "SELECT id, app_id, body, attempts FROM alert WHERE \(Self.isDue) ORDER BY id", times
             ) { row in
                 webhooks[row.text(1)].map { webhook in
                     Alert(

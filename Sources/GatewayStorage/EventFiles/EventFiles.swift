@@ -20,7 +20,7 @@ package final class EventFiles: Sendable {
 
     /// A file ends after the event that brings it to so many bytes before compression.
     static let longestFile = 256 << 20
-    private static let hour: Int64 = 3_600_000
+    fileprivate static let hour: Int64 = 3_600_000
 
     private let folder: String
     private let log: any EventLog
@@ -74,7 +74,7 @@ package final class EventFiles: Sendable {
     private func writeIfDue() {
         let milliseconds = Milliseconds(now()).count
         let hour = milliseconds - milliseconds % Self.hour
-        guard hour > written.withLock({ $0 }), hasDuty() else { return }
+        guard hour != written.withLock({ $0 }), hasDuty() else { return }
         var problem: String?
         do {
             for app in try apps() {
@@ -205,7 +205,8 @@ private struct EventPages {
         self.end = end
     }
 
-    /// The next event; nil when there is none, or when it is of an hour that is not over.
+    /// The next event; nil when there is none, or when it is of the hour that is not over. One of a later hour was stored while
+    /// the clock was ahead, and must not hold up those after it.
     var first: StoredEvent? {
         mutating get throws {
             while page.isEmpty, !isLast {
@@ -215,7 +216,9 @@ private struct EventPages {
                 isLast = !found.hasMore
                 hasMissed = hasMissed || found.hasMissed
             }
-            return page.first.flatMap { $0.receivedMilliseconds < end ? $0 : nil }
+            return page.first.flatMap {
+                (end..<end + EventFiles.hour).contains($0.receivedMilliseconds) ? nil : $0
+            }
         }
     }
 

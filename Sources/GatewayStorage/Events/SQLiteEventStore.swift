@@ -42,7 +42,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private let now: @Sendable () -> Date
     private let retention: @Sendable () -> [String: AppRules]
     // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `erasures`, `isClosing` and `hasEnded`.
-    private let condition = NSCondition()
+    private let condition = Condition()
     private var gathering = 0
     private var waiting: [Job] = []
     private var waitingBytes = 0
@@ -56,9 +56,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var files: DatabaseFiles
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
-    private var nextSweep = Date.distantPast
+    private var clock = RetentionClock()
+    private var nextSweep = DispatchTime(uptimeNanoseconds: 0)
     /// Nil until the first commit, which writes counts.
-    private var nextCount: Date?
+    private var nextCount: DispatchTime?
     private var space: Int?
     private var spaceUntil = DispatchTime(uptimeNanoseconds: 0)
     /// Requests that shared the last commit.
@@ -231,12 +232,12 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             var jobs: [Job] = []
             if gathering == 0 || isClosing { swap(&jobs, &waiting) }
             let isLast = isClosing && jobs.isEmpty
-            let isCountDue = nextCount.map { Date() >= $0 } ?? !jobs.isEmpty
+            let isCountDue = nextCount.map { DispatchTime.now() >= $0 } ?? !jobs.isEmpty
             let counts = isLast ? hasUncounted : isCountDue && (!jobs.isEmpty || hasUncounted)
             let erasure = erasures.first
             condition.unlock()
             if !isLast { sweep() }
-            if counts { nextCount = Date(timeIntervalSinceNow: countSeconds) }
+            if counts { nextCount = .now() + countSeconds }
             if counts || !jobs.isEmpty {
                 lastBatches = jobs.count
                 let results = write(jobs, counts ? takeUses() : nil)
@@ -260,7 +261,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     }
 
     /// When there is something to do although nobody asks for it. Asked under the lock.
-    private var wakeTime: Date {
+    private var wakeTime: DispatchTime {
         guard hasUncounted, let nextCount else { return nextSweep }
         return min(nextSweep, nextCount)
     }
@@ -347,9 +348,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     /// Does a small part of what retention asks for; what fails is tried again at the next sweep.
     private func sweep() {
         if sweeper.isDone {
-            guard Date() >= nextSweep else { return }
-            nextSweep = Date(timeIntervalSinceNow: retentionSeconds)
-            sweeper.begin(retention(), nowMilliseconds: Milliseconds(now()).count)
+            let uptime = DispatchTime.now()
+            guard uptime >= nextSweep else { return }
+            nextSweep = uptime + retentionSeconds
+            sweeper.begin(
+                retention(), nowMilliseconds: clock.time(Milliseconds(now()).count, at: uptime))
         }
         guard !sweeper.isDone else { return }
         let uses = takeUses()

@@ -147,6 +147,16 @@ struct SignInTests {
         }
     }
 
+    @Test func aClockThatIsSetBackProlongsNoBlock() {
+        let throttle = SignInThrottle()
+        let day: Int64 = 86_400_000
+        for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: day) }
+        #expect(throttle.isBlocked(name: "ada", address: "192.0.2.1", at: day - 30_000))
+        #expect(!throttle.isBlocked(name: "ada", address: "192.0.2.1", at: 0))
+        let waits = (1...6).map { _ in throttle.begin(name: "ada", address: "192.0.2.1", at: 0) }
+        #expect(waits == [nil, nil, nil, nil, nil, 60])
+    }
+
     @Test func inventedNamesAndPlacesEndNoBlock() {
         let throttle = SignInThrottle()
         for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: 0) }

@@ -51,9 +51,9 @@ struct LongPollsTests {
         let answered = AsyncStream<Void>.makeStream()
         private let count = Lock(0)
         private let found = Lock(false)
-        let again: Int64?
+        private let again: Int64?
 
-        init(again: Int64? = nil) { self.again = again }
+        init(again milliseconds: Int64? = nil) { again = milliseconds }
 
         func find() { found.withLock { $0 = true } }
 
@@ -64,7 +64,7 @@ struct LongPollsTests {
             }
             looks.continuation.yield(number)
             return found.withLock { $0 }
-                ? .answer(.text(200, "found")) : .nothing(.text(200, "nothing"), again: again)
+                ? .answer(.text(200, "found")) : .nothing(.text(200, "nothing"), againAfter: again)
         }
 
         func looked(_ number: Int) async {
@@ -78,7 +78,7 @@ struct LongPollsTests {
 
     init() {
         polls = LongPolls(
-            arrivals: arrivals, now: { [clock] in clock.now },
+            arrivals: arrivals, clock: { [clock] in clock.now },
             schedule: { [clock] in clock.schedule($0, $1) })
     }
 
@@ -120,7 +120,7 @@ struct LongPollsTests {
     }
 
     @Test func aLeaseThatExpiresIsLookedForAgain() async throws {
-        let reader = Reader(again: 4_000)
+        let reader = Reader(again: 3_000)
         let answer = try begin(reader)
         await reader.looked(1)
         reader.find()
@@ -146,7 +146,7 @@ struct LongPollsTests {
         let readings = Lock(0)
         arrivals.note(["shop"])
         return LongPolls(
-            arrivals: arrivals, now: { [clock] in clock.now },
+            arrivals: arrivals, clock: { [clock] in clock.now },
             schedule: { [clock] in clock.schedule($0, $1) },
             pace: ReadingPace(arrivals: arrivals) {
                 let reading = readings.withLock { count in

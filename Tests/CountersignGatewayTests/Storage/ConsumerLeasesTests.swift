@@ -29,12 +29,23 @@ struct ConsumerLeasesTests {
     @Test func aPartitionIsHeldByOneUntilItsLeaseExpires() {
         var leases = leased("a")
         check(!leases.reserve(0, at: 99))
-        #expect(leases.nextExpiry(after: 50) == 100)
+        #expect(leases.untilExpiry(at: 50) == 50)
         check(leases.reserve(0, at: 100))
         check(!leases.reserve(0, at: 100), "one who reads has it too")
         leases.begin(lease("b", until: 200))
         #expect(leases.find("a") == .expired)
         #expect(leases.find("b") == .lease(lease("b", until: 200)))
+    }
+
+    @Test func aClockThatIsSetBackDoesNotProlongALease() {
+        let (year, most): (Int64, Int64) = (31_536_000_000, 600_000)
+        var leases = ConsumerLeases(partitions: 1)
+        check(leases.reserve(0, at: year))
+        leases.begin(lease("a", until: year + most))
+        check(!leases.reserve(0, at: year - 30_000), "it was only put right")
+        #expect(leases.untilExpiry(at: 0) == nil)
+        check(leases.available(at: 0) == [0])
+        check(leases.reserve(0, at: 0))
     }
 
     @Test func anExpiredLeaseCountsUntilSomebodyTakesItsPartition() {

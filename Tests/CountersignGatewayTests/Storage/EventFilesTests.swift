@@ -138,6 +138,27 @@ struct EventFilesTests {
         #expect(bench.said.withLock { $0 }.isEmpty)
     }
 
+    @Test func aClockThatWasAheadHoldsNothingUp() throws {
+        bench.store(1...2, minute: 5)
+        let files = bench.files()
+        // A year, for a while.
+        let before = bench.clock.now
+        bench.clock.advance(by: 365 * 86_400)
+        bench.store(3...4, minute: 365 * 1_440)
+        files.finish()
+        bench.clock.setNow(before)
+        bench.store(5...6, minute: 10)
+        bench.clock.advance(by: 3_600)
+        bench.store(7...7, minute: 65)
+        #expect(throws: Never.self) { try bench.home.settle() }
+        files.finish()
+        #expect(try bench.ids() == (1...6).map { "m\($0)" })
+        #expect(
+            try bench.entries().map { $0["file"] as? String } == [
+                "2026-11-22T19-000001.ndjson.zst", "2027-11-22T19-000001.ndjson.zst",
+            ])
+    }
+
     @Test func aLongHourIsSeveralFiles() throws {
         bench.store(1...9, minute: 5)
         bench.clock.advance(by: 3_600)

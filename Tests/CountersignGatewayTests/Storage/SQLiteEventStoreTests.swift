@@ -174,6 +174,30 @@ struct SQLiteEventStoreTests {
         #expect(try reader.first("SELECT events FROM app_usage") { $0.int(0) } == kept)
     }
 
+    @Test func aClockThatLeapsAheadDeletesNothing() throws {
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let clock = Lock(60.0)
+        let sweeps = Lock(0)
+        let asked = DispatchSemaphore(value: 0)
+        let store = try SQLiteEventStore(
+            path: path, recent: RecentEvents(), pendingBytes: 1 << 20, diskFloorBytes: 0, observer: nil,
+            retentionSeconds: 0, now: { Date(timeIntervalSince1970: clock.withLock { $0 }) },
+            retention: {
+                sweeps.withLock { $0 += 1 }
+                asked.signal()
+                var rules = AppRules()
+                rules.retentionDays = 1
+                return ["shop": rules]
+            })
+        _ = try append("m-1", to: store).get()
+        clock.withLock { $0 = 1_800_000_000 }
+        let before = sweeps.withLock { $0 }
+        while sweeps.withLock({ $0 }) < before + 3 { try asked.waitForSignal() }
+        store.close()
+        let reader = try SQLiteConnection(path: path)
+        #expect(try reader.first("SELECT count(*) FROM event") { $0.int(0) } == 1)
+    }
+
     /// A file of the version before, in which message ids were unique in an app.
     @Test func whatWasStoredBeforeMessageIDsHadSendersIsStillADuplicate() throws {
         let path = folder.appendingPathComponent("events.sqlite").path

@@ -116,8 +116,23 @@ struct DeliveryMachineTests {
         _ = try work(machine.next(atMilliseconds: start + 365 * day) { "a" })
         _ = machine.ended(
             .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start + 365 * day, random: longest)
-        #expect(
-            machine.next(atMilliseconds: start) { "a" } == .rest(untilMilliseconds: start + day))
+        let again = try work(machine.next(atMilliseconds: start) { "b" })
+        #expect(again == .init(messageID: "b", after: 0, through: nil, attempt: 2))
+    }
+
+    @Test func whatWasAskedForWhileTheClockWasAheadIsDueOnceItIsSetBack() throws {
+        let request = WebhookRequest(
+            id: "1", endpointID: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
+            nextMilliseconds: start + 365 * day)
+        let endpoint = WebhookEndpoint(
+            id: "wh", appID: "shop", createdMilliseconds: start, startSequence: 0)
+        var lane = DeliveryLane(endpoint: endpoint, machine: machine())
+        lane.take(over: endpoint, [request])
+        guard case .request(_, let begun)? = lane.begin(atMilliseconds: start, newID: { "b" }) else {
+            Issue.record("it waits")
+            return
+        }
+        #expect(begun.id == "1")
     }
 
     @Test func aReplayGoesOnAfterEachDeliveryAndIsGivenUpAtLast() throws {

@@ -1,0 +1,74 @@
+package import Foundation
+
+/// A lock, and threads that wait for a change of what it guards.
+///
+/// A wait ends by the uptime, not by the time of day as with `NSCondition`: a clock that is set back prolongs none.
+package final class Condition: @unchecked Sendable {
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    package init() {
+        pthread_mutex_init(mutex, nil)
+        #if canImport(Darwin)
+            pthread_cond_init(changed, nil)
+        #else
+            var attributes = pthread_condattr_t()
+            pthread_condattr_init(&attributes)
+            let answer = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+            precondition(answer == 0, "this system cannot wait by its uptime: error \(answer)")
+            pthread_cond_init(changed, &attributes)
+            pthread_condattr_destroy(&attributes)
+        #endif
+    }
+
+    deinit {
+        pthread_cond_destroy(changed)
+        pthread_mutex_destroy(mutex)
+        changed.deallocate()
+        mutex.deallocate()
+    }
+
+    package func lock() { pthread_mutex_lock(mutex) }
+
+    package func unlock() { pthread_mutex_unlock(mutex) }
+
+    package func withLock<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        lock()
+        defer { unlock() }
+        return try body()
+    }
+
+    /// Lets go of the lock until somebody tells of a change, or for no reason: look again. Called under the lock.
+    package func wait() { pthread_cond_wait(changed, mutex) }
+
+    /// The same, but no longer than until `end`. False when that has come. `distantFuture` is never.
+    package func wait(until end: DispatchTime) -> Bool {
+        if end == .distantFuture {
+            wait()
+            return true
+        }
+        #if canImport(Darwin)
+            let now = DispatchTime.now()
+            guard end > now else { return false }
+            var time = Self.timespec(end.uptimeNanoseconds - now.uptimeNanoseconds)
+            return pthread_cond_timedwait_relative_np(changed, mutex, &time) == 0
+        #else
+            // `DispatchTime` counts by the same clock.
+            var time = Self.timespec(end.uptimeNanoseconds)
+            return pthread_cond_timedwait(changed, mutex, &time) == 0
+        #endif
+    }
+
+    /// Wakes one thread that waits.
+    package func signal() { pthread_cond_signal(changed) }
+
+    /// Wakes all threads that wait.
+    package func broadcast() { pthread_cond_broadcast(changed) }
+
+    private static func timespec(_ nanoseconds: UInt64) -> Foundation.timespec {
+        Foundation.timespec(
+            tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+    }
+}

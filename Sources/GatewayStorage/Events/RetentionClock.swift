@@ -1,0 +1,27 @@
+package import Foundation
+
+/// The time of day that retention goes by. After the clock has leapt ahead it goes on as before for an hour: a clock that
+/// is wrong for a moment must not delete what is new.
+package struct RetentionClock {
+    /// A leap, and how long it is doubted, in milliseconds.
+    private static let hour: Int64 = 3_600_000
+
+    private var last: (time: Int64, uptime: Int64)?
+    /// The uptime at which the leap that is doubted was seen.
+    private var doubted: Int64?
+
+    package init() {}
+
+    /// The time to delete by, where the clock says `milliseconds` since 1970.
+    package mutating func time(_ milliseconds: Int64, at uptime: DispatchTime) -> Int64 {
+        let uptime = Int64(uptime.uptimeNanoseconds / 1_000_000)
+        if let last, milliseconds > last.time + (uptime - last.uptime) + Self.hour {
+            let since = doubted ?? uptime
+            doubted = since
+            if uptime - since < Self.hour { return last.time + (uptime - last.uptime) }
+        }
+        doubted = nil
+        last = (milliseconds, uptime)
+        return milliseconds
+    }
+}

@@ -1,0 +1,58 @@
+import CountersignCore
+import Foundation
+import GatewayModel
+import Testing
+
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct ConditionTests {
+    private let condition = Condition()
+
+    /// With a clock that is set, uptimes would be times of 1970, and no wait would last.
+    @Test func aWaitEndsByTheUptime() {
+        let end = DispatchTime.now() + 0.05
+        condition.withLock {
+            while condition.wait(until: end) {}
+        }
+        #expect(DispatchTime.now() >= end)
+        #expect(!condition.withLock { condition.wait(until: DispatchTime(uptimeNanoseconds: 0)) })
+    }
+
+    @Test(arguments: [nil, 60.0]) func aChangeEndsAWait(seconds: Double?) {
+        let end = seconds.map { .now() + $0 } ?? DispatchTime.distantFuture
+        let hasChanged = Lock(false)
+        let thread = Thread { [condition] in
+            condition.withLock {
+                hasChanged.withLock { $0 = true }
+                condition.signal()
+            }
+        }
+        condition.withLock {
+            // It gets the lock only once this one waits.
+            thread.start()
+            while !hasChanged.withLock({ $0 }), condition.wait(until: end) {}
+        }
+        #expect(hasChanged.withLock { $0 })
+    }
+
+    @Test func allWhoWaitAreWoken() {
+        let waiting = Lock(0)
+        let isOver = Lock(false)
+        let done = DispatchSemaphore(value: 0)
+        for _ in 0..<3 {
+            Thread { [condition] in
+                condition.withLock {
+                    waiting.withLock { $0 += 1 }
+                    condition.broadcast()
+                    while !isOver.withLock({ $0 }) { condition.wait() }
+                }
+                done.signal()
+            }.start()
+        }
+        condition.withLock {
+            while waiting.withLock({ $0 }) < 3 { condition.wait() }
+            isOver.withLock { $0 = true }
+            condition.broadcast()
+        }
+        for _ in 0..<3 { #expect(throws: Never.self) { try done.waitForSignal() } }
+    }
+}

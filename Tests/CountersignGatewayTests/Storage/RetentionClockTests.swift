@@ -1,0 +1,39 @@
+import Foundation
+import Testing
+
+@testable import GatewayStorage
+
+/// What retention takes for the time, whatever becomes of the clock.
+struct RetentionClockTests {
+    private let start: Int64 = 1_800_000_000_000
+    private let hour: Int64 = 3_600_000
+    private let year: Int64 = 365 * 86_400_000
+
+    private func uptime(_ milliseconds: Int64) -> DispatchTime {
+        DispatchTime(uptimeNanoseconds: UInt64(5_000_000 + milliseconds) * 1_000_000)
+    }
+
+    /// The time by which it goes when the clock, after so much uptime each, is off by so much.
+    private func times(_ clock: [(uptime: Int64, off: Int64)]) -> [Int64] {
+        var retention = RetentionClock()
+        return clock.map { retention.time(start + $0.uptime + $0.off, at: uptime($0.uptime)) - start }
+    }
+
+    @Test func aClockThatIsPutRightIsFollowed() {
+        #expect(
+            times([(0, 0), (60_000, hour), (120_000, -hour), (180_000, -year)])
+                == [0, 60_000 + hour, 120_000 - hour, 180_000 - year])
+    }
+
+    @Test func aLeapAheadIsDoubtedForAnHour() {
+        #expect(
+            times([(0, 0), (60_000, year), (hour, year), (60_000 + hour, year), (2 * hour, year)])
+                == [0, 60_000, hour, 60_000 + hour + year, 2 * hour + year])
+    }
+
+    @Test func aLeapThatIsTakenBackLeavesNothingBehind() {
+        #expect(
+            times([(0, 0), (60_000, year), (120_000, 0), (hour, year), (hour + 60_000, year)])
+                == [0, 60_000, 120_000, hour, hour + 60_000])
+    }
+}
