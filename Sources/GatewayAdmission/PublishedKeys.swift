@@ -96,7 +96,9 @@ package final class PublishedKeys: Sendable {
         }
         guard isDue else { return }
         run { [self] in
+            // One from the future was fetched by a clock that was ahead, and may be old.
             guard let copy = shared?.read(), copy.fetchedAt > fetchedAt ?? 0,
+                copy.fetchedAt < instant + SharedKeySet.tolerance,
                 let keys = try? JWKSet(json: copy.json).keys, !keys.isEmpty
             else { return }
             take(keys, fetchedAt: copy.fetchedAt)
@@ -105,7 +107,7 @@ package final class PublishedKeys: Sendable {
 
     private func take(_ keys: [PublicKey], fetchedAt: Double) {
         state.withLock { state in
-            state.fetchedAt = max(fetchedAt, state.fetchedAt ?? 0)
+            state.fetchedAt = fetchedAt
             let isSame = keys.map(\.thumbprint) == state.keys.map(\.thumbprint)
             if isSame, keys.map(\.kid) == state.keys.map(\.kid) { return }
             state.keys = keys

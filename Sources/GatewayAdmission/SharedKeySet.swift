@@ -11,6 +11,9 @@ struct SharedKeySet: Sendable {
         let fetchedAt: Double
     }
 
+    /// Seconds by which the gateways' clocks may differ.
+    static let tolerance = 60.0
+
     /// The newest; nil when there is none or it cannot be read now.
     let read: @Sendable () -> Copy?
     /// Leaves one, unless there is a newer one.
@@ -33,7 +36,10 @@ struct SharedKeySet: Sendable {
             write: { copy in
                 _ = try? cluster.change([name]) { notes in
                     let newest = notes[name].flatMap(Copy.init(note:))
-                    if copy.fetchedAt > newest?.fetchedAt ?? 0 { notes[name] = copy.note }
+                    let time = newest?.fetchedAt ?? 0
+                    if copy.fetchedAt > time || copy.fetchedAt < time - Self.tolerance {
+                        notes[name] = copy.note
+                    }
                 }
             })
     }

@@ -27,7 +27,7 @@ final class SinkWorker: @unchecked Sendable {
     private let dependencies: SinkDependencies
     private let state: Lock<State>
     private let bell = SinkBell()
-    private let ended = DispatchSemaphore(value: 0)
+    private let ended = CountingSemaphore(value: 0)
 
     private var connected: Connected?
     private var kept = SinkState()
@@ -78,7 +78,7 @@ final class SinkWorker: @unchecked Sendable {
 
     /// Returns once nothing is done any more, or at `deadline`: what is under way then is read from the stream after the next
     /// start.
-    func wait(until deadline: DispatchTime) { _ = ended.wait(timeout: deadline) }
+    func wait(until deadline: DispatchTime) { _ = ended.wait(until: deadline) }
 
     // MARK: What it does
 

@@ -20,8 +20,10 @@ package final class TokenService: Sendable {
     private let baseURL = Lock("")
     private let audiences = Lock<Set<String>>([])
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
-    private let sessionsVersion = Lock<Int64?>(nil)
+    /// As of the last look: the version, and the time by which it was looked.
+    private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let prunedAt = Lock<Int64>(0)
+    private let retention = Lock(RetentionClock())
 
     /// Opens what it keeps. `gateways` is how many share the limits.
     package init(
@@ -69,12 +71,16 @@ package final class TokenService: Sendable {
         // What is committed after this look changes it again.
         let version = try store.version()
         // On the store's own queue, as every single revocation is: so none gets lost in between.
-        try store.perform { [issued, secrets, sessionsVersion] table in
+        try store.perform { [issued, secrets, sessionsSeen] table in
             if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
-            guard version != sessionsVersion.withLock({ $0 }) else { return }
+            let isKnown = sessionsSeen.withLock { seen in
+                // While the clock was ahead, what had been revoked counted as over.
+                seen.map { $0.version == version && $0.milliseconds <= now } ?? false
+            }
+            guard !isKnown else { return }
             let oldest = now - TokenSecrets.overlapMilliseconds
             issued.replaceRevoked(Set(try table.revokedIDs(after: oldest, at: now)))
-            sessionsVersion.withLock { $0 = version }
+            sessionsSeen.withLock { $0 = (version, now) }
         }
     }
 
@@ -86,7 +92,7 @@ package final class TokenService: Sendable {
             return true
         }
         guard isDue else { return }
-        store.submit({ try $0.prune(at: now) }, completion: { _ in })
+        store.submit({ [retention] in try $0.prune(at: now, by: retention) }, completion: { _ in })
     }
 
     /// The keys that others verify our tokens with.

@@ -188,8 +188,9 @@ package final class WebhookRunner: Sendable {
     private func sweep() throws {
         let milliseconds = milliseconds
         let isDue = state.withLock { state in
-            guard milliseconds >= state.nextSweep else { return false }
-            state.nextSweep = milliseconds + 3_600_000
+            let hour: Int64 = 3_600_000
+            guard DueTime.hasCome(state.nextSweep, at: milliseconds, within: hour) else { return false }
+            state.nextSweep = milliseconds + hour
             return true
         }
         guard isDue else { return }

@@ -84,6 +84,28 @@ struct BackupTests {
         #expect(code { _ = try Backup.create(of: folder, in: folder) } == .notFound)
     }
 
+    /// Hours by which the clock was ahead when the only copy was made, and when the next one is made.
+    @Test(arguments: [(23.0, 0.0), (8_760, 0), (0.01, 24.01)])
+    func theOnlyCopyFromTheFutureHoldsUpNone(ahead: Double, next: Double) throws {
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        let start = Date(timeIntervalSince1970: 1_800_000_000)
+        let now = Lock(start.addingTimeInterval(ahead * 3_600))
+        let schedule = BackupSchedule(
+            dataDirectory: fixture.dataDirectory, rules: BackupRules(hours: 24, keep: 1, folder: folder),
+            now: { now.withLock { $0 } }, report: { _ in })
+        schedule.makeIfDue()
+        let first = Backup.all(in: folder)
+        if next > 0 {
+            now.withLock { $0 = start.addingTimeInterval((next - 0.01) * 3_600) }
+            schedule.makeIfDue()
+            #expect(Backup.all(in: folder).map(\.name) == first.map(\.name))
+        }
+        now.withLock { $0 = start.addingTimeInterval(next * 3_600) }
+        schedule.makeIfDue()
+        #expect(Backup.all(in: folder).count == 1)
+        #expect(Backup.all(in: folder).map(\.name) != first.map(\.name))
+    }
+
     @Test func theScheduleCountsFromTheNewestCopyAndKeepsSoMany() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let made = Lock(0)

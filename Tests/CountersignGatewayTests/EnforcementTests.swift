@@ -195,6 +195,35 @@ struct EnforcementTests {
         #expect(sum() == [2, 0])
     }
 
+    @Test func whatWasSeenWhileTheClockWasAheadCountsNoMore() {
+        let day = 24 * 60 * minute
+        var known = KnownTokens()
+        var recent = RecentVerdicts()
+        for (time, verdict) in [(start, VerdictKind.accepted), (start + day, .rejected)] {
+            known.note(1, of: "jane", verdict, .expired, atMilliseconds: time)
+            recent.note(verdict, .required, events: 1, atMilliseconds: time)
+        }
+        func sums() -> (known: KnownTokens.Sum, recent: RecentVerdicts.Sum) {
+            var sum = RecentVerdicts.Sum()
+            recent.add(to: &sum, since: start + minute)
+            return (known.sum(since: start + minute), sum)
+        }
+        #expect(sums() == (KnownTokens.Sum(), RecentVerdicts.Sum()))
+        known.note(2, of: "john", .accepted, nil, atMilliseconds: start + 2 * minute)
+        recent.note(.accepted, .required, events: 1, atMilliseconds: start + 2 * minute)
+        #expect(sums().known == KnownTokens.Sum(users: 1, lost: 0))
+        #expect(sums().recent == RecentVerdicts.Sum(required: 1, rejected: 0, accepted: 1, events: 1))
+    }
+
+    @Test func aSwitchThatWasMadeWhileTheClockWasAheadIsWatched() throws {
+        let bench = try bench(EnforcementPlan())
+        let year = 365 * 24 * 60 * minute
+        try bench.directory.setEnforcementPlan(required(10), for: "shop", at: start + year)
+        #expect(try plan(bench).sinceMilliseconds == start + year)
+        bench.look()
+        #expect(bench.askedSince.withLock { $0 } == start - 5 * minute)
+    }
+
     // Beyond a ramp a token that fails is warned about: its user has lost it all the same.
     @Test(arguments: [AuthErrorCode.expired, .noMatchingPublicKeys])
     func aTokenThatFailsBeyondTheRampIsLostToo(code: AuthErrorCode) {

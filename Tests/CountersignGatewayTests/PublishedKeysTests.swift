@@ -56,6 +56,13 @@ struct PublishedKeysTests {
         #expect(keys.generation == 1)
     }
 
+    @Test func aSetThatWasFetchedWhileTheClockWasAheadIsFetchedOnceMore() throws {
+        publisher.document = try newSet()
+        refresh(at: 31_537_000)
+        for instant in stride(from: 1_000.0, to: 1_600, by: 1) { refresh(at: instant) }
+        #expect(publisher.asked == 2)
+    }
+
     /// Else a token is accepted or refused according to which gateway it comes to, for as long as ten minutes.
     @Test func gatewaysShareTheLastGoodSet() throws {
         let copy = Lock<SharedKeySet.Copy?>(nil)

@@ -110,6 +110,24 @@ extension PostgreSQLTests {
             }
         }
 
+        @Test func aClockThatIsSetBackProlongsNoLease() throws {
+            try use { bench, _, _ in
+                _ = try bench.one.create(
+                    bench.id, EventConsumerSettings(filter: EventFilter(name: "none")), from: .start)
+                let named = EventConsumerID(appID: "shop", name: "named")
+                _ = try bench.one.create(named, EventConsumerSettings(), from: .start)
+                try bench.store(300)
+                bench.clock.advance(seconds: 31_536_000)
+                for id in [bench.id, named] { _ = try bench.one.lease(id, limit: 2, seconds: 600) }
+                bench.clock.advance(seconds: -31_536_000)
+                guard case .leased(let lease) = try bench.other.lease(named, limit: 2, seconds: 60) else {
+                    Issue.record("nobody gets them for a year")
+                    return
+                }
+                #expect(lease.events.map(\.messageID) == ["m-0", "m-1"])
+            }
+        }
+
         /// Eight workers of two gateways ask at once, again and again: each event is given once, each user's in their order.
         @Test func workersOfTwoGatewaysNeverGetTheSameEvents() throws {
             try use { bench, _, _ in

@@ -73,7 +73,9 @@ final class DeletedApps: Sendable {
             return try erase(id, at: milliseconds)
         }
         if deletion.erasedMilliseconds == nil { try erase(id, at: milliseconds) }
-        guard milliseconds >= free else { return }
+        guard DueTime.hasCome(free, at: milliseconds, within: TokenSecrets.overlapMilliseconds) else {
+            return
+        }
         // What was on its way when the rows went.
         for store in data { try store.erase(appID: id) }
         try directory.free(deletedApp: id)

@@ -84,7 +84,7 @@ final class RememberedAnswers: Sendable {
         as name: String, orNote asked: RememberedAnswer
     ) throws(GatewayError) -> RememberedAnswer? {
         func isKept(_ entry: RememberedAnswer) -> Bool {
-            asked.milliseconds - entry.milliseconds < Self.lifetimeMilliseconds
+            abs(asked.milliseconds - entry.milliseconds) < Self.lifetimeMilliseconds
         }
         guard let cluster else {
             return entries.withLock { $0[name] }.flatMap { isKept($0) ? $0 : nil }
@@ -101,7 +101,9 @@ final class RememberedAnswers: Sendable {
         _ entry: RememberedAnswer, as name: String, to entries: inout [String: RememberedAnswer]
     ) {
         if entries.count >= capacity {
-            entries = entries.filter { entry.milliseconds - $0.value.milliseconds < lifetimeMilliseconds }
+            entries = entries.filter {
+                abs(entry.milliseconds - $0.value.milliseconds) < lifetimeMilliseconds
+            }
             if entries.count >= capacity,
                 let oldest = entries.min(by: { $0.value.milliseconds < $1.value.milliseconds })
             {

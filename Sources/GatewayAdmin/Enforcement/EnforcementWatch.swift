@@ -139,7 +139,10 @@ final class EnforcementWatch: Sendable {
     private static func start(
         of rule: EnforcementPlan.Return, _ plan: EnforcementPlan, _ milliseconds: Int64
     ) -> Int64 {
-        max(milliseconds - Int64(rule.windowMinutes) * 60_000, plan.sinceMilliseconds)
+        let window = milliseconds - Int64(rule.windowMinutes) * 60_000
+        // A switch that is still to come was made while the clock was ahead.
+        let isMade = plan.sinceMilliseconds <= DueTime.last(at: milliseconds, within: 0)
+        return isMade ? max(window, plan.sinceMilliseconds) : window
     }
 
     private static func percent(_ part: Int, of all: Int) -> Double {

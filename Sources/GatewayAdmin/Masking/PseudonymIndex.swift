@@ -32,7 +32,7 @@ final class PseudonymIndex: Sendable {
         if index.appID != appID { index = State(appID: appID) }
         if let known = index.users[pseudonym] { return known }
         if let ended = index.endedMilliseconds {
-            guard milliseconds - ended >= Self.pause else { return nil }
+            guard abs(milliseconds - ended) >= Self.pause else { return nil }
             index.last = ""
             index.endedMilliseconds = nil
         }

@@ -17,7 +17,8 @@ struct FrequentClients {
 
     /// Counts a request. Returns whether it is to be counted by its name.
     mutating func note(_ client: ClientInfo, minute: Int64) -> Bool {
-        if minute > self.minute { elect(at: minute) }
+        // Requests of the minute before may come a little later.
+        if minute > self.minute || minute < self.minute - 60_000 { elect(at: minute) }
         count(client)
         if named.contains(client) { return true }
         guard named.count < Self.longest else { return false }
@@ -47,7 +48,7 @@ struct FrequentClients {
         } else {
             named = Set(counts.keys)
         }
-        guard minute - halvedAt >= Self.halvingMilliseconds else { return }
+        guard abs(minute - halvedAt) >= Self.halvingMilliseconds else { return }
         // What was common long ago makes room for what is now.
         halvedAt = minute
         counts = counts.compactMapValues { $0 > 1 ? $0 / 2 : nil }

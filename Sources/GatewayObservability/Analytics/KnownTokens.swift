@@ -26,12 +26,15 @@ package struct KnownTokens: Sendable {
     private static let maximumUsers = 100_000
     /// The longest time that is asked for.
     private static let longestWindow: Int64 = 3_600_000
+    /// By how much a request may be older than the one before.
+    private static let tolerance: Int64 = 60_000
 
     // The users of tokens that were accepted. When `young` is full or old it takes the place of `old`.
     private var young: [UInt64: UInt64] = [:]
     private var old: [UInt64: UInt64] = [:]
     private var turnedMilliseconds: Int64 = 0
     private var users: [UInt64: User] = [:]
+    private var lastMilliseconds: Int64 = 0
 
     /// What a token is known by, and a user.
     package static func hash(_ text: String) -> UInt64 {
@@ -67,7 +70,9 @@ package struct KnownTokens: Sendable {
     /// What happened since a time, of the last hour.
     func sum(since milliseconds: Int64) -> Sum {
         var sum = Sum()
-        for user in users.values where user.seenMilliseconds >= milliseconds {
+        // Those that are later still were seen while the clock was ahead.
+        let window = milliseconds...milliseconds + Self.longestWindow
+        for user in users.values where window.contains(user.seenMilliseconds) {
             sum.users += 1
             if user.hasLost { sum.lost += 1 }
         }
@@ -76,7 +81,7 @@ package struct KnownTokens: Sendable {
 
     private mutating func remember(_ token: UInt64, of user: UInt64, at milliseconds: Int64) {
         if young.count >= Self.maximumTokens
-            || milliseconds - turnedMilliseconds >= Self.halfLifeMilliseconds
+            || abs(milliseconds - turnedMilliseconds) >= Self.halfLifeMilliseconds
         {
             old = young
             young = [:]
@@ -86,6 +91,9 @@ package struct KnownTokens: Sendable {
     }
 
     private mutating func note(_ user: UInt64, _ seen: User) {
+        // What was seen while the clock was ahead says nothing of now.
+        if seen.seenMilliseconds < lastMilliseconds - Self.tolerance { users = [:] }
+        lastMilliseconds = seen.seenMilliseconds
         if users[user] == nil, users.count >= Self.maximumUsers {
             users = users.filter { $0.value.seenMilliseconds > seen.seenMilliseconds - Self.longestWindow }
             // Beyond that a share of the first hundred thousand is as good as one of all.

@@ -24,6 +24,8 @@ package struct RecentVerdicts: Sendable {
         _ verdict: VerdictKind, _ enforcement: Enforcement?, events: Int, atMilliseconds milliseconds: Int64
     ) {
         let start = milliseconds / 1000 * 1000
+        // What was counted while the clock was ahead says nothing of now.
+        if let last = seconds.last, last.start > start + 60_000 { seconds = [] }
         if seconds.last.map({ $0.start < start }) ?? true {
             if seconds.count >= Self.maximumSeconds { seconds.removeFirst() }
             seconds.append(Second(start: start))
@@ -41,7 +43,9 @@ package struct RecentVerdicts: Sendable {
     /// Adds what was counted since a time, to the second.
     func add(to sum: inout Sum, since milliseconds: Int64) {
         let first = milliseconds / 1000 * 1000
-        for second in seconds.reversed().prefix(while: { $0.start >= first }) {
+        let end = first + Int64(Self.maximumSeconds) * 1000
+        for second in seconds.reversed().drop(while: { $0.start > end }).prefix(while: { $0.start >= first })
+        {
             sum.required += second.sum.required
             sum.rejected += second.sum.rejected
             sum.accepted += second.sum.accepted

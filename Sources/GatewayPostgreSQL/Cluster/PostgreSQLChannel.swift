@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import Foundation
+internal import GatewayModel
 internal import GatewayStorage
 
 /// One gateway's end of the channel: a thread with a connection of its own that sends and hears by a table. It looks there
@@ -14,7 +15,7 @@ final class PostgreSQLChannel: ClusterChannel {
     private let bell = Bell()
     private let isStopping = Lock(false)
     private let wasStarted = Lock(false)
-    private let ended = DispatchSemaphore(value: 0)
+    private let ended = CountingSemaphore(value: 0)
 
     /// What the thread has from one look to the next.
     private struct Looks {
@@ -63,7 +64,7 @@ final class PostgreSQLChannel: ClusterChannel {
         guard wasStarted.withLock({ $0 }) else { return }
         bell.ring()
         // A server that does not answer notices by itself that the connection is gone.
-        _ = ended.wait(timeout: .now() + 3)
+        _ = ended.wait(until: .now() + 3)
     }
 
     private func wait(_ connection: PostgreSQLConnection?, milliseconds: Int32) {

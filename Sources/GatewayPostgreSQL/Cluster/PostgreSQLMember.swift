@@ -35,7 +35,7 @@ final class PostgreSQLMember: ClusterMember {
     private let now: @Sendable () -> Int64
     private let state = Lock(State())
     private let bell = Bell()
-    private let ended = DispatchSemaphore(value: 0)
+    private let ended = CountingSemaphore(value: 0)
 
     init(
         _ identity: GatewayIdentity, _ settings: PostgreSQLSettings, takesGivenTime: Bool = false,
@@ -99,7 +99,7 @@ final class PostgreSQLMember: ClusterMember {
         guard wasStarted else { return }
         bell.ring()
         // A server that does not answer notices by itself that the connection is gone.
-        _ = ended.wait(timeout: .now() + 3)
+        _ = ended.wait(until: .now() + 3)
     }
 
     // MARK: On the thread

@@ -19,7 +19,7 @@ package final class PostgreSQLPool: Sendable {
     /// Reads the key that secrets are sealed with.
     let tokenKey: (@Sendable () throws -> TokenKeySeal)?
     private let state = Lock(State())
-    private let places: DispatchSemaphore
+    private let places: CountingSemaphore
     private let limit: Int
 
     /// At most so many connections are open at a time; who wants one more waits. `first` is one that is open already.
@@ -29,7 +29,7 @@ package final class PostgreSQLPool: Sendable {
     ) {
         self.settings = settings
         self.tokenKey = tokenKey
-        places = DispatchSemaphore(value: connections)
+        places = CountingSemaphore(value: connections)
         limit = connections
         guard let first else { return }
         first.tokenKey = tokenKey
@@ -38,7 +38,7 @@ package final class PostgreSQLPool: Sendable {
 
     /// Runs `body` with a connection. Throws `PostgreSQLError` when there is none, and what `body` throws.
     package func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
-        guard places.wait(timeout: .now() + .milliseconds(settings.statementMilliseconds)) == .success else {
+        guard places.wait(until: .now() + .milliseconds(settings.statementMilliseconds)) else {
             let error = PostgreSQLError(
                 sqlState: "53300", message: "all connections to the database are in use")
             note(error)

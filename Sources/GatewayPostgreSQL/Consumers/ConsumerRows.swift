@@ -42,6 +42,11 @@ struct ConsumerRows {
     private static let noLease =
         "lease_id = NULL, lease_last = NULL, lease_reached = NULL, lease_until_ms = NULL"
 
+    /// The time and the last deadline (`EventConsumerRules`) are parameters, from this one on.
+    private static func isFree(at parameter: Int) -> String {
+        "(lease_id IS NULL OR lease_until_ms <= ?\(parameter) OR lease_until_ms > ?\(parameter + 1))"
+    }
+
     private func run(_ sql: String, _ id: EventConsumerID, _ more: SQLValue...) throws {
         try connection.each(sql, Self.key(id) + more) { _ in true }
     }
@@ -172,9 +177,10 @@ struct ConsumerRows {
             """
             UPDATE event_consumer_position SET lease_id = ?6, lease_last = ?7, lease_reached = ?8,
                 lease_until_ms = ?9, settled_id = NULL, settled_seq = NULL
-            WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND (lease_id IS NULL OR lease_until_ms <= ?10)
+            WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND \(Self.isFree(at: 10))
             """, id, .integer(Int64(partition)), .integer(position), .text(lease), .integer(last),
-            .integer(reached), .integer(milliseconds), .integer(now))
+            .integer(reached), .integer(milliseconds), .integer(now),
+            .integer(EventConsumerRules.lastDeadline(at: now)))
         return connection.changes > 0
     }
 
@@ -185,8 +191,9 @@ struct ConsumerRows {
         try run(
             """
             UPDATE event_consumer_position SET seq = ?6, \(Self.noLease)
-            WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND (lease_id IS NULL OR lease_until_ms <= ?7)
-            """, id, .integer(Int64(partition)), .integer(position), .integer(reached), .integer(now))
+            WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND \(Self.isFree(at: 7))
+            """, id, .integer(Int64(partition)), .integer(position), .integer(reached), .integer(now),
+            .integer(EventConsumerRules.lastDeadline(at: now)))
         if connection.changes > 0 { try noteCaughtUp(id) }
     }
 

@@ -62,6 +62,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     // Touched on `queue` only, after `init`.
     private var database: any SQLDatabase
     private var nextSweep: Int64 = 0
+    private var retention = RetentionClock()
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.
     package convenience init(
@@ -145,7 +146,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
                 for (hour, users) in gathered.users { try table.add(hour, users) }
                 for user in gathered.failedUsers { try table.add(user) }
                 for sample in gathered.samples { try table.add(sample) }
-                if isSweepDue { try table.sweep(milliseconds) }
+                if isSweepDue { try table.sweep(retention.time(milliseconds, at: .now())) }
             }
             if isSweepDue { nextSweep = milliseconds + Self.sweepMilliseconds }
         } catch {

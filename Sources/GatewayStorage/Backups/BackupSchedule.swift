@@ -38,7 +38,8 @@ package final class BackupSchedule: Sendable {
         let now = now()
         let milliseconds = Milliseconds(now).count
         let newest = Backup.all(in: folder, at: milliseconds).first?.createdMilliseconds ?? 0
-        guard abs(milliseconds - newest) >= Int64(rules.hours) * 3_600_000 else { return }
+        let due = newest + Int64(rules.hours) * 3_600_000
+        guard DueTime.hasCome(due, at: milliseconds, within: due - newest) else { return }
         do throws(GatewayError) {
             let backup = try Backup.create(of: dataDirectory, in: folder, now: now)
             try Backup.prune(folder, keeping: rules.keep, at: milliseconds)

@@ -9,9 +9,13 @@ package enum EventConsumerRules {
 
     /// True when a lease that ends then has ended. Milliseconds since 1970.
     package static func hasEnded(_ deadline: Int64, at now: Int64) -> Bool {
-        DueTime.hasCome(
-            deadline, at: now, within: Milliseconds(seconds: leaseSeconds.upperBound).count)
+        DueTime.hasCome(deadline, at: now, within: longestLease)
     }
+
+    /// The last time at which a lease may end now.
+    package static func lastDeadline(at now: Int64) -> Int64 { DueTime.last(at: now, within: longestLease) }
+
+    private static let longestLease = Milliseconds(seconds: leaseSeconds.upperBound).count
 
     /// Throws `invalid`.
     package static func check(

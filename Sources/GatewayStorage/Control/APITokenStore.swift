@@ -113,7 +113,7 @@ package struct APITokenStore: ControlStore {
                 "SELECT \(Self.columns) FROM admin_token WHERE hash = ?", .blob(hash), row: Self.token)
         }
         guard let found, found.expiresMilliseconds.map({ $0 > milliseconds }) ?? true else { return nil }
-        if milliseconds - (found.usedMilliseconds ?? 0) > 3_600_000 {
+        if abs(milliseconds - (found.usedMilliseconds ?? 0)) > 3_600_000 {
             try write {
                 try $0.run(
                     "UPDATE admin_token SET used_ms = ?2 WHERE id = ?1", .text(found.id),

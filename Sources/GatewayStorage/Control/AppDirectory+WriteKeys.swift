@@ -82,8 +82,11 @@ extension AppDirectory {
         try write { connection in
             for (hash, milliseconds) in uses {
                 try connection.run(
-                    "UPDATE write_key SET used_ms = ?2 WHERE hash = ?1 AND (used_ms < ?2 OR used_ms IS NULL)",
-                    .blob(hash), .integer(milliseconds))
+                    """
+                    UPDATE write_key SET used_ms = ?2
+                    WHERE hash = ?1 AND (used_ms < ?2 OR used_ms > ?3 OR used_ms IS NULL)
+                    """, .blob(hash), .integer(milliseconds),
+                    .integer(DueTime.last(at: milliseconds, within: 0)))
             }
         }
     }

@@ -205,8 +205,8 @@ private struct EventPages {
         self.end = end
     }
 
-    /// The next event; nil when there is none, or when it is of the hour that is not over. One of a later hour was stored while
-    /// the clock was ahead, and must not hold up those after it.
+    /// The next event; nil when there is none, or when it is of the hour that is not over, or of the next, since clocks differ. One
+    /// of a later hour was stored while the clock was ahead, and must not hold up those after it.
     var first: StoredEvent? {
         mutating get throws {
             while page.isEmpty, !isLast {
@@ -217,7 +217,7 @@ private struct EventPages {
                 hasMissed = hasMissed || found.hasMissed
             }
             return page.first.flatMap {
-                (end..<end + EventFiles.hour).contains($0.receivedMilliseconds) ? nil : $0
+                (end..<end + 2 * EventFiles.hour).contains($0.receivedMilliseconds) ? nil : $0
             }
         }
     }

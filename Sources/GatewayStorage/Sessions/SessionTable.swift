@@ -1,5 +1,6 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignSQLite
+internal import Foundation
 package import GatewayModel
 
 /// The rules by which sessions are opened, exchanged and ended. Works inside one transaction of ``SessionStore``.
@@ -227,11 +228,13 @@ package struct SessionTable {
         return .revoked(claims.tokenID)
     }
 
-    /// Forgets what nobody can ask for any more.
-    package func prune(at now: Int64) throws {
-        let now = time(now)
-        try connection.run("DELETE FROM used_assertion WHERE expires_ms < ?", .integer(now))
-        try connection.run("DELETE FROM revoked_access_token WHERE expires_ms < ?", .integer(now))
+    /// Forgets what nobody can ask for any more, by a clock that doubts leaps: what it forgot would count again once the clock
+    /// is put back.
+    package func prune(at now: Int64, by clock: Lock<RetentionClock>) throws {
+        let now = clock.withLock { $0.time(time(now), at: .now()) }
+        let limit = now - Self.doubtedMilliseconds
+        try connection.run("DELETE FROM used_assertion WHERE expires_ms < ?", .integer(limit))
+        try connection.run("DELETE FROM revoked_access_token WHERE expires_ms < ?", .integer(limit))
         try connection.run(
             """
             DELETE FROM session WHERE id IN
@@ -239,6 +242,8 @@ package struct SessionTable {
             """, .integer(now - Self.keptMilliseconds))
     }
 
+    /// By so much the clock may be ahead without being doubted.
+    private static let doubtedMilliseconds: Int64 = 86_400_000
     /// How long a session that has expired can still be listed.
     private static let keptMilliseconds: Int64 = 30 * 86_400_000
 

@@ -174,7 +174,9 @@ package final class TokenSecrets: Sendable {
 
     /// Whether the newest key has signed for as long as one does.
     private static func needsNext(_ keys: [IssuingKey], at now: Int64) -> Bool {
-        keys.map(\.signsFromMilliseconds).max().map { now >= $0 + signingMilliseconds } ?? false
+        // A key of a later time was made while the clock was ahead.
+        keys.map(\.signsFromMilliseconds).filter { $0 <= now + leadMilliseconds }.max()
+            .map { now >= $0 + signingMilliseconds } ?? false
     }
 
     private static func make(signsFrom instant: Int64) throws -> IssuingKey {

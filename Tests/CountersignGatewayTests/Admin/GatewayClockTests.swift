@@ -1,3 +1,4 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
@@ -7,6 +8,7 @@ import GatewayHTTP
 import GatewayModel
 import GatewayObservability
 import GatewayStorage
+import GatewayTokens
 import Testing
 
 /// Whatever a gateway notes with a time has it from the clock that the gateway was given.
@@ -30,6 +32,39 @@ struct GatewayClockTests {
             headers: ["X-Write-Key": bench.writeKey])
         #expect(sent?.status == 200)
         #expect(try time("received_ms", of: "apps/shop/events") == bench.now)
+    }
+
+    /// Also when somebody else changes the sessions while the clock is ahead, so that they are read again.
+    @Test func whatWasRevokedStaysSoAfterALeapOfTheClock() throws {
+        let bench = try AdminBench()
+        // The place's key was made a moment later than this clock stands at.
+        bench.clock.advance(by: 60)
+        try bench.apps.setEnforcement(.required, for: "shop")
+        try bench.gateway.refreshApps()
+        let owner = try bench.token("admin")
+        let opened = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, owner)
+        let refresh = try #require(opened.json["refresh_token"] as? String)
+        let exchanged = try bench.client().post(
+            #"{"refresh_token":"\#(refresh)"}"#, path: "/api/refresh_token",
+            headers: ["Content-Type": "application/json"])
+        let token = try #require(exchanged?.json["accessToken"] as? String)
+        func send(_ id: String) throws -> Int? {
+            try bench.client().post(
+                #"{"batch":[{"type":"track","event":"A","messageId":"\#(id)","userId":"ada"}]}"#,
+                headers: ["Authorization": "Bearer " + token, "X-Write-Key": bench.writeKey])?.status
+        }
+        #expect(try send("m-1") == 200)
+        #expect(try bench.ask("DELETE", "apps/shop/sessions?user=ada", nil, owner).status == 200)
+        try bench.gateway.refreshApps()
+        #expect(try send("m-2") == 401)
+        let before = bench.clock.now
+        bench.clock.advance(by: 365 * 86_400)
+        let others = try SessionDirectory(bench.place)
+        _ = try others.open(for: "bob", of: "shop")
+        try bench.gateway.refreshApps()
+        bench.clock.setNow(before)
+        try bench.gateway.refreshApps()
+        #expect(try send("m-3") == 401)
     }
 
     @Test func theAPIWithoutAGatewayHasTheClockThatItWasGiven() throws {

@@ -159,6 +159,19 @@ struct EventFilesTests {
             ])
     }
 
+    @Test func aClockThatIsPutRightEndsNoHourEarly() throws {
+        bench.store(1...1, minute: 5)
+        let files = bench.files()
+        let before = bench.clock.now
+        bench.clock.advance(by: 3_600)
+        files.finish()
+        bench.store(2...2, minute: 60)
+        bench.clock.setNow(before.addingTimeInterval(3_590))
+        #expect(throws: Never.self) { try bench.home.settle() }
+        files.finish()
+        #expect(try bench.ids() == ["m1"])
+    }
+
     @Test func aLongHourIsSeveralFiles() throws {
         bench.store(1...9, minute: 5)
         bench.clock.advance(by: 3_600)

@@ -1,7 +1,6 @@
 import Foundation
+import GatewayModel
 import Testing
-
-@testable import GatewayStorage
 
 /// What retention takes for the time, whatever becomes of the clock.
 struct RetentionClockTests {

@@ -1,3 +1,4 @@
+import CountersignCore
 import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
@@ -52,6 +53,19 @@ struct SessionTableTests {
 
     private func refusal(_ exchange: SessionTable.Exchange) -> SessionTable.Refusal? {
         if case .refused(let refusal) = exchange { refusal } else { nil }
+    }
+
+    @Test func aLeapOfTheClockForgetsNothing() throws {
+        let store = try store()
+        let (hour, year): (Int64, Int64) = (3_600_000, 31_536_000_000)
+        let assertion = SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: hour)
+        let clock = Lock(RetentionClock())
+        #expect(try store.perform { try $0.spend(assertion) })
+        for time in [0, hour, year] { try store.perform { try $0.prune(at: time, by: clock) } }
+        #expect(try !store.perform { try $0.spend(assertion) })
+        let later = Lock(RetentionClock())
+        try store.perform { try $0.prune(at: 48 * hour, by: later) }
+        #expect(try store.perform { try $0.spend(assertion) })
     }
 
     @Test func everyExchangeGivesANewToken() throws {
