@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// A signature algorithm by its registered name (RFC 7518, section 3.1; RFC 8037; RFC 9864).
 ///
 /// The names are case-sensitive. There is no value for `none` and none for HMAC: a shared secret cannot
@@ -57,6 +59,15 @@ extension String {
     /// Whether both are the same UTF-8 bytes. `==` is canonical equivalence, by which one user id could pass
     /// for another (RFC 7519, section 7.3, asks for no normalisation).
     package func hasSameBytes(as other: String) -> Bool {
-        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+        let count = utf8.count
+        guard count == other.utf8.count else { return false }
+        var (one, other) = (self, other)
+        return one.withUTF8 { one in
+            other.withUTF8 { other in
+                // Without bytes there may be no address.
+                guard let one = one.baseAddress, let other = other.baseAddress else { return count == 0 }
+                return memcmp(one, other, count) == 0
+            }
+        }
     }
 }

@@ -1,3 +1,5 @@
+internal import CountersignJOSE
+
 /// The ids of one request.
 typealias DistinctIDs = Distinct<BytewiseID>
 
@@ -33,7 +35,7 @@ extension Distinct<BytewiseID> {
 struct BytewiseID: Hashable {
     let text: String
 
-    static func == (one: Self, other: Self) -> Bool { one.text.utf8.elementsEqual(other.text.utf8) }
+    static func == (one: Self, other: Self) -> Bool { one.text.hasSameBytes(as: other.text) }
 
     // By bytes: the hash of a string as such is that of its normal form, which takes long to find.
     func hash(into hasher: inout Hasher) {
