@@ -46,9 +46,13 @@ struct EventCounts {
 
     /// Notes events that are part of the commit; the last of them is `sequence`.
     mutating func add(events: Int, bytes: Int, to appID: String, through sequence: Int64) {
-        usage[appID, default: Usage()].events += events
-        usage[appID, default: Usage()].bytes += bytes
+        Self.note(events, bytes, in: &usage[appID, default: Usage()])
         last = sequence
+    }
+
+    private static func note(_ events: Int, _ bytes: Int, in usage: inout Usage) {
+        usage.events += events
+        usage.bytes += bytes
     }
 
     /// Writes all into the tables, within the transaction of a commit. This is empty then, which holds only if the commit

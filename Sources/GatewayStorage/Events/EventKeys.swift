@@ -18,10 +18,21 @@ struct EventKeys {
     private static let most = 1_000
 
     private var known: [String: (name: String, number: Int64)] = [:]
+    /// The one that was asked for last, which is mostly asked for again.
+    private var last: (appID: String, id: String, number: Int64)?
 
     /// The number of an app's key, which gets one when it has none.
     mutating func number(
         of id: String, in appID: String, _ connection: SQLiteConnection
+    ) throws -> Int64 {
+        if let last, last.id.hasSameBytes(as: id), last.appID.hasSameBytes(as: appID) { return last.number }
+        let number = try found(id, in: appID, connection)
+        last = (appID, id, number)
+        return number
+    }
+
+    private mutating func found(
+        _ id: String, in appID: String, _ connection: SQLiteConnection
     ) throws -> Int64 {
         let name = "\(appID)\0\(id)"
         // Ids that Unicode considers the same are not.

@@ -23,6 +23,8 @@ final class EventLogWriter {
         """
 
     let connection: SQLiteConnection
+    /// Kept here: to find it by its text costs more than all that is bound to it.
+    private let insertion: SQLiteStatement
     private let index: EventIndex
     /// What erasing reads by.
     private let runs = OpenIndexRuns()
@@ -69,6 +71,7 @@ final class EventLogWriter {
             throw SQLiteError(extendedCode: 5, message: "a reader holds the log that has to be copied")
         }
         try EventLogSchema.migrate(connection, at: now())
+        insertion = try connection.cached(Self.insert)
         guard let log = try EventLogState.read(connection) else {
             throw SQLiteError.damaged("the log of events has no id")
         }
@@ -224,7 +227,7 @@ final class EventLogWriter {
 
     private func insert(_ batch: EventBatch, _ commit: inout Commit) throws -> AppendOutcome {
         var outcome = AppendOutcome()
-        let statement = try connection.cached(Self.insert)
+        let statement = insertion
         try batch.body.withUnsafeBufferPointer { body in
             defer { statement.reset() }
             try statement.bind(text: batch.appID, at: 1)
