@@ -11,7 +11,18 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
+#include <openssl/sha.h>
 #include <openssl/x509.h>
 
 // Swift does not see macros that are built from other macros.
 static const int countersign_evp_pkey_public_key = EVP_PKEY_PUBLIC_KEY;
+
+// SHA-256 without an object of the library's for each digest, which costs more than to hash a short text. OpenSSL 3.0 calls
+// these functions deprecated in favour of those objects.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+static inline int countersign_sha256(const void *bytes, size_t count, unsigned char *digest) {
+    SHA256_CTX state;
+    return SHA256_Init(&state) && SHA256_Update(&state, bytes, count) && SHA256_Final(digest, &state);
+}
+#pragma clang diagnostic pop

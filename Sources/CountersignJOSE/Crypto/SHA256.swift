@@ -18,17 +18,13 @@ package enum SHA256 {
 
     /// The digest as four words, as they lie in memory; nothing is allocated.
     package static func words(_ bytes: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
-        let hash = idle.withLock { $0.popLast() } ?? Idle(hash: Running())
-        defer { idle.withLock { $0.append(hash) } }
-        return hash.hash.words(of: bytes)
-    }
-
-    /// What nobody uses now: as many as were used at the same time.
-    private static let idle = Lock<[Idle]>([])
-
-    /// Used by whoever took it out, and by nobody else.
-    private struct Idle: @unchecked Sendable {
-        let hash: Running
+        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &words) { output in
+            let done = countersign_sha256(
+                bytes.baseAddress, bytes.count, output.baseAddress?.assumingMemoryBound(to: UInt8.self))
+            precondition(done == 1, "OpenSSL cannot hash")
+        }
+        return words
     }
 
     /// The 32 bytes of the digest.
@@ -59,21 +55,6 @@ package enum SHA256 {
         package func add(_ bytes: UnsafeRawBufferPointer) {
             let done = EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
             precondition(done == 1, "OpenSSL cannot hash")
-        }
-
-        /// The digest of these bytes alone, as four words as they lie in memory. Reuses the context, which OpenSSL would
-        /// otherwise allocate for every digest.
-        fileprivate func words(of bytes: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
-            var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-            withUnsafeMutableBytes(of: &words) { output in
-                let done =
-                    EVP_DigestInit_ex2(context, nil, nil) == 1
-                    && EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1
-                    && EVP_DigestFinal_ex(
-                        context, output.baseAddress?.assumingMemoryBound(to: UInt8.self), nil) == 1
-                precondition(done, "OpenSSL cannot hash")
-            }
-            return words
         }
 
         /// The 32 bytes of the digest; nothing may be added after it.
