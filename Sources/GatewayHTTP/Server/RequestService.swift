@@ -165,20 +165,21 @@ extension RequestService {
 }
 
 extension RequestRecord {
-    init(
+    convenience init(
         _ request: HTTPRequest?, path: String, response: HTTPResponse?, trace: TraceParent?, bytesIn: Int,
         began: DispatchTime, nowMilliseconds: @autoclosure () -> Int64
     ) {
         let ended = DispatchTime.now().uptimeNanoseconds
+        var context = request?.context ?? RequestContext()
+        context.span?.began = began.uptimeNanoseconds
+        context.span?.ended = ended
         self.init(
             receivedMilliseconds: request?.receivedMilliseconds ?? nowMilliseconds(),
             id: request?.id ?? "", trace: trace, method: request?.method ?? "", path: path,
-            clientAddress: request?.clientAddress ?? "", context: request?.context ?? RequestContext(),
+            clientAddress: request?.clientAddress ?? "", context: context,
             status: response?.status, code: response?.code, bytesIn: bytesIn,
             bytesOut: response?.body.count ?? 0,
             seconds: Double(ended - began.uptimeNanoseconds) / 1e9)
-        context.span?.began = began.uptimeNanoseconds
-        context.span?.ended = ended
     }
 }
 

@@ -4,7 +4,7 @@ package import CountersignCore
 package struct GatheredAnalytics: Sendable {
     package struct Minute: Hashable {
         package let start: Int64
-        package let key: VerdictKey
+        package var key: VerdictKey
 
         package init(start: Int64, key: VerdictKey) {
             self.start = start

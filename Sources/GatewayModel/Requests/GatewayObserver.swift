@@ -17,32 +17,32 @@ extension GatewayObserver {
     package func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {}
 }
 
-/// One request that has ended.
-package struct RequestRecord: Sendable {
+/// One request that has ended. One object, because it is handed to several observers.
+package final class RequestRecord: Sendable {
     /// Milliseconds since 1970 when its header was complete.
-    package var receivedMilliseconds: Int64
+    package let receivedMilliseconds: Int64
     /// What the answer calls it.
-    package var id: String
+    package let id: String
     /// The trace that the client says it belongs to.
-    package var trace: TraceParent?
+    package let trace: TraceParent?
     /// As sent: not to be trusted.
-    package var method: String
+    package let method: String
     /// As sent, without the query: not to be trusted.
-    package var path: String
+    package let path: String
     /// The address that it came from.
-    package var clientAddress: String
+    package let clientAddress: String
     /// What was learnt on the way.
-    package var context: RequestContext
+    package let context: RequestContext
     /// The status of the answer; nil when the client left before.
-    package var status: Int?
+    package let status: Int?
     /// The word in a failure's answer.
-    package var code: String?
+    package let code: String?
     /// Bytes of the body, decompressed.
-    package var bytesIn: Int
+    package let bytesIn: Int
     /// Bytes of the answer's body.
-    package var bytesOut: Int
+    package let bytesOut: Int
     /// Seconds from the request line to the answer.
-    package var seconds: Double
+    package let seconds: Double
 
     package init(
         receivedMilliseconds: Int64, id: String, trace: TraceParent? = nil, method: String, path: String,

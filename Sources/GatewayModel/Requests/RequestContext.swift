@@ -35,28 +35,7 @@ package struct RequestContext: Sendable {
     /// Events refused one by one.
     package var rejected = 0
 
-    package init(
-        route: String? = nil, appID: String? = nil, enforcement: Enforcement? = nil,
-        verdict: VerdictKind? = nil, authCode: AuthErrorCode? = nil, userID: String? = nil,
-        keyID: String? = nil, tokenID: String? = nil, tokenHash: UInt64? = nil,
-        client: ClientInfo = ClientInfo(),
-        failure: FailedToken? = nil, accepted: Int = 0, duplicates: Int = 0, rejected: Int = 0
-    ) {
-        self.route = route
-        self.appID = appID
-        self.enforcement = enforcement
-        self.verdict = verdict
-        self.authCode = authCode
-        self.userID = userID
-        self.keyID = keyID
-        self.tokenID = tokenID
-        self.tokenHash = tokenHash
-        self.client = client
-        self.failure = failure
-        self.accepted = accepted
-        self.duplicates = duplicates
-        self.rejected = rejected
-    }
+    package init() {}
 }
 
 extension RequestContext {

@@ -6,17 +6,34 @@ package import GatewayModel
 package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private struct State {
         var gathered = GatheredAnalytics()
-        /// By app.
-        var recent: [String: RecentVerdicts] = [:]
-        /// By app, of those whose enforcement may return automatically.
-        var knownTokens: [String: KnownTokens] = [:]
-        /// By app; all other clients are counted together.
-        var clients: [String: FrequentClients] = [:]
+        var apps: [String: OfApp] = [:]
         var sampledMinute: Int64 = 0
         var sampled: [SampleKey: Int] = [:]
         /// Tokens of the latest samples, in memory only: to be judged again.
         var tokens: [String: FailedToken] = [:]
         var tokenOrder: [String] = []
+    }
+
+    /// What is kept of one app.
+    private struct OfApp {
+        var recent = RecentVerdicts()
+        /// Of an app whose enforcement may return automatically.
+        var knownTokens = KnownTokens()
+        /// All other clients are counted together.
+        var clients = FrequentClients()
+
+        /// Notes a verdict. Returns whether its client is to be counted by its name.
+        mutating func note(_ record: RequestRecord, _ verdict: VerdictKind, minute: Int64) -> Bool {
+            recent.note(
+                verdict, record.context.enforcement, events: record.context.accepted,
+                atMilliseconds: record.receivedMilliseconds)
+            if let token = record.context.tokenHash, let userID = record.context.userID {
+                knownTokens.note(
+                    token, of: userID, verdict, record.context.authCode,
+                    atMilliseconds: record.receivedMilliseconds)
+            }
+            return clients.note(record.context.client, minute: minute)
+        }
     }
 
     private struct SampleKey: Hashable {
@@ -38,31 +55,27 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     package func commitEnded(_ record: CommitRecord) {}
 
     package func requestEnded(_ record: RequestRecord) {
-        let context = record.context
-        guard let verdict = context.verdict, let appID = context.appID else { return }
+        guard let verdict = record.context.verdict, let appID = record.context.appID else { return }
         let minute = record.receivedMilliseconds - record.receivedMilliseconds % 60_000
-        var key = VerdictKey(
-            appID: appID, endpoint: context.route ?? "", verdict: verdict, code: context.authCode,
-            enforcement: context.enforcement, client: context.client, keyID: context.keyID)
+        var counted = GatheredAnalytics.Minute(
+            start: minute,
+            key: VerdictKey(
+                appID: appID, endpoint: record.context.route ?? "", verdict: verdict,
+                code: record.context.authCode, enforcement: record.context.enforcement,
+                client: record.context.client, keyID: record.context.keyID))
         let sample = state.withLock { state -> FailureSample? in
-            if !state.clients[appID, default: FrequentClients()].note(key.client, minute: minute) {
-                key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
+            if !state.apps[appID, default: OfApp()].note(record, verdict, minute: minute) {
+                counted.key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
             }
-            state.gathered.counts[GatheredAnalytics.Minute(start: minute, key: key), default: 0] += 1
-            state.recent[appID, default: RecentVerdicts()].note(
-                verdict, context.enforcement, events: context.accepted,
-                atMilliseconds: record.receivedMilliseconds)
-            Self.noteUser(key, context.userID, record.receivedMilliseconds, &state)
-            if let token = context.tokenHash, let userID = context.userID {
-                state.knownTokens[appID, default: KnownTokens()].note(
-                    token, of: userID, verdict, context.authCode, atMilliseconds: record.receivedMilliseconds)
-            }
-            guard let failure = context.failure else { return nil }
-            return Self.sample(record, key, failure, minute, &state)
+            state.gathered.counts[counted, default: 0] += 1
+            Self.noteUser(counted.key, record.context.userID, record.receivedMilliseconds, &state)
+            guard let failure = record.context.failure else { return nil }
+            return Self.sample(record, counted.key, failure, minute, &state)
         }
         live.publish { id in
             LiveFeed.Entry(
-                id: id, atMilliseconds: record.receivedMilliseconds, key: key, userID: context.userID,
+                id: id, atMilliseconds: record.receivedMilliseconds, key: counted.key,
+                userID: record.context.userID,
                 network: FailureSample.network(of: record.clientAddress), requestID: record.id,
                 sampleID: sample?.id)
         }
@@ -72,9 +85,10 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     package func recent(of appID: String? = nil, since milliseconds: Int64) -> RecentVerdicts.Sum {
         state.withLock { state in
             var sum = RecentVerdicts.Sum()
-            for recent in appID.map({ [state.recent[$0] ?? RecentVerdicts()] }) ?? Array(state.recent.values)
-            {
-                recent.add(to: &sum, since: milliseconds)
+            if let appID {
+                state.apps[appID]?.recent.add(to: &sum, since: milliseconds)
+            } else {
+                for app in state.apps.values { app.recent.add(to: &sum, since: milliseconds) }
             }
             return sum
         }
@@ -88,7 +102,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
 
     /// The users of an app whose tokens were good, and those who have lost theirs since a time.
     package func knownTokens(of appID: String, since milliseconds: Int64) -> KnownTokens.Sum {
-        state.withLock { $0.knownTokens[appID]?.sum(since: milliseconds) ?? KnownTokens.Sum() }
+        state.withLock { $0.apps[appID]?.knownTokens.sum(since: milliseconds) ?? KnownTokens.Sum() }
     }
 
     package func take() -> GatheredAnalytics {

@@ -46,15 +46,15 @@ package final class Metrics: GatewayObserver {
     package init() {}
 
     package func requestEnded(_ record: RequestRecord) {
-        let context = record.context
         let key = RequestKey(
-            appID: context.appID, route: context.route, statusClass: record.status.map { $0 / 100 } ?? 0)
+            appID: record.context.appID, route: record.context.route,
+            statusClass: record.status.map { $0 / 100 } ?? 0)
         state.withLock { state in
             Self.count(record, in: &state.requests[key, default: RequestSeries()])
-            if let verdict = context.verdict {
+            if let verdict = record.context.verdict {
                 let auth = AuthKey(
-                    appID: context.appID, enforcement: context.enforcement, verdict: verdict,
-                    code: context.authCode
+                    appID: record.context.appID, enforcement: record.context.enforcement, verdict: verdict,
+                    code: record.context.authCode
                 )
                 state.auth[auth, default: 0] += 1
             }
@@ -74,12 +74,11 @@ package final class Metrics: GatewayObserver {
 
     private static func count(_ record: RequestRecord, in series: inout RequestSeries) {
         series.duration.observe(record.seconds)
-        let context = record.context
-        let stored = context.accepted + context.duplicates
+        let stored = record.context.accepted + record.context.duplicates
         if stored > 0 { series.batch.observe(Double(stored)) }
-        series.accepted += context.accepted
-        series.duplicates += context.duplicates
-        series.rejected += context.rejected
+        series.accepted += record.context.accepted
+        series.duplicates += record.context.duplicates
+        series.rejected += record.context.rejected
     }
 
     /// Everything that was counted, as Prometheus reads it.

@@ -35,12 +35,13 @@ struct GatewayLogTests {
 
     private func record(
         method: String = "POST", path: String = "/v1/batch", route: String? = "/v1/batch",
-        status: Int? = 200
+        status: Int? = 200, trace: TraceParent? = nil, _ note: (inout RequestContext) -> Void = { _ in }
     ) -> RequestRecord {
         var context = RequestContext()
         context.route = route
+        note(&context)
         return RequestRecord(
-            receivedMilliseconds: 0, id: "r-1", trace: nil, method: method, path: path,
+            receivedMilliseconds: 0, id: "r-1", trace: trace, method: method, path: path,
             clientAddress: "127.0.0.1", context: context, status: status, code: nil, bytesIn: 3, bytesOut: 5,
             seconds: 0.0123456)
     }
@@ -48,15 +49,15 @@ struct GatewayLogTests {
     @Test func aRequestIsOneLineWithWhatMatters() {
         let sink = Sink()
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
-        var record = record()
-        record.trace = TraceParent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-        record.context.appID = "shop"
-        record.context.enforcement = .required
-        record.context.verdict = .rejected
-        record.context.authCode = .expired
-        record.context.accepted = 2
-        record.status = 401
-        log.requestEnded(record)
+        let trace = TraceParent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+        log.requestEnded(
+            record(status: 401, trace: trace) { context in
+                context.appID = "shop"
+                context.enforcement = .required
+                context.verdict = .rejected
+                context.authCode = .expired
+                context.accepted = 2
+            })
         log.close(within: 60)
         let expected = #"""
             {"time":"1970-01-01T00:00:00.000Z","level":"warning","message":"request","request_id":"r-1",\#
@@ -103,8 +104,7 @@ struct GatewayLogTests {
     }
 
     @Test func aWarningIsAWarning() {
-        var warned = record()
-        warned.context.verdict = .acceptedWithWarning
+        let warned = record { $0.verdict = .acceptedWithWarning }
         #expect(GatewayLog.level(of: warned) == .warning)
         #expect(GatewayLog.level(of: record(status: nil)) == .info)
     }

@@ -6,8 +6,12 @@ enum Traced {
 
     /// One that was verified and stored, on a clock that began with it.
     static func record() -> RequestRecord {
-        var context = RequestContext(
-            route: "/v1/batch", appID: "shop", enforcement: .required, verdict: .accepted, accepted: 2)
+        var context = RequestContext()
+        context.route = "/v1/batch"
+        context.appID = "shop"
+        context.enforcement = .required
+        context.verdict = .accepted
+        context.accepted = 2
         context.span = TraceSampler(ratio: 1) { 0xAB }.span(caller: TraceParent(caller))
         context.span?.began = 100
         context.span?.handlingBegan = 200
