@@ -18,9 +18,9 @@ extension HTTPResponse {
                     .utf8
                 : #"{"success":true"#.utf8)
         body.append(contentsOf: #","accepted":"#.utf8)
-        body.append(contentsOf: String(outcome.accepted).utf8)
+        body.append(decimal: Int64(outcome.accepted))
         body.append(contentsOf: #","duplicates":"#.utf8)
-        body.append(contentsOf: String(outcome.duplicates).utf8)
+        body.append(decimal: Int64(outcome.duplicates))
         body.append(contentsOf: #","rejected":["#.utf8)
         for (position, event) in rejected.enumerated() {
             if position > 0 { body.append(UInt8(ascii: ",")) }

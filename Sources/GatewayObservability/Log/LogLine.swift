@@ -12,35 +12,37 @@ struct LogLine {
         RFC3339.write(milliseconds: milliseconds, to: &bytes)
         bytes.append(UInt8(ascii: "\""))
         put("level", level.rawValue)
-        message.withUTF8Buffer { text in put("message", String(decoding: text, as: UTF8.self)) }
+        key("message")
+        bytes.append(UInt8(ascii: "\""))
+        message.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        bytes.append(UInt8(ascii: "\""))
     }
 
     /// The line of a request.
     init(_ record: RequestRecord, level: LogLevel) {
         self.init(milliseconds: record.receivedMilliseconds, level: level, message: "request")
-        let context = record.context
         put("request_id", record.id)
         put("trace_id", record.trace?.traceID)
         put("method", record.method, limit: 32)
-        put("route", context.route)
+        put("route", record.context.route)
         // An endpoint's path is known; any other is shown as far as it helps.
-        if context.route == nil { put("path", record.path, limit: 128) }
+        if record.context.route == nil { put("path", record.path, limit: 128) }
         put("status", record.status)
         put("client", record.clientAddress)
-        put("app", context.appID)
-        put("enforcement", context.enforcement?.rawValue)
-        put("verdict", context.verdict?.rawValue)
-        put("code", record.code ?? context.authCode?.reason)
-        if context.accepted + context.duplicates + context.rejected > 0 {
-            put("accepted", context.accepted)
-            put("duplicates", context.duplicates)
-            put("rejected", context.rejected)
+        put("app", record.context.appID)
+        put("enforcement", record.context.enforcement?.rawValue)
+        put("verdict", record.context.verdict?.rawValue)
+        put("code", record.code ?? record.context.authCode?.reason)
+        if record.context.accepted + record.context.duplicates + record.context.rejected > 0 {
+            put("accepted", record.context.accepted)
+            put("duplicates", record.context.duplicates)
+            put("rejected", record.context.rejected)
         }
         put("bytes_in", record.bytesIn)
         put("bytes_out", record.bytesOut)
         key("duration_ms")
         let microseconds = max(0, Int((record.seconds * 1_000_000).rounded()))
-        bytes.append(contentsOf: String(microseconds / 1000).utf8)
+        bytes.append(decimal: Int64(microseconds / 1000))
         bytes.append(UInt8(ascii: "."))
         for divisor in [100, 10, 1] {
             bytes.append(UInt8(ascii: "0") + UInt8(microseconds / divisor % 10))
@@ -55,15 +57,19 @@ struct LogLine {
     }
 
     mutating func put(_ name: StaticString, _ text: String?, limit: Int = 512) {
-        guard let text else { return }
+        guard var text else { return }
         key(name)
         bytes.append(UInt8(ascii: "\""))
         defer { bytes.append(UInt8(ascii: "\"")) }
         // Most text needs no escapes.
-        if text.utf8.count <= limit, text.utf8.allSatisfy({ 0x20..<0x7F ~= $0 && $0 != 0x22 && $0 != 0x5C }) {
-            bytes.append(contentsOf: text.utf8)
-            return
+        let isPlain = text.withUTF8 { utf8 in
+            guard utf8.count <= limit,
+                utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C })
+            else { return false }
+            bytes.append(contentsOf: utf8)
+            return true
         }
+        if isPlain { return }
         for unit in text.utf16.prefix(limit) {
             switch unit {
             case 0x22, 0x5C: bytes.append(contentsOf: [0x5C, UInt8(unit)])
@@ -81,7 +87,7 @@ struct LogLine {
     mutating func put(_ name: StaticString, _ number: Int?) {
         guard let number else { return }
         key(name)
-        bytes.append(contentsOf: String(number).utf8)
+        bytes.append(decimal: Int64(number))
     }
 
     private mutating func key(_ name: StaticString) {
