@@ -92,10 +92,13 @@ package struct AuthErrorBody {
     }
 
     /// The object, appended to `output`.
-    package func write(to output: inout [UInt8]) {
+    package func write(to output: inout [UInt8]) { write(.of(code), to: &output) }
+
+    private var code: AuthErrorCode { report.code ?? .decodingError }
+
+    private func write(_ texts: Texts, to output: inout [UInt8]) {
         // In the order of their names, as all objects are, and without making one: a client whose token has expired
         // sends it again and again.
-        let texts = Texts.of(report.code ?? .decodingError)
         output.append(UInt8(ascii: "{"))
         if let skew = report.clockSkewSeconds {
             output.append(contentsOf: #""clock_skew_seconds":"#.utf8)
@@ -108,19 +111,19 @@ package struct AuthErrorBody {
         output.append(contentsOf: #","faults":["#.utf8)
         for (index, fault) in report.faults.enumerated() {
             if index > 0 { output.append(UInt8(ascii: ",")) }
-            output.append(contentsOf: Texts.of(fault.code).fault)
+            output.append(contentsOf: (index > 0 ? Texts.of(fault.code) : texts).fault)
         }
         output.append(contentsOf: texts.hintAndMessage)
         output.append(contentsOf: (enforcement == .optional ? "true" : "false").utf8)
         output.append(contentsOf: texts.reason)
         JSONValue.write(requestID, to: &output)
         output.append(contentsOf: texts.retryable)
-        JSONValue.integer(serverMilliseconds).write(to: &output)
+        output.append(decimal: serverMilliseconds)
         output.append(UInt8(ascii: "}"))
     }
 
     /// What is the same in every object with a code.
-    private struct Texts {
+    private final class Texts: Sendable {
         private static let all = Dictionary(
             uniqueKeysWithValues: AuthErrorCode.all.map { ($0, Texts($0)) })
 
@@ -131,6 +134,8 @@ package struct AuthErrorBody {
         let retryable: [UInt8]
         /// The beginning of a refusal's body.
         let refusal: [UInt8]
+        /// The challenge of RFC 6750, section 3.
+        let challenge: String
 
         static func of(_ code: AuthErrorCode) -> Texts { all[code] ?? Texts(code) }
 
@@ -147,6 +152,7 @@ package struct AuthErrorBody {
                 #","retryable":\#(code.isMendedByAnotherToken),"server_time_ms":"#.utf8)
             refusal = Array(
                 #"{"success":false,"code":\#(reason),"message":\#(summary),"auth_error":"#.utf8)
+            challenge = #"Bearer error="invalid_token", error_description="\#(code.reason)""#
         }
     }
 
@@ -156,15 +162,15 @@ package struct AuthErrorBody {
         write(to: &output)
     }
 
-    /// The refusal of a request: 401 with the object and the challenge of RFC 6750, section 3.
+    /// The refusal of a request: 401 with the object and the challenge.
     package func rejection() -> HTTPResponse {
-        let code = report.code ?? .decodingError
+        let texts = Texts.of(code)
         var body: [UInt8] = []
-        body.reserveCapacity(1_024)
-        body.append(contentsOf: Texts.of(code).refusal)
-        write(to: &body)
+        // With what an array has beside its bytes, what the C library keeps at hand for each thread.
+        body.reserveCapacity(960)
+        body.append(contentsOf: texts.refusal)
+        write(texts, to: &body)
         body.append(UInt8(ascii: "}"))
-        return HTTPResponse.json(401, body).with(
-            "WWW-Authenticate", #"Bearer error="invalid_token", error_description="\#(code.reason)""#)
+        return HTTPResponse.json(401, body).with("WWW-Authenticate", texts.challenge)
     }
 }
