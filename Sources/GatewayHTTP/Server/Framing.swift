@@ -31,7 +31,7 @@ enum Framing {
                 400, "duplicate_field",
                 "more than one \(name) field: send one, or it is not clear which counts")
         }
-        var host = ""
+        var host = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
         var hosts = 0
         var lengths = 0
         var codings = 0
@@ -45,7 +45,7 @@ enum Framing {
             }
             if field.isNamed("host") {
                 hosts += 1
-                host = field.value
+                host = field.valueBytes
             }
             if field.isNamed("content-length") {
                 lengths += 1
@@ -68,7 +68,7 @@ enum Framing {
             return refusal(400, "invalid_host", "Host is not a name or address with or without a port")
         }
         // RFC 9112, section 3.2.2, lets the target win; who sends two hosts is not sure of either.
-        if let authority = target.authority, authority != host.lowercased() {
+        if let authority = target.authority, authority != HTTPField.text(host).lowercased() {
             return refusal(400, "invalid_host", "Host and the target of the request name different hosts")
         }
         if codings > 0, version == "HTTP/1.0" {
@@ -127,14 +127,13 @@ enum Framing {
     }
 
     /// True for `uri-host [ ":" port ]` (RFC 9110, section 7.2) with a registered name of the characters that names have.
-    static func isHost(_ text: String) -> Bool {
-        var rest = text.utf8[...]
+    static func isHost(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        var rest = text[...]
         if rest.first == UInt8(ascii: "[") {
-            guard let end = rest.firstIndex(of: UInt8(ascii: "]")),
-                let inner = Substring(rest[rest.index(after: rest.startIndex)..<end]) as Substring?,
-                inner.contains(":"), NetworkAddress(inner) != nil
-            else { return false }
-            rest = rest[rest.index(after: end)...]
+            guard let end = rest.firstIndex(of: UInt8(ascii: "]")) else { return false }
+            let inner = HTTPField.text(UnsafeBufferPointer(rebasing: rest[(rest.startIndex + 1)..<end]))
+            guard inner.contains(":"), NetworkAddress(inner) != nil else { return false }
+            rest = rest[(end + 1)...]
         } else {
             let end = rest.firstIndex(of: UInt8(ascii: ":")) ?? rest.endIndex
             let isNameByte = isNameByte
@@ -146,7 +145,7 @@ enum Framing {
         let port = rest.dropFirst()
         return colon == UInt8(ascii: ":") && port.count <= 5
             && port.allSatisfy(\.isASCIIDigit)
-            && (port.isEmpty || UInt16(String(Substring(port))) != nil)
+            && port.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= UInt16.max
     }
 
     /// True for versions of the HTTP library that overlook NUL, a lone CR and a lone LF in a header.
