@@ -277,16 +277,21 @@ final class ServerLoop: @unchecked Sendable {
             exchange.record(response, trace: trace, at: common.service.nowMilliseconds))
         guard let created = created(response, exchange) else { return .NO }
         defer { MHD_destroy_response(created) }
-        for (name, value) in response.headers { MHD_add_response_header(created, name, value) }
+        for (name, value) in response.headers { Self.add(name, value, to: created) }
         if let request = exchange.request {
             for (name, value) in common.service.commonFields(of: request, trace: trace) {
-                MHD_add_response_header(created, name, value)
+                Self.add(name, value, to: created)
             }
         }
-        if response.closes || isDraining {
-            MHD_add_response_header(created, "Connection", "close")
-        }
+        if response.closes || isDraining { Self.add("Connection", "close", to: created) }
         return MHD_queue_response(exchange.connection, UInt32(response.status), created)
+    }
+
+    /// Lends the texts to the library, where a call with strings would make arrays of them first.
+    private static func add(_ name: String, _ value: String, to response: OpaquePointer) {
+        name.withCString { name in
+            value.withCString { value in _ = MHD_add_response_header(response, name, value) }
+        }
     }
 
     /// The answer, or the refusal of one that there is no memory for. The body of its request is let go for it.
