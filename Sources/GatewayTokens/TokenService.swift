@@ -24,6 +24,8 @@ package final class TokenService: Sendable {
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let prunedAt = Lock<Int64>(0)
     private let retention = Lock(RetentionClock())
+    /// Of this gateway, where `retention` may have a database's.
+    private let clock = Lock(RetentionClock())
 
     /// Opens what it keeps. `gateways` is how many share the limits.
     package init(
@@ -71,15 +73,16 @@ package final class TokenService: Sendable {
         // What is committed after this look changes it again.
         let version = try store.version()
         // On the store's own queue, as every single revocation is: so none gets lost in between.
-        try store.perform { [issued, secrets, sessionsSeen] table in
+        try store.perform { [issued, secrets, sessionsSeen, clock] table in
             if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
             let isKnown = sessionsSeen.withLock { seen in
-                // While the clock was ahead, what had been revoked counted as over.
+                // While the clock was ahead for long, what had been revoked counted as over.
                 seen.map { $0.version == version && $0.milliseconds <= now } ?? false
             }
             guard !isKnown else { return }
-            let oldest = now - TokenSecrets.overlapMilliseconds
-            issued.replaceRevoked(Set(try table.revokedIDs(after: oldest, at: now)))
+            let time = clock.withLock { $0.time(now, at: .now()) }
+            issued.replaceRevoked(
+                Set(try table.revokedIDs(after: time - TokenSecrets.overlapMilliseconds, at: time)))
             sessionsSeen.withLock { $0 = (version, now) }
         }
     }

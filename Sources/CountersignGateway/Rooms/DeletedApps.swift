@@ -73,9 +73,7 @@ final class DeletedApps: Sendable {
             return try erase(id, at: milliseconds)
         }
         if deletion.erasedMilliseconds == nil { try erase(id, at: milliseconds) }
-        guard DueTime.hasCome(free, at: milliseconds, within: TokenSecrets.overlapMilliseconds) else {
-            return
-        }
+        guard milliseconds >= free else { return }
         // What was on its way when the rows went.
         for store in data { try store.erase(appID: id) }
         try directory.free(deletedApp: id)

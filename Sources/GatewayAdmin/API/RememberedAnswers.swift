@@ -84,7 +84,7 @@ final class RememberedAnswers: Sendable {
         as name: String, orNote asked: RememberedAnswer
     ) throws(GatewayError) -> RememberedAnswer? {
         func isKept(_ entry: RememberedAnswer) -> Bool {
-            abs(asked.milliseconds - entry.milliseconds) < Self.lifetimeMilliseconds
+            asked.milliseconds - entry.milliseconds < Self.lifetimeMilliseconds
         }
         guard let cluster else {
             return entries.withLock { $0[name] }.flatMap { isKept($0) ? $0 : nil }

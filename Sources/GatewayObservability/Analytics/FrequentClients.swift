@@ -17,8 +17,8 @@ struct FrequentClients {
 
     /// Counts a request. Returns whether it is to be counted by its name.
     mutating func note(_ client: ClientInfo, minute: Int64) -> Bool {
-        // Requests of the minute before may come a little later.
-        if minute > self.minute || minute < self.minute - 60_000 { elect(at: minute) }
+        // No request ends an hour later than others that began after it: the clock was ahead.
+        if minute > self.minute || minute < self.minute - Self.halvingMilliseconds { elect(at: minute) }
         count(client)
         if named.contains(client) { return true }
         guard named.count < Self.longest else { return false }

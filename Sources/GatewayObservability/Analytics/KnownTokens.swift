@@ -26,8 +26,6 @@ package struct KnownTokens: Sendable {
     private static let maximumUsers = 100_000
     /// The longest time that is asked for.
     private static let longestWindow: Int64 = 3_600_000
-    /// By how much a request may be older than the one before.
-    private static let tolerance: Int64 = 60_000
 
     // The users of tokens that were accepted. When `young` is full or old it takes the place of `old`.
     private var young: [UInt64: UInt64] = [:]
@@ -91,8 +89,8 @@ package struct KnownTokens: Sendable {
     }
 
     private mutating func note(_ user: UInt64, _ seen: User) {
-        // What was seen while the clock was ahead says nothing of now.
-        if seen.seenMilliseconds < lastMilliseconds - Self.tolerance { users = [:] }
+        // What was seen while the clock was ahead says nothing of now. No request takes so long.
+        if seen.seenMilliseconds < lastMilliseconds - Self.longestWindow { users = [:] }
         lastMilliseconds = seen.seenMilliseconds
         if users[user] == nil, users.count >= Self.maximumUsers {
             users = users.filter { $0.value.seenMilliseconds > seen.seenMilliseconds - Self.longestWindow }

@@ -24,8 +24,8 @@ package struct RecentVerdicts: Sendable {
         _ verdict: VerdictKind, _ enforcement: Enforcement?, events: Int, atMilliseconds milliseconds: Int64
     ) {
         let start = milliseconds / 1000 * 1000
-        // What was counted while the clock was ahead says nothing of now.
-        if let last = seconds.last, last.start > start + 60_000 { seconds = [] }
+        // What was counted while the clock was ahead says nothing of now. No request takes so long.
+        if let last = seconds.last, last.start > start + Int64(Self.maximumSeconds) * 1000 { seconds = [] }
         if seconds.last.map({ $0.start < start }) ?? true {
             if seconds.count >= Self.maximumSeconds { seconds.removeFirst() }
             seconds.append(Second(start: start))

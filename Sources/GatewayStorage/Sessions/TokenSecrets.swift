@@ -175,7 +175,8 @@ package final class TokenSecrets: Sendable {
     /// Whether the newest key has signed for as long as one does.
     private static func needsNext(_ keys: [IssuingKey], at now: Int64) -> Bool {
         // A key of a later time was made while the clock was ahead.
-        keys.map(\.signsFromMilliseconds).filter { $0 <= now + leadMilliseconds }.max()
+        keys.map(\.signsFromMilliseconds)
+            .filter { $0 <= DueTime.last(at: now, within: leadMilliseconds) }.max()
             .map { now >= $0 + signingMilliseconds } ?? false
     }
 
