@@ -20,11 +20,11 @@ package final class TokenService: Sendable {
     private let baseURL = Lock("")
     private let audiences = Lock<Set<String>>([])
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
-    /// As of the last look: the version, and the time by which it was looked.
+    /// The version of the sessions that was read last, and when.
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let prunedAt = Lock<Int64>(0)
     private let retention = Lock(RetentionClock())
-    /// Of this gateway, where `retention` may have a database's.
+    /// Follows this gateway's clock; `retention` may follow a database's.
     private let clock = Lock(RetentionClock())
 
     /// Opens what it keeps. `gateways` is how many share the limits.

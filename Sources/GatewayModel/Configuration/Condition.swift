@@ -1,8 +1,8 @@
 package import Foundation
 
-/// A lock, and threads that wait for a change of what it guards.
+/// A lock, with threads that wait until what it guards has changed.
 ///
-/// A wait ends by the uptime, not by the time of day as with `NSCondition`: a clock that is set back prolongs none.
+/// Timed waits go by the uptime. Those of `NSCondition` go by the time of day, so they last longer when the clock is set back.
 package final class Condition: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -40,10 +40,10 @@ package final class Condition: @unchecked Sendable {
         return try body()
     }
 
-    /// Lets go of the lock until somebody tells of a change, or for no reason: look again. Called under the lock.
+    /// Releases the lock until another thread signals, or spuriously: check again afterwards. Called under the lock.
     package func wait() { pthread_cond_wait(changed, mutex) }
 
-    /// The same, but no longer than until `end`. False when that has come. `distantFuture` is never.
+    /// The same, but until `end` at the latest. False when that has passed. `distantFuture` never passes.
     package func wait(until end: DispatchTime) -> Bool {
         if end == .distantFuture {
             wait()

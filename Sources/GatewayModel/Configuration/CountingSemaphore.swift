@@ -1,7 +1,7 @@
 package import Foundation
 
-/// Places that threads take and give back. A `DispatchSemaphore` is waited for until a time of day on Linux; this one goes
-/// by the uptime, as ``Condition`` does.
+/// A counting semaphore whose timed wait goes by the uptime, as ``Condition``'s does. That of `DispatchSemaphore` goes by
+/// the time of day on Linux.
 package final class CountingSemaphore: Sendable {
     private let condition = Condition()
     // Belongs to `condition`.

@@ -1,13 +1,15 @@
-/// A time of day at which something is due. The clock may be set back while it waits. All are milliseconds.
+/// Whether something that was scheduled for a time of day is due, even if the clock has been set back since. All values are
+/// milliseconds.
 package enum DueTime {
-    /// A clock that is put right by less changes nothing.
+    /// Small corrections of the clock must not make anything due early.
     private static let tolerance: Int64 = 60_000
 
-    /// `longest` is how far ahead it was noted at most: one that is further ahead was noted while the clock was, and has come.
+    /// `longest` is the furthest ahead that it can have been scheduled. If `due` is further ahead than that, it was scheduled
+    /// while the clock was ahead, and counts as due.
     package static func hasCome(_ due: Int64, at now: Int64, within longest: Int64) -> Bool {
         due <= now || due > last(at: now, within: longest)
     }
 
-    /// The last that can be waited for.
+    /// The latest time that something can be waiting for.
     package static func last(at now: Int64, within longest: Int64) -> Int64 { now + longest + tolerance }
 }

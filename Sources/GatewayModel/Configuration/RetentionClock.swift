@@ -1,9 +1,9 @@
 package import Foundation
 
-/// The time of day that retention goes by. After the clock has leapt ahead it goes on as before for an hour: a clock that
-/// is wrong for a moment must not delete what is new.
+/// The time by which old data is deleted. When the clock leaps ahead, this one goes on as before for an hour, so that a clock
+/// that is wrong for a moment deletes nothing new.
 package struct RetentionClock {
-    /// A leap, and how long it is doubted, in milliseconds.
+    /// The least that counts as a leap, and how long one is doubted, in milliseconds.
     private static let hour: Int64 = 3_600_000
 
     private var last: (time: Int64, uptime: Int64)?

@@ -18,7 +18,7 @@ struct EventKeys {
     private static let most = 1_000
 
     private var known: [String: (name: String, number: Int64)] = [:]
-    /// The one that was asked for last, which is mostly asked for again.
+    /// The key of the last request: usually the next one's too.
     private var last: (appID: String, id: String, number: Int64)?
 
     /// The number of an app's key, which gets one when it has none.

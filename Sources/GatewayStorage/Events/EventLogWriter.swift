@@ -23,7 +23,7 @@ final class EventLogWriter {
         """
 
     let connection: SQLiteConnection
-    /// Kept here: to find it by its text costs more than all that is bound to it.
+    /// Held here, because looking it up by its text costs more than binding all its values.
     private let insertion: SQLiteStatement
     private let index: EventIndex
     /// What erasing reads by.
