@@ -55,4 +55,15 @@ struct ConditionTests {
         }
         for _ in 0..<3 { #expect(throws: Never.self) { try done.waitForSignal() } }
     }
+
+    @Test func aSemaphoreGivesAsManyPlacesAsItHas() {
+        let places = CountingSemaphore(value: 1)
+        #expect(places.wait(until: .now()))
+        let end = DispatchTime.now() + 0.05
+        #expect(!places.wait(until: end))
+        #expect(DispatchTime.now() >= end)
+        Thread { places.signal() }.start()
+        #expect(places.wait(until: .distantFuture))
+        #expect(!places.wait(until: .now()))
+    }
 }
