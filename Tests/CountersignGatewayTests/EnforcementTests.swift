@@ -212,6 +212,8 @@ struct EnforcementTests {
         known.note(2, of: "john", .accepted, nil, atMilliseconds: start + 2 * minute)
         recent.note(.accepted, .required, events: 1, atMilliseconds: start + 2 * minute)
         #expect(sums().known == KnownTokens.Sum(users: 1, lost: 0))
+        // Nor does it once that time has really come.
+        #expect(known.sum(since: start + day) == KnownTokens.Sum())
         #expect(sums().recent == RecentVerdicts.Sum(required: 1, rejected: 0, accepted: 1, events: 1))
     }
 
