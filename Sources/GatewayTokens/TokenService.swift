@@ -56,9 +56,7 @@ package final class TokenService: Sendable {
         audiences.withLock { $0 = Set(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] }) }
         ticker.start { [weak self] in
             // What cannot be read now is read at the next look.
-            guard let self else { return }
-            try? refresh()
-            prune(at: nowMilliseconds)
+            try? self?.refresh()
         }
     }
 
@@ -67,7 +65,7 @@ package final class TokenService: Sendable {
         store.close()
     }
 
-    /// Takes over what others have changed: keys, and token families that were ended.
+    /// Takes over what others have changed: keys, and token families that were ended. Forgets what is long over.
     package func refresh() throws(GatewayError) {
         let now = nowMilliseconds
         // What is committed after this look changes it again.
@@ -85,9 +83,11 @@ package final class TokenService: Sendable {
                 Set(try table.revokedIDs(after: time - TokenSecrets.overlapMilliseconds, at: time)))
             sessionsSeen.withLock { $0 = (version, now) }
         }
+        prune(at: now)
     }
 
-    /// Forgets what nobody can ask for any longer, once an hour.
+    /// Forgets what nobody can ask for any longer, once an hour. The first time is when the gateway opens its storage, so that
+    /// `retention` knows a time before the clock may leap.
     private func prune(at now: Int64) {
         let isDue = prunedAt.withLock { last in
             guard abs(now - last) >= 3_600_000 else { return false }

@@ -10,11 +10,14 @@ package struct RetentionClock {
     /// The uptime at which the leap that is doubted was seen.
     private var doubted: Int64?
 
-    package init() {}
+    /// `milliseconds` since 1970 are what the clock says now. Nil when nobody knows: the first time is then not doubted.
+    package init(_ milliseconds: Int64? = nil) {
+        last = milliseconds.map { ($0, Self.milliseconds(.now())) }
+    }
 
     /// The time to delete by, where the clock says `milliseconds` since 1970.
     package mutating func time(_ milliseconds: Int64, at uptime: DispatchTime) -> Int64 {
-        let uptime = Int64(uptime.uptimeNanoseconds / 1_000_000)
+        let uptime = Self.milliseconds(uptime)
         if let last, milliseconds > last.time + (uptime - last.uptime) + Self.hour {
             let since = doubted ?? uptime
             doubted = since
@@ -23,5 +26,9 @@ package struct RetentionClock {
         doubted = nil
         last = (milliseconds, uptime)
         return milliseconds
+    }
+
+    private static func milliseconds(_ uptime: DispatchTime) -> Int64 {
+        Int64(uptime.uptimeNanoseconds / 1_000_000)
     }
 }

@@ -79,6 +79,11 @@ final class EventUpkeep: @unchecked Sendable {
                 """
             ) { (bytes: $0.int(0), partitions: $0.int(1)) }
             if let looked { size.withLock { $0 = looked } }
+            // Also where another gateway has the lock, so that a leap is seen whoever has it.
+            let told =
+                try connection.first("SELECT floor(extract(epoch FROM now()) * 1000)::bigint") { $0.int64(0) }
+                ?? 0
+            let now = clock.withLock { $0.time(told, at: .now()) }
             let isMine = try connection.first(
                 "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), 2)"
             ) { $0.int(0) != 0 }
@@ -90,10 +95,6 @@ final class EventUpkeep: @unchecked Sendable {
             try? connection.sealSecrets()
             try EventHorizon.note(connection)
             let rules = retention()
-            let told =
-                try connection.first("SELECT floor(extract(epoch FROM now()) * 1000)::bigint") { $0.int64(0) }
-                ?? 0
-            let now = clock.withLock { $0.time(told, at: .now()) }
             try EventPartitions.dropIDs(nowMilliseconds: now, connection)
             for id in try EventPartitions.dropEvents(rules, nowMilliseconds: now, connection) { tell(id) }
             var sweeps = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }

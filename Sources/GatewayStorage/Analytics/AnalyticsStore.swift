@@ -62,7 +62,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     // Touched on `queue` only, after `init`.
     private var database: any SQLDatabase
     private var nextSweep: Int64 = 0
-    private var retention = RetentionClock()
+    private var retention: RetentionClock
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.
     package convenience init(
@@ -93,6 +93,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         self.source = source
         self.now = now
         self.report = report
+        retention = RetentionClock(Milliseconds(now()).count)
         ticker = Ticker(queue: queue, everySeconds: 1)
         database = try open()
     }

@@ -56,7 +56,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var files: DatabaseFiles
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
-    private var clock = RetentionClock()
+    private var clock: RetentionClock
     private var nextSweep = DispatchTime(uptimeNanoseconds: 0)
     /// Nil until the first commit, which writes counts.
     private var nextCount: DispatchTime?
@@ -97,6 +97,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         self.retentionSeconds = retentionSeconds
         self.countSeconds = countSeconds
         self.now = now
+        clock = RetentionClock(Milliseconds(now()).count)
         self.retention = retention
         self.path = path
         self.pendingLimit = pendingBytes
