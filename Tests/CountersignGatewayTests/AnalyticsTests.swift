@@ -347,4 +347,18 @@ struct AnalyticsTests {
         #expect(counts.first { $0.key.key.client == genuine }?.value == 10)
         #expect(counts.count <= 301)
     }
+
+    @Test func namesOfATimeWhenTheClockWasAheadMakeRoom() {
+        let recorder = AnalyticsRecorder()
+        let ahead: Int64 = 365 * 86_400_000
+        for number in 0..<400 {
+            note(recorder, at: ahead, client: ClientInfo(sdk: "sdk-\(number)", appVersion: nil))
+        }
+        let genuine = ClientInfo(sdk: "countersign-swift 1.0.0", appVersion: "7.1")
+        for minute in Int64(0)..<2 {
+            _ = recorder.take()
+            for _ in 0..<10 { note(recorder, at: minute * 60_000, client: genuine) }
+        }
+        #expect(recorder.take().counts.first { $0.key.key.client == genuine }?.value == 10)
+    }
 }

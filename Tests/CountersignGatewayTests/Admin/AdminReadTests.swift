@@ -287,6 +287,21 @@ struct AdminReadTests {
         #expect(try used(TestTransport.standard.client(of: again)) == bench.now)
     }
 
+    @Test func aUseIsNotedThoughAnEarlierOneCameWithTheClockAhead() throws {
+        let (token, text) = try bench.apps.apiTokens.create(name: "ci", scopes: ["read"])
+        let hash = SHA256.digest(bench.writeKey)
+        for time in [bench.now + 365 * 86_400_000, bench.now] {
+            try bench.apps.noteWriteKeyUses([hash: time])
+            #expect(try bench.apps.writeKeys(of: "shop").map(\.usedMilliseconds) == [time])
+            _ = try bench.apps.apiTokens.token(text, at: time)
+            let used = try bench.apps.apiTokens.all().first { $0.id == token.id }?.usedMilliseconds
+            #expect(used == time)
+        }
+        // Nothing is ahead here: another gateway has only noted an earlier use later.
+        try bench.apps.noteWriteKeyUses([hash: bench.now - 1_000])
+        #expect(try bench.apps.writeKeys(of: "shop").map(\.usedMilliseconds) == [bench.now])
+    }
+
     // MARK: The document
 
     @Test func theDocumentHasEveryRouteAndItsReferencesLeadSomewhere() throws {

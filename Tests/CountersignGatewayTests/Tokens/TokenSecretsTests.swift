@@ -51,6 +51,16 @@ import Testing
         #expect(try self.secrets().published(at: begins + day).map(\.id) == [new.id])
     }
 
+    @Test func aKeyThatWasMadeWhileTheClockWasAheadHoldsUpNoOther() throws {
+        let secrets = try secrets()
+        _ = try addKey(SharedKeys.app, to: secrets)
+        let ahead = try #require(try secrets.maintain(at: 1_000 * day)).map(\.id)
+        #expect(ahead.count == 2)
+        let right = try #require(try secrets.maintain(at: 90 * day))
+        let new = try #require(right.first { !ahead.contains($0.id) })
+        #expect(try secrets.signer(at: 90 * day + 3_600_000).id == new.id)
+    }
+
     /// Two gateways on one database find at the same time that the next key is due.
     @Test(.onSQLite("PostgreSQL's own tests have several gateways")) func twoGatewaysMakeOneNewKey() throws {
         let first = try secrets()

@@ -184,6 +184,21 @@ struct WebhookRunnerTests {
         #expect(try bench.deliveries(of: endpoint).isEmpty && bench.store.progress().isEmpty)
     }
 
+    @Test func whatADeletedEndpointLeftGoesAlsoAfterTheClockWasAhead() throws {
+        let right = bench.now.withLock { $0 }
+        bench.look(after: 365 * 86_400_000)
+        bench.now.withLock { $0 = right }
+        let endpoint = try bench.endpoint()
+        bench.events.add(1)
+        bench.runner.wake()
+        bench.look()
+        #expect(try !bench.deliveries(of: endpoint).isEmpty)
+        try bench.directory.webhooks.delete(endpoint.id, of: "shop")
+        bench.runner.wake()
+        bench.look(after: 3_600_000)
+        #expect(try bench.deliveries(of: endpoint).isEmpty)
+    }
+
     @Test func oneDeliveryHasHalfAMebibyteOrOneEvent() throws {
         _ = try bench.endpoint(["batch_size": 500])
         bench.events.add(5, bytes: 200_000)
