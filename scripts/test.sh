@@ -79,7 +79,7 @@ postgresql='^GatewayPostgreSQLTests\.'
 programs='^CountersignCLITests\.(KillTests|ExampleTests)/'
 # shellcheck disable=SC2046
 if [ $# -gt 0 ] && [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then
-    # A gateway may take 21 connections, and some tests have several gateways.
+    # A gateway may take 22 connections, and some tests have several gateways.
     run all scripts/postgresql.sh run --fast --max-connections 600 $(tests) "$@"
 elif [ $# -gt 0 ]; then
     run all $(tests) "$@"

@@ -30,7 +30,8 @@ countersign_certificate *countersign_certificate_load(
     if (code < 0) goto failed;
     certificate->count = COUNTERSIGN_CHAIN;
     code = gnutls_pcert_list_import_x509_raw(
-        certificate->chain, &certificate->count, &chain_text, GNUTLS_X509_FMT_PEM, 0);
+        certificate->chain, &certificate->count, &chain_text, GNUTLS_X509_FMT_PEM,
+        GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
     if (code < 0) {
         certificate->count = 0;
         goto failed;
@@ -39,7 +40,8 @@ countersign_certificate *countersign_certificate_load(
     if (!same_key(certificate->key, certificate->chain[0].pubkey)) goto failed;
     return certificate;
 failed:
-    *problem = gnutls_strerror(code);
+    // What GnuTLS says when the list has no more room.
+    *problem = code == GNUTLS_E_SHORT_MEMORY_BUFFER ? "the chain has more than 16 certificates" : gnutls_strerror(code);
     countersign_certificate_free(certificate);
     return NULL;
 }

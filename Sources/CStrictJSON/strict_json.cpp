@@ -164,8 +164,9 @@ extern "C" strict_json_parser *strict_json_parser_create(
 
 extern "C" void strict_json_parser_destroy(strict_json_parser *parser) { delete parser; }
 
-extern "C" strict_json_status strict_json_parse(
-    strict_json_parser *parser, const uint8_t *bytes, size_t length, strict_json_tape *tape) {
+namespace {
+
+strict_json_status parse(strict_json_parser *parser, const uint8_t *bytes, size_t length, strict_json_tape *tape) {
     if (length > parser->maximum_bytes) return STRICT_JSON_TOO_LARGE;
     if (skip_space(bytes, length, 0) == length) return STRICT_JSON_EMPTY;
     if (length >= 3 && bytes[0] == 0xEF && bytes[1] == 0xBB && bytes[2] == 0xBF) return STRICT_JSON_UTF8;
@@ -185,6 +186,18 @@ extern "C" strict_json_status strict_json_parse(
     tape->words = parser->parser.doc.tape.get();
     tape->strings = parser->parser.doc.string_buf.get();
     return judge_names(*tape, parser->maximum_name_bytes, parser->names);
+}
+
+}  // namespace
+
+extern "C" strict_json_status strict_json_parse(
+    strict_json_parser *parser, const uint8_t *bytes, size_t length, strict_json_tape *tape) {
+    // An exception must not reach a caller that is no C++.
+    try {
+        return parse(parser, bytes, length, tape);
+    } catch (const std::bad_alloc &) {
+        return STRICT_JSON_NO_MEMORY;
+    }
 }
 
 namespace {

@@ -72,7 +72,8 @@ public final class Gateway: Sendable {
         let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
-            cluster: storage.cluster, now: now)
+            cluster: storage.cluster, removed: { [recorder = observability.recorder] in recorder.forget($0) },
+            now: now)
         try registry.refresh()
         tokens = try TokenService(
             storage: storage, apps: registry, issued: issued, limits: configuration.limits,

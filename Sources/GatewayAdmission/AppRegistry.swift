@@ -25,6 +25,7 @@ package final class AppRegistry: Sendable {
     private let cluster: (any Cluster)?
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let removed: @Sendable (Set<String>) -> Void
     private let now: @Sendable () -> Date
 
     private struct Apps {
@@ -36,14 +37,14 @@ package final class AppRegistry: Sendable {
         var origins: Set<String> = []
     }
 
-    /// `cluster` is where gateways share what others publish.
+    /// `cluster` is where gateways share what others publish; `removed` hears of apps that are no more.
     package convenience init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), cluster: (any Cluster)? = nil,
-        now: @escaping @Sendable () -> Date
+        removed: @escaping @Sendable (Set<String>) -> Void = { _ in }, now: @escaping @Sendable () -> Date
     ) {
         self.init(
-            directory: directory, issued: issued, cache: cache, cluster: cluster, now: now,
+            directory: directory, issued: issued, cache: cache, cluster: cluster, removed: removed, now: now,
             fetch: PublishedKeys.fetchOverHTTPS,
             run: Self.runAside)
     }
@@ -52,12 +53,14 @@ package final class AppRegistry: Sendable {
     init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), cluster: (any Cluster)? = nil,
+        removed: @escaping @Sendable (Set<String>) -> Void = { _ in },
         now: @escaping @Sendable () -> Date, fetch: @escaping KeySourceFetch,
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.directory = directory
         self.issued = issued
         verifiedTokens = cache
+        self.removed = removed
         self.now = now
         self.cluster = cluster
         self.fetch = fetch
@@ -188,8 +191,14 @@ package final class AppRegistry: Sendable {
             let generation = published.withLock { $0.values.reduce(0) { $0 + $1.generation } }
             guard version != seen.version || generation != seen.publishedGeneration else { return }
             let loaded = try load()
-            apps.withLock { $0 = loaded }
+            let before = apps.withLock { apps in
+                defer { apps = loaded }
+                return apps.byID.keys
+            }
             issued.replaceClients(Set(loaded.clients.keys))
+            usedWriteKeys.withLock { uses in uses = uses.filter { loaded.byWriteKey[$0.key] != nil } }
+            let gone = Set(before.filter { loaded.byID[$0] == nil })
+            if !gone.isEmpty { removed(gone) }
             seen = (version, generation)
         }
     }

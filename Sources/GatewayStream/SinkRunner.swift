@@ -104,11 +104,11 @@ package final class SinkRunner: Sendable {
                 }
             }
             state.lagging.formIntersection(keys)
-            state.version = version
             return made
         }
-        try dependencies.store.sweep(keeping: keys)
         for worker in made where hasThreads { worker.start() }
+        try dependencies.store.sweep(keeping: keys)
+        state.withLock { $0.version = version }
     }
 
     /// Sinks are consumers too, so that retention waits for them and their lag is counted. They are made with the sink; here

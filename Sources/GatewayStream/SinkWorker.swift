@@ -116,7 +116,8 @@ final class SinkWorker: @unchecked Sendable {
             return Self.keepPauseMilliseconds
         } catch {
             fail(error, sink)
-            return 0
+            // Also when the lease was what failed, which is asked for before `nextTry` is looked at.
+            return max(1, min(nextTry - dependencies.clock(), Self.keepPauseMilliseconds))
         }
     }
 

@@ -78,7 +78,7 @@ package final class TokenService: Sendable {
                 seen.map { $0.version == version && $0.milliseconds <= now } ?? false
             }
             guard !isKnown else { return }
-            let time = clock.withLock { $0.time(now, at: .now()) }
+            let time = clock.withLock { $0.time(now) }
             issued.replaceRevoked(
                 Set(try table.revokedIDs(after: time - TokenSecrets.overlapMilliseconds, at: time)))
             sessionsSeen.withLock { $0 = (version, now) }

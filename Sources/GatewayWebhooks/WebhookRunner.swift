@@ -187,16 +187,16 @@ package final class WebhookRunner: Sendable {
 
     private func sweep() throws {
         let milliseconds = milliseconds
-        let isDue = state.withLock { state in
-            let hour: Int64 = 3_600_000
-            guard DueTime.hasCome(state.nextSweep, at: milliseconds, within: hour) else { return false }
-            state.nextSweep = milliseconds + hour
-            return true
+        let hour: Int64 = 3_600_000
+        // Whatever endpoint could not be begun yet is none of the lanes, and must keep its position.
+        let kept: [String]? = state.withLock { state in
+            let isDue = DueTime.hasCome(state.nextSweep, at: milliseconds, within: hour)
+            return isDue && state.version != nil ? Array(state.lanes.keys) : nil
         }
-        guard isDue else { return }
+        guard let kept else { return }
         let apps = try directory.apps().map { DeliveryRecord.alerts(of: $0.id) }
-        try store.sweep(
-            keeping: Set(apps + state.withLock { Array($0.lanes.keys) }), at: milliseconds)
+        try store.sweep(keeping: Set(apps + kept), at: milliseconds)
+        state.withLock { $0.nextSweep = milliseconds + hour }
     }
 
     /// Begins what is due for an endpoint, on a thread that goes on until nothing is.

@@ -127,11 +127,12 @@ struct AnalyticsTests {
 
     /// A verdict of an app, without a gateway.
     private func note(
-        _ recorder: AnalyticsRecorder, at milliseconds: Int64, code: AuthErrorCode? = nil, user: String = "u",
+        _ recorder: AnalyticsRecorder, of app: String = "shop", at milliseconds: Int64,
+        code: AuthErrorCode? = nil, user: String = "u",
         failure: FailedToken? = nil, client: ClientInfo = ClientInfo(), enforcement: Enforcement = .required
     ) {
         var context = RequestContext()
-        context.appID = "shop"
+        context.appID = app
         context.verdict =
             code == nil ? .accepted : enforcement == .required ? .rejected : .acceptedWithWarning
         context.enforcement = enforcement
@@ -360,5 +361,32 @@ struct AnalyticsTests {
             for _ in 0..<10 { note(recorder, at: minute * 60_000, client: genuine) }
         }
         #expect(recorder.take().counts.first { $0.key.key.client == genuine }?.value == 10)
+    }
+
+    @Test func nothingIsHeldOfAppsThatAreDeleted() throws {
+        let place = try TestPlace()
+        let storage = try place.open()
+        let apps = try storage.openControl(as: .account)
+        let recorder = AnalyticsRecorder()
+        let registry = AppRegistry(
+            directory: try storage.openControl(as: .schedule), removed: { recorder.forget($0) },
+            now: { Date() })
+        for app in ["shop", "blog"] {
+            _ = try apps.createApp(id: app)
+            note(
+                recorder, of: app, at: 1_000, code: .expired,
+                failure: FailedToken(token: app, report: VerificationReport(), deviceTime: nil))
+        }
+        try registry.refresh()
+        let samples = recorder.take().samples
+        func held() -> [String?] {
+            samples.sorted { $0.appID < $1.appID }.map { recorder.failedToken(of: $0.id)?.token }
+        }
+        #expect(held() == ["blog", "shop"])
+        _ = try apps.deleteApp(id: "shop")
+        try registry.refresh()
+        #expect(held() == ["blog", nil])
+        #expect(recorder.recent(of: "shop", since: 0) == .init())
+        #expect(recorder.recent(of: "blog", since: 0).required == 1)
     }
 }

@@ -32,6 +32,17 @@ struct TLSTests {
         try #require(made.status == 0)
     }
 
+    @Test func aChainThatIsTooLongIsSaidToBe() throws {
+        try makeCertificate("first", key: key, certificate: certificate)
+        let one = try String(contentsOfFile: certificate, encoding: .utf8)
+        try String(repeating: one, count: 17).write(toFile: certificate, atomically: true, encoding: .utf8)
+        let files = TLSFiles(certificatePath: certificate, keyPath: key)
+        let error = #expect(throws: GatewayError.self) {
+            try GatewayFixture(enforcement: .disabled) { $0.tls = files }
+        }
+        #expect(error?.reason.hasSuffix("the chain has more than 16 certificates") == true)
+    }
+
     @Test func aNewCertificateServesNewConnectionsAndABadOneIsNotTakenOver() throws {
         try makeCertificate("first", key: key, certificate: certificate)
         let files = TLSFiles(certificatePath: certificate, keyPath: key)

@@ -409,8 +409,7 @@ final class EventQueue {
 
     // MARK: Counters
 
-    /// What is counted, for as long as the file lives. `recorded` is the sum of `sent`, `quarantined`, the evicted, the
-    /// wiped and `rows`.
+    /// What is counted, for as long as the file lives; ``CountersignSnapshot`` says how the counts add up.
     enum Counter: String, CaseIterable {
         /// Events in the queue now.
         case rows

@@ -14,7 +14,7 @@ final class GatewayExchange: Sendable {
     /// What a question takes at most. A gateway that has the token answers at once; one of the version before looks only
     /// once a second.
     private static let questionSeconds = 2.5
-    private static let longestQuestions = 16
+    private static let mostQuestions = 16
 
     private struct State {
         var told: UInt64?
@@ -68,7 +68,7 @@ final class GatewayExchange: Sendable {
         guard let channel, gateways() > 1 else { return nil }
         let id = UUIDv7.make()
         let isAsked = state.withLock { state in
-            guard !state.isStopping, state.answers.count < Self.longestQuestions else { return false }
+            guard !state.isStopping, state.answers.count < Self.mostQuestions else { return false }
             state.answers[id] = .some(nil)
             let question: JSONValue = [
                 "id": .string(id), "sample": .string(sample.id), "app": .string(sample.appID),

@@ -8,7 +8,7 @@ internal import GatewayObservability
 
 /// What every dialect works with: the one path from a decoded request to its answer.
 ///
-/// A dialect decodes, then goes through ``admit(_:app:request:)`` and, when it stores, ``store(_:finish:)``. So each
+/// A dialect decodes, then goes through ``admit(_:app:request:)`` and, when it stores, ``store(_:for:dialect:finish:)``. So each
 /// request ends in one verdict, and is answered after its commit.
 package struct RequestPath: Sendable {
     let apps: AppRegistry

@@ -1,5 +1,3 @@
-package import Foundation
-
 /// The time by which old data is deleted. When the clock leaps ahead, this one goes on as before for an hour, so that a clock
 /// that is wrong for a moment deletes nothing new.
 package struct RetentionClock {
@@ -12,12 +10,11 @@ package struct RetentionClock {
 
     /// `milliseconds` since 1970 are what the clock says now. Nil when nobody knows: the first time is then not doubted.
     package init(_ milliseconds: Int64? = nil) {
-        last = milliseconds.map { ($0, Self.milliseconds(.now())) }
+        last = milliseconds.map { ($0, Uptime.milliseconds) }
     }
 
-    /// The time to delete by, where the clock says `milliseconds` since 1970.
-    package mutating func time(_ milliseconds: Int64, at uptime: DispatchTime) -> Int64 {
-        let uptime = Self.milliseconds(uptime)
+    /// The time to delete by, where the clock says `milliseconds` since 1970 and ``Uptime`` says `uptime`.
+    package mutating func time(_ milliseconds: Int64, at uptime: Int64 = Uptime.milliseconds) -> Int64 {
         if let last, milliseconds > last.time + (uptime - last.uptime) + Self.hour {
             let since = doubted ?? uptime
             doubted = since
@@ -26,9 +23,5 @@ package struct RetentionClock {
         doubted = nil
         last = (milliseconds, uptime)
         return milliseconds
-    }
-
-    private static func milliseconds(_ uptime: DispatchTime) -> Int64 {
-        Int64(uptime.uptimeNanoseconds / 1_000_000)
     }
 }

@@ -10,7 +10,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         var sampledMinute: Int64 = 0
         var sampled: [SampleKey: Int] = [:]
         /// Tokens of the latest samples, in memory only: to be judged again.
-        var tokens: [String: FailedToken] = [:]
+        var tokens: [String: (appID: String, token: FailedToken)] = [:]
         var tokenOrder: [String] = []
     }
 
@@ -42,8 +42,8 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     }
 
     private static let samplesPerMinute = 5
-    private static let longestTokens = 2_000
-    private static let longestFailedUsers = 50_000
+    private static let mostTokens = 2_000
+    private static let mostFailedUsers = 50_000
 
     package let live: LiveFeed
     private let state = Lock(State())
@@ -125,14 +125,25 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     }
 
     /// The token of a sample, while it is in memory.
-    package func failedToken(of sampleID: String) -> FailedToken? { state.withLock { $0.tokens[sampleID] } }
+    package func failedToken(of sampleID: String) -> FailedToken? {
+        state.withLock { $0.tokens[sampleID]?.token }
+    }
+
+    /// Lets go of what is held of deleted apps. What was gathered of them is written once more.
+    package func forget(_ appIDs: Set<String>) {
+        state.withLock { state in
+            for id in appIDs { state.apps[id] = nil }
+            state.tokens = state.tokens.filter { !appIDs.contains($0.value.appID) }
+            state.tokenOrder.removeAll { state.tokens[$0] == nil }
+        }
+    }
 
     private static func noteUser(_ key: VerdictKey, _ userID: String?, _ at: Int64, _ state: inout State) {
         guard let userID, key.verdict != .anonymous else { return }
         let hash = DistinctCounter.hash(userID)
         let hour = GatheredAnalytics.Hour(appID: key.appID, start: at - at % 3_600_000)
         state.gathered.users[hour, default: DistinctCounter()].add(hash)
-        guard let code = key.code, state.gathered.failedUsers.count < longestFailedUsers else { return }
+        guard let code = key.code, state.gathered.failedUsers.count < mostFailedUsers else { return }
         state.gathered.failedUsers.insert(
             GatheredAnalytics.FailedUser(
                 hour: hour, code: code, appVersion: key.client.appVersion ?? "", user: hash))
@@ -164,9 +175,9 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
             tokenWithoutSignature: isToken && (failure.token ?? "").utf8.count <= 8_192
                 ? "\(parts[0]).\(parts[1])." : "")
         state.gathered.samples.append(sample)
-        state.tokens[sample.id] = failure
+        state.tokens[sample.id] = (key.appID, failure)
         state.tokenOrder.append(sample.id)
-        if state.tokenOrder.count > longestTokens {
+        if state.tokenOrder.count > mostTokens {
             state.tokens[state.tokenOrder.removeFirst()] = nil
         }
         return sample

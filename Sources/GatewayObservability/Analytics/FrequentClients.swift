@@ -4,9 +4,9 @@ internal import GatewayModel
 ///
 /// Clients choose their names themselves, so there may be any number. The counts are those of Misra and Gries: whatever
 /// makes up more than one in ``capacity`` of the requests is among them. Who is named is decided again each minute and
-/// stays so for it: no more than ``longest`` names a minute reach the disk.
+/// stays so for it: no more than ``most`` names a minute reach the disk.
 struct FrequentClients {
-    static let longest = 300
+    static let most = 300
     private static let capacity = 1_200
     private static let halvingMilliseconds: Int64 = 3_600_000
 
@@ -21,7 +21,7 @@ struct FrequentClients {
         if minute > self.minute || minute < self.minute - Self.halvingMilliseconds { elect(at: minute) }
         count(client)
         if named.contains(client) { return true }
-        guard named.count < Self.longest else { return false }
+        guard named.count < Self.most else { return false }
         named.insert(client)
         return true
     }
@@ -39,12 +39,12 @@ struct FrequentClients {
 
     private mutating func elect(at minute: Int64) {
         self.minute = minute
-        if counts.count > Self.longest {
+        if counts.count > Self.most {
             let order = counts.sorted { left, right in
                 if left.value != right.value { return left.value > right.value }
                 return named.contains(left.key) && !named.contains(right.key)
             }
-            named = Set(order.prefix(Self.longest).map(\.key))
+            named = Set(order.prefix(Self.most).map(\.key))
         } else {
             named = Set(counts.keys)
         }

@@ -22,7 +22,7 @@ package final class PostgreSQLConnection: SQLConnection {
     package private(set) var changes = 0
     /// True once a statement has changed a row, until it is set again.
     var hasChanged = false
-    /// What the numbers of events begin at here (see ``PositionBase``), once it was asked for.
+    /// What the numbers of events begin at here (see ``EventHorizon/base(_:)``), once it was asked for.
     var base: Int64?
     /// Reads the key that secrets are sealed with.
     var tokenKey: (@Sendable () throws -> TokenKeySeal)?

@@ -59,22 +59,22 @@ final class ArrivalWatch: @unchecked Sendable {
             // Whoever was not waiting at the last look may have read before it, and reads again.
             var apps = awaited.filter { !known.contains($0) }
             let rest = awaited.filter { known.contains($0) }
-            let last = looked
-            defer { (looked, known) = (head, Set(awaited)) }
-            guard head > last, !rest.isEmpty else { return apps }
-            var parameters = Parameters()
-            parameters.add(texts: rest)
-            parameters.add(.integer(last))
-            parameters.add(.integer(head))
-            try connection.each(
-                """
-                SELECT app FROM unnest($1) AS app WHERE EXISTS (
-                    SELECT 1 FROM event WHERE app_id = app AND position > $2 AND position <= $3)
-                """, parameters
-            ) { row in
-                apps.append(row.text(0))
-                return true
+            if head > looked, !rest.isEmpty {
+                var parameters = Parameters()
+                parameters.add(texts: rest)
+                parameters.add(.integer(looked))
+                parameters.add(.integer(head))
+                try connection.each(
+                    """
+                    SELECT app FROM unnest($1) AS app WHERE EXISTS (
+                        SELECT 1 FROM event WHERE app_id = app AND position > $2 AND position <= $3)
+                    """, parameters
+                ) { row in
+                    apps.append(row.text(0))
+                    return true
+                }
             }
+            (looked, known) = (head, Set(awaited))
             return apps
         }
         if let found, !found.isEmpty { arrivals.note(Set(found)) }

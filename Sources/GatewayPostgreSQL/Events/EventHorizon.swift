@@ -1,5 +1,6 @@
 internal import CountersignSQLite
 internal import Foundation
+internal import GatewayModel
 internal import GatewayStorage
 
 /// Where the positions of events begin, and up to where they may be read.

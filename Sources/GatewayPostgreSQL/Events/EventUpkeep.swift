@@ -83,7 +83,7 @@ final class EventUpkeep: @unchecked Sendable {
             let told =
                 try connection.first("SELECT floor(extract(epoch FROM now()) * 1000)::bigint") { $0.int64(0) }
                 ?? 0
-            let now = clock.withLock { $0.time(told, at: .now()) }
+            let now = clock.withLock { $0.time(told) }
             let isMine = try connection.first(
                 "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), 2)"
             ) { $0.int(0) != 0 }

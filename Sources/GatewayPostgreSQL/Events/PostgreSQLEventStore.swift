@@ -208,9 +208,10 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         let began = DispatchTime.now()
         var record = CommitRecord(
             batches: jobs.count, events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
+        var isSplit = false
         defer {
             record.seconds = Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9
-            observer?.commitEnded(record)
+            if !isSplit { observer?.commitEnded(record) }
         }
         do {
             let batches = jobs.compactMap(\.batch)
@@ -220,6 +221,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         } catch {
             if (error as? PostgreSQLError)?.isConstraint == true, jobs.count > 1 {
                 // One batch cannot be stored; the others must not fail with it, now and at every retry.
+                isSplit = true
                 return jobs.flatMap { write([$0], lane) }
             }
             let failure = StoreFailure(error)

@@ -147,7 +147,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
                 for (hour, users) in gathered.users { try table.add(hour, users) }
                 for user in gathered.failedUsers { try table.add(user) }
                 for sample in gathered.samples { try table.add(sample) }
-                if isSweepDue { try table.sweep(retention.time(milliseconds, at: .now())) }
+                if isSweepDue { try table.sweep(retention.time(milliseconds)) }
             }
             if isSweepDue { nextSweep = milliseconds + Self.sweepMilliseconds }
         } catch {

@@ -292,9 +292,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         let began = DispatchTime.now()
         var record = CommitRecord(
             batches: jobs.count, events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
+        var isSplit = false
         defer {
             record.seconds = Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9
-            observer?.commitEnded(record)
+            if !isSplit { observer?.commitEnded(record) }
         }
         // Counts alone are written below the floor too: they take no more than they had.
         if !jobs.isEmpty, let free = freeSpace(), free < diskFloorBytes {
@@ -326,6 +327,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             let sqlite = error as? SQLiteError
             if sqlite?.isConstraint == true, jobs.count > 1 {
                 // One batch cannot be stored; the others must not fail with it, now and at every retry.
+                isSplit = true
                 return jobs.enumerated().flatMap { write([$1], $0 == 0 ? uses : nil) }
             }
             keep(uses)
@@ -353,7 +355,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             guard uptime >= nextSweep else { return }
             nextSweep = uptime + retentionSeconds
             sweeper.begin(
-                retention(), nowMilliseconds: clock.time(Milliseconds(now()).count, at: uptime))
+                retention(), nowMilliseconds: clock.time(Milliseconds(now()).count))
         }
         guard !sweeper.isDone else { return }
         let uses = takeUses()

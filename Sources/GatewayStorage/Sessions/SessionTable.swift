@@ -137,8 +137,9 @@ package struct SessionTable {
             return try rotate(
                 session, token, expires: rules.expiry(of: lifetimeFrom, usedAt: now), at: now)
         }
+        let reuse = Milliseconds(seconds: rules.reuseSeconds).count
         if presented == session.generation - 1, let exchanged = record?.exchangedMilliseconds,
-            now < exchanged + Milliseconds(seconds: rules.reuseSeconds).count,
+            !DueTime.hasCome(exchanged + reuse, at: now, within: reuse),
             let child = try activeChild(of: token, in: session)
         {
             return .granted(session, child)
@@ -231,7 +232,7 @@ package struct SessionTable {
     /// Forgets what nobody can ask for any more, by a clock that doubts leaps: what it forgot would count again once the clock
     /// is put back.
     package func prune(at now: Int64, by clock: Lock<RetentionClock>) throws {
-        let now = clock.withLock { $0.time(time(now), at: .now()) }
+        let now = clock.withLock { $0.time(time(now)) }
         let limit = now - Self.doubtedMilliseconds
         try connection.run("DELETE FROM used_assertion WHERE expires_ms < ?", .integer(limit))
         try connection.run("DELETE FROM revoked_access_token WHERE expires_ms < ?", .integer(limit))
@@ -334,6 +335,7 @@ package struct SessionTable {
     /// Ends all sessions of a user, and keeps nothing that names the user; their access tokens stay refused. Returns how
     /// many sessions had not ended before.
     package func forget(_ subject: String, in appID: String, at now: Int64) throws -> Int {
+        let now = time(now)
         let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))
         let live =
             try connection.first(

@@ -1,4 +1,3 @@
-import Foundation
 import GatewayModel
 import Testing
 
@@ -8,14 +7,10 @@ struct RetentionClockTests {
     private let hour: Int64 = 3_600_000
     private let year: Int64 = 365 * 86_400_000
 
-    private func uptime(_ milliseconds: Int64) -> DispatchTime {
-        DispatchTime(uptimeNanoseconds: UInt64(5_000_000 + milliseconds) * 1_000_000)
-    }
-
     /// The time by which it goes when the clock, after so much uptime each, is off by so much.
     private func times(_ clock: [(uptime: Int64, off: Int64)]) -> [Int64] {
         var retention = RetentionClock()
-        return clock.map { retention.time(start + $0.uptime + $0.off, at: uptime($0.uptime)) - start }
+        return clock.map { retention.time(start + $0.uptime + $0.off, at: 5_000_000 + $0.uptime) - start }
     }
 
     @Test func aClockThatIsPutRightIsFollowed() {

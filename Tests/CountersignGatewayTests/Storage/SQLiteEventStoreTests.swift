@@ -116,6 +116,44 @@ struct SQLiteEventStoreTests {
         #expect(FileManager.default.contents(atPath: path + "-wal") == log)
     }
 
+    /// Together they are rolled back; alone the first is stored, and the second never is.
+    @Test func aCommitThatIsTriedAloneIsHeardOfOnce() throws {
+        let path = folder.appendingPathComponent("events.sqlite").path
+        let heard = HeardCommits()
+        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20, observer: heard)
+        try store.change { sqlite in
+            try sqlite.execute(
+                """
+                CREATE TRIGGER second BEFORE INSERT ON event WHEN (SELECT count(*) FROM event) = 1
+                BEGIN SELECT RAISE(ABORT, 'planned'); END
+                """)
+        }
+        let before = heard.records.withLock { $0.count }
+        store.together {
+            for id in ["m-1", "m-2"] {
+                let event = EventBatch.Event(
+                    messageID: id, kind: .track, userID: nil, anonymousID: "d", timestampMilliseconds: 0,
+                    json: 0..<2)
+                store.append(
+                    EventBatch(
+                        appID: "shop", receivedMilliseconds: 0, body: Array("{}".utf8), events: [event])
+                ) { _ in }
+            }
+        }
+        store.close()
+        let records = heard.records.withLock { $0.dropFirst(before).filter { $0.events > 0 } }
+        #expect(records.map(\.events) == [1, 1])
+        #expect(records.map { $0.failure == nil } == [true, false])
+    }
+
+    private final class HeardCommits: GatewayObserver {
+        let records = Lock<[CommitRecord]>([])
+
+        func requestEnded(_ record: RequestRecord) {}
+
+        func commitEnded(_ record: CommitRecord) { records.withLock { $0.append(record) } }
+    }
+
     /// A folder of the index on a file system without room.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
     func aFullDiskIsSaidOfAnyFile() throws {

@@ -115,6 +115,13 @@ struct SessionTableTests {
         #expect(session?.revocation == .reuse)
     }
 
+    @Test func aClockThatIsSetBackLeavesNoReuseWindowOpen() throws {
+        let store = try store()
+        let first = try open(store)
+        _ = try granted(exchange(first, store, at: 3_700))
+        #expect(isReused(try exchange(first, store, at: 100)))
+    }
+
     @Test func aGrandparentEndsTheSessionAtOnce() throws {
         let store = try store()
         let first = try open(store)

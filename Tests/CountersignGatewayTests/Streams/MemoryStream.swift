@@ -155,7 +155,7 @@ final class MemoryStream: @unchecked Sendable {
 
 /// Stored events, a stream in memory, and relays between them.
 final class StreamBench {
-    private let place: TestPlace
+    let place: TestPlace
     let storage: any Storage
     let events: any EventStore
     let directory: AppDirectory

@@ -1,4 +1,6 @@
 import CountersignCore
+import CountersignGatewayTesting
+import CountersignSQLite
 import GatewayModel
 import GatewayStream
 import Testing
@@ -141,6 +143,40 @@ struct SinkRunnerTests {
             if stop { runner.stop() } else { turn(runner) }
             #expect(try position() == 0)
         }
+    }
+
+    /// As long as a body runs the table of the sinks' states is not there.
+    private func withoutStates(_ body: () throws -> Void) throws {
+        let file = try SQLiteConnection(path: bench.place.folder + "/" + SinkStateStore.fileName)
+        try file.execute("ALTER TABLE sink_state RENAME TO away")
+        try body()
+        try file.execute("ALTER TABLE away RENAME TO sink_state")
+    }
+
+    @Test(.onSQLite("its file is broken")) func aStorageThatFailsIsAskedAgainAfterAWhile() throws {
+        _ = try bench.sink()
+        try bench.store(1)
+        let runner = try bench.runner("one")
+        runner.look()
+        try withoutStates {
+            for _ in 0..<3 { #expect((runner.turn("shop/out") ?? 0) > 0) }
+            #expect(runner.counts.map(\.isFailing) == [true])
+        }
+        bench.pass(60_000)
+        turn(runner)
+        #expect(bench.stream.positions == bench.stored)
+    }
+
+    @Test(.onSQLite("its file is broken")) func whatCouldNotBeTakenOverIsTakenOverLater() throws {
+        _ = try bench.sink()
+        let states = try bench.storage.openSinks()
+        #expect(try states.lease("shop/deleted", by: "one", at: 0))
+        let runner = try bench.runner("one")
+        try withoutStates { runner.look() }
+        #expect(try bench.storage.sinks.states()["shop/deleted"] != nil)
+        runner.look()
+        #expect(try bench.storage.sinks.states()["shop/deleted"] == nil)
+        #expect(runner.turn("shop/out") != nil)
     }
 
     @Test func aPausedSinkDoesNotFail() throws {

@@ -12,6 +12,8 @@ final class ListedEvents: WebhookEvents {
     struct State {
         var events: [StoredEvent] = []
         var committed: [String: Int64] = [:]
+        /// The positions cannot be read.
+        var isBroken = false
     }
 
     let state = Lock(State())
@@ -30,8 +32,11 @@ final class ListedEvents: WebhookEvents {
         }
     }
 
-    func committed(of endpoint: WebhookEndpoint) -> Int64 {
-        state.withLock { $0.committed[endpoint.id] ?? endpoint.startSequence }
+    func committed(of endpoint: WebhookEndpoint) throws -> Int64 {
+        try state.withLock { state in
+            if state.isBroken { throw GatewayError(.storage, "planned") }
+            return state.committed[endpoint.id] ?? endpoint.startSequence
+        }
     }
 
     func commit(_ sequence: Int64, of endpoint: WebhookEndpoint) {
@@ -100,7 +105,7 @@ final class WebhookBench: Sendable {
                 endpoint: endpoint.id, messageID: messageID,
                 events: numbers,
                 isReplay: text.contains(#""replay":true"#), isTest: text == #"{"type":"test"}"#,
-                committed: events.committed(of: endpoint))
+                committed: (try? events.committed(of: endpoint)) ?? -1)
             sent.withLock { $0.append(delivery) }
             return answer.withLock { $0 }(delivery)
         }

@@ -21,7 +21,7 @@ struct WebhookRunnerTests {
         #expect(sent.map(\.events) == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]])
         // Nothing is committed before the answer.
         #expect(sent.map(\.committed) == [0, 4, 8])
-        #expect(bench.events.committed(of: endpoint) == 10)
+        #expect(try bench.events.committed(of: endpoint) == 10)
         #expect(Set(sent.map(\.messageID)).count == 3)
         #expect(sent.allSatisfy { !$0.messageID.contains(".") })
         bench.events.add(1)
@@ -124,7 +124,7 @@ struct WebhookRunnerTests {
         bench.succeed()
         bench.look()
         #expect(bench.sent.withLock { $0.last?.events } == [1])
-        #expect(bench.events.committed(of: endpoint) == 1)
+        #expect(try bench.events.committed(of: endpoint) == 1)
     }
 
     @Test func replaysAndTestsGoBesideWhatComesNextAndMoveNothing() throws {
@@ -145,7 +145,7 @@ struct WebhookRunnerTests {
         #expect(sent.map(\.events) == [[], [2, 3], [4]])
         #expect(sent.prefix(2).map(\.messageID) == [test, replay])
         #expect(Set(sent.map(\.messageID)).count == 3)
-        #expect(bench.events.committed(of: endpoint) == 6)
+        #expect(try bench.events.committed(of: endpoint) == 6)
         #expect(try webhooks.requests().isEmpty)
         #expect(try bench.deliveries(of: endpoint).prefix(3).map(\.kind) == [.replay, .replay, .test])
     }
@@ -197,6 +197,23 @@ struct WebhookRunnerTests {
         bench.runner.wake()
         bench.look(after: 3_600_000)
         #expect(try bench.deliveries(of: endpoint).isEmpty)
+    }
+
+    @Test func anEndpointThatCannotBeBegunKeepsWhatIsKnownOfIt() throws {
+        let endpoint = try bench.endpoint()
+        bench.events.add(1)
+        bench.look()
+        let known = try bench.store.progress()[endpoint.id]
+        #expect(try known != nil && bench.deliveries(of: endpoint).count == 1)
+        bench.events.state.withLock { $0.isBroken = true }
+        let again = try WebhookBench(bench.place, events: bench.events)
+        again.look()
+        #expect(again.runner.endpoints.isEmpty)
+        #expect(try again.store.progress()[endpoint.id] == known && again.deliveries(of: endpoint).count == 1)
+        bench.events.state.withLock { $0.isBroken = false }
+        bench.events.add(1)
+        again.look()
+        #expect(again.sent.withLock { $0.map(\.events) } == [[2]])
     }
 
     @Test func oneDeliveryHasHalfAMebibyteOrOneEvent() throws {

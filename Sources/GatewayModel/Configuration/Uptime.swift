@@ -1,8 +1,8 @@
 internal import Foundation
 
 /// Time that no one sets, and that goes on while the machine sleeps.
-enum Uptime {
-    static var milliseconds: Int64 {
+package enum Uptime {
+    package static var milliseconds: Int64 {
         var time = timespec()
         #if os(Linux)
             clock_gettime(CLOCK_BOOTTIME, &time)
