@@ -8,8 +8,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 client=Clients/web
-# What a page loads, minified and compressed with gzip: 12 KiB.
-limit=12288
+# What a page loads, minified and compressed with gzip: 12.25 KiB.
+limit=12544
 
 skip() {
     printf 'web: skipped, %s\n' "$1" >&2

@@ -102,9 +102,9 @@ export class Countersign {
     this.#tokens = new Tokens({
       provider: tokenProvider, clock, random,
       load: (user) => queue.meta(`token ${user}`),
-      save: (user, token) => {
+      save: (user, token, isBack = false) => {
         queue.setMeta(`token ${user}`, token);
-        this.#channel.post({ type: 'token', user, token });
+        this.#channel.post({ type: 'token', user, token, isBack });
       },
       changed: (user, generation) => this.#engine.tell((sender) => sender.tokenChanged(user, generation, clock.uptime())),
       sought: (user) => this.#engine.tell((sender) => sender.tokenSought(user)),
@@ -133,8 +133,13 @@ export class Countersign {
     this.#anonymousId = await this.#queue.open(this.#newId());
     this.#userId = (await this.#queue.meta('userId').catch(() => null)) ?? '';
     await this.#tokens.load(this.#userId);
+    // A log-out that the page before did not outlive.
+    const leaving = (await this.#queue.meta('leaving').catch(() => null)) ?? '';
+    if (leaving !== this.#userId) this.#tokens.leaving.add(leaving);
+    await this.#tokens.load(leaving);
     this.#isReady = true;
     this.#campaign(name);
+    if (leaving) this.#leave(leaving);
   }
 
   /**
@@ -221,19 +226,31 @@ export class Countersign {
 
   /**
    * Ends the user's time with the app: sends what is left under the user's token, and then forgets that token, in all tabs.
-   * What cannot be sent now waits until the same user comes back with a token.
+   * What cannot be sent now waits until the same user comes back with a token, on later pages too. Of a user who never had
+   * one, in an app without a token provider, it is sent without.
    */
   async logOut() {
-    const { user, token } = await this.#do(() => {
+    const user = await this.#do(() => {
       const user = this.#userId;
       this.#userId = '';
+      // The page may be gone before the rest is done; the next one does it.
+      this.#queue.setMeta('leaving', user);
+      this.#tokens.leaving.add(user);
       this.#queue.setMeta('userId', null);
       this.startSession();
-      return { user, token: this.#tokens.token(user) };
+      return user;
     });
+    return this.#leave(user);
+  }
+
+  /** @param {string} user */
+  async #leave(user) {
     const result = await this.flush();
-    // The user may be back in the meantime, with another token, which is not the one to forget.
-    if (user && (this.#userId !== user || this.#tokens.token(user) === token)) this.#tokens.forget(user);
+    // The user may be back in the meantime, with a token that is not the one to forget.
+    if (!this.#closing.signal.aborted) {
+      if (user) this.#tokens.left(user, result.isComplete);
+      this.#queue.setMeta('leaving', null);
+    }
     return result;
   }
 
@@ -429,8 +446,8 @@ export class Countersign {
         return this.#askAgain();
       }
       case 'token':
-        if (message.token) return this.#tokens.take(message.user, message.token, false);
-        return this.#tokens.forget(message.user, false);
+        if (message.token) return this.#tokens.take(message.user, message.token, false, message.isBack);
+        return this.#tokens.forget(message.user, message.token);
       case 'settled':
         for (const id of message.ids) this.#tail.delete(id);
         return leads || this.#queue.delivered(new Set(message.ids));

@@ -206,7 +206,7 @@ export class Engine {
         this.#credential = credential;
         const { problem, generation } = credential;
         if (problem) this.#note(sender.authorizationFailed(problem, generation, this.#now, random()));
-        else sender.authorized(generation);
+        else sender.authorized(/** @type {number} */ (generation));
         return;
       }
       case 'send':

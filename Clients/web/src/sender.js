@@ -315,16 +315,20 @@ export class Sender {
 
   /**
    * The token provider has failed, or gave a token that is no better: the server is the judge of the last one, as it may
-   * have stopped to ask for any. One that it has refused already is sent again after a wait only.
-   * @param {Problem} problem @param {number} generation That of the last token; 0 if there is none.
+   * have stopped to ask for any. One that it has refused already is sent again after a wait only, and nothing goes without
+   * one that a user has left behind who logged out.
+   * @param {Problem} problem @param {number | null} generation That of the last token; 0 if there is none, null if it must not be.
    * @param {number} now @param {number} fraction @returns {Consequence | null}
    */
   authorizationFailed(problem, generation, now, fraction) {
     const current = this.#current;
     if (!current) return null;
     const lane = this.lanes.all.get(current.user);
-    if (lane?.refused === generation && !lane.mayResend) {
-      lane.parkForProvider(problem, null, now, fraction);
+    if (generation === null || (lane?.refused === generation && !lane.mayResend)) {
+      const parked = this.lanes.lane(current.user);
+      if (this.hasTokenProvider) parked.parkForProvider(problem, null, now, fraction);
+      // Only the app can have another one.
+      else parked.hold(null, problem);
       this.#setAside(problem);
       return { batch: result(current, 'token_problem', problem.code) };
     }

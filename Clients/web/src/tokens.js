@@ -4,8 +4,8 @@ import { delay, network } from './retry.js';
  * @typedef {import('./types.js').Problem} Problem
  * @typedef {import('./types.js').Verdict} Verdict
  * @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure
- * @typedef {{ token: string | null, generation: number, problem?: Problem }} Credential
- *   With a problem: the provider had nothing better, and the server is the judge.
+ * @typedef {{ token: string | null, generation: number | null, problem?: Problem }} Credential
+ *   With a problem: the provider had nothing better, and the server is the judge. Without a generation: nothing may go.
  */
 
 /** Seconds that the provider may take. */
@@ -21,7 +21,10 @@ const decodingError = 20;
 
 /** How it stands with one user's token. */
 class Entry {
-  /** @type {string | null} */
+  /**
+   * Empty after a log-out that left events: they wait for another token.
+   * @type {string | null}
+   */
   token = null;
   /** Counts up with each new token of any user, so that a late answer can be told from one about this token. */
   generation = 0;
@@ -56,6 +59,8 @@ export class Tokens {
   /** @type {Map<string, Entry>} */
   #entries = new Map();
   #lastGeneration = 0;
+  /** Who is logging out, and has not handed over a token since. */
+  leaving = new Set();
   /**
    * Milliseconds to the server's clock, and device clock less uptime when that was learned.
    * @type {{ offset: number, base: number } | null}
@@ -68,7 +73,8 @@ export class Tokens {
    * @param {import('./types.js').Clock} options.clock
    * @param {() => number} options.random
    * @param {(user: string) => Promise<string | undefined>} options.load The stored token.
-   * @param {(user: string, token: string | null) => void} options.save Keeps a token for the next start and the other tabs.
+   * @param {(user: string, token: string | null, isBack?: boolean) => void} options.save Keeps a token for the next start and
+   *   the other tabs, with what these `take` of it.
    * @param {(user: string, generation: number) => void} options.changed There is another token.
    * @param {(user: string) => void} options.sought The provider has returned, or its time is up.
    * @param {(failure: AuthenticationFailure) => void} options.failed
@@ -102,7 +108,7 @@ export class Tokens {
     const { baseline } = entry;
     const token = await this.options.load(user).catch(() => undefined);
     entry.isLoaded = true;
-    if (token && entry.baseline === baseline) this.#set(entry, token);
+    if (token != null && entry.baseline === baseline) this.#set(entry, token);
   }
 
   /**
@@ -120,30 +126,45 @@ export class Tokens {
   /**
    * Takes a token that the app hands over, in this tab or another.
    * @param {string} user @param {string} token @param {boolean} [isOwn]
+   * @param {boolean} [isBack] False if a provider has it: that the app hands over a token ends a log-out.
    */
-  take(user, token, isOwn = true) {
+  take(user, token, isOwn = true, isBack = true) {
     if (!isToken(token)) return this.#fail(decodingError, 'token_malformed', user, null, 'app');
     const entry = this.#entry(user);
+    if (isBack) this.leaving.delete(user);
+    // Also if it is the same: in another tab the user may be logging out.
+    if (isOwn) this.options.save(user, token, isBack);
     if (!this.#set(entry, token)) {
       if (entry.verdict) this.#fail(entry.verdict.code, 'token_unchanged', user, token, 'app');
       return;
     }
     // In answer to a refusal this is a mistake of the app; otherwise the server is the judge.
     if (entry.verdict && this.#isExpired(token)) this.#fail(expired, 'token_expired', user, token, 'app');
-    if (isOwn) this.options.save(user, token);
     this.options.changed(user, entry.generation);
   }
 
-  /** @param {string} user @param {boolean} [isOwn] */
-  forget(user, isOwn = true) {
+  /**
+   * The last flush of a log-out is over. Without any token nothing is kept back: users of an app without tokens come back
+   * without one, too.
+   * @param {string} user @param {boolean} isComplete Whether it left nothing.
+   */
+  left(user, isComplete) {
+    if (!this.leaving.delete(user)) return;
+    const token = !isComplete && (this.options.provider || this.token(user) !== null) ? '' : null;
+    this.forget(user, token);
+    this.options.save(user, token);
+  }
+
+  /** @param {string} user @param {string | null} token What is known instead: empty or nothing. */
+  forget(user, token) {
     const entry = this.#entry(user);
-    Object.assign(entry, { token: null, generation: 0, verdict: null, standing: null, isLoaded: true, doubtful: 0 });
+    Object.assign(entry, { token, generation: 0, verdict: null, standing: null, isLoaded: true, doubtful: 0 });
     entry.forgettings += 1;
-    if (isOwn) this.options.save(user, null);
   }
 
   forgetAll() {
-    for (const user of this.#entries.keys()) this.forget(user, false);
+    this.leaving.clear();
+    for (const user of this.#entries.keys()) this.forget(user, null);
   }
 
   /** @param {number} code @param {string} reason @param {string} user @param {string | null} token @param {'app' | 'provider'} origin @param {number} [requestTimeMs] */
@@ -178,12 +199,13 @@ export class Tokens {
   credential(user, rejected) {
     if (!user) return { token: null, generation: 0 };
     const entry = this.#entry(user);
-    const { token, generation } = entry;
+    const { token } = entry;
+    const generation = token === '' ? null : entry.generation;
     const { provider, clock } = this.options;
     /** @type {import('./types.js').TokenRequest['reason'] | null} */
     const reason = !token ? 'missing' : generation === rejected ? 'rejected'
       : entry.doubtful !== generation && this.#isExpired(token, expiryMargin) ? 'expired' : null;
-    if (!provider || !reason) return { token, generation };
+    if (!provider || !reason) return { token, generation, problem: generation === null ? problemOf('logged_out') : undefined };
     if (entry.search) return entry.search.isLate ? { token, generation, problem: timedOut } : 'pending';
     if (entry.standing && clock.uptime() < entry.standing.retryAt) return { token, generation, problem: entry.standing.problem };
     this.#ask(provider, user, entry, reason);
@@ -208,7 +230,7 @@ export class Tokens {
         // Not at once even if chance says so.
         const retryAt = clock.uptime() + Math.max(1, delay(network, failures, this.options.random()));
         entry.standing = { failures, retryAt, problem, code };
-        this.#fail(code, problem.code, user, entry.token, 'provider', requestTime);
+        this.#fail(code, problem.code, user, entry.token || null, 'provider', requestTime);
       }
       this.options.sought(user);
     };
@@ -221,7 +243,7 @@ export class Tokens {
       cancel();
       entry.search = null;
       if (!search.isLate) settle(text, problem);
-      else if (text && isToken(text) && entry.baseline === baseline) this.take(user, text);
+      else if (text && isToken(text) && entry.baseline === baseline) this.take(user, text, true, false);
     };
     new Promise((resolve) => resolve(provider({ userId: user, reason, code }))).then(
       (text) => finish(/** @type {string} */ (text ?? null), text == null ? problemOf('no_token') : undefined),

@@ -222,6 +222,131 @@ test('what cannot be sent at a log-out waits until the user comes back with a to
   assert.deepEqual(bench.gateway.events, ["nobody's", 'hers']);
 });
 
+/** A gateway that cannot be reached. */
+const offline = () => { throw { code: 'no_connection', reason: '' }; };
+
+for (const reloads of [false, true]) {
+  test(`what is left after a log-out never goes without a token, ${reloads ? 'nor on a later page' : 'whoever is next'}`, async () => {
+    const bench = new Bench();
+    let client = bench.client();
+    client.changeUser('ada', 'a.a.a');
+    await client.track('hers');
+    bench.gateway.judge = offline;
+    assert.equal((await client.logOut()).isComplete, false);
+    bench.gateway.requests = [];
+    bench.gateway.judge = () => null;
+    if (reloads) {
+      await client.close();
+      client = bench.client();
+    }
+    client.changeUser('bob', 'b.b.b');
+    await client.track('his');
+    const { batches } = await client.flush();
+    assert.deepEqual(batches.map(({ userId, code }) => `${userId} ${code}`).sort(), ['ada logged_out', 'bob ']);
+    await bench.clock.advance(3600);
+    assert.deepEqual([bench.gateway.events, bench.gateway.tokens], [['his'], ['b.b.b']]);
+    const { parked } = await client.snapshot();
+    assert.deepEqual(parked.map(({ userId, reason, isPaused }) => [userId, reason, isPaused]), [['ada', 'logged_out', true]]);
+    await client.changeUser('ada');
+    await client.flush();
+    assert.deepEqual(bench.gateway.events, ['his'], 'back, but not yet with a token');
+    client.setToken('c.c.c');
+    assert.equal((await client.flush()).isComplete, true);
+    assert.deepEqual([bench.gateway.events, bench.gateway.tokens], [['his', 'hers'], ['b.b.b', 'c.c.c']]);
+    await client.logOut();
+    await client.changeUser('ada');
+    await client.track('later');
+    assert.equal((await client.flush()).isComplete, true, 'nothing was left this time');
+  });
+}
+
+test('what is left after a log-out goes under no token but one that the provider has', async () => {
+  const bench = new Bench();
+  let token = null;
+  const client = bench.client({ tokenProvider: () => token });
+  bench.gateway.judge = offline;
+  client.changeUser('ada');
+  await client.track('hers');
+  await client.logOut();
+  bench.gateway.requests = [];
+  bench.gateway.judge = () => null;
+  await bench.clock.advance(600);
+  assert.deepEqual(bench.gateway.tokens, []);
+  token = 'a.a.a';
+  await client.changeUser('ada');
+  await bench.clock.advance(180);
+  assert.deepEqual([bench.gateway.events, bench.gateway.tokens], [['hers'], ['a.a.a']]);
+});
+
+test('what a user without a token leaves behind at a log-out is sent as it always was', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  bench.gateway.judge = offline;
+  client.changeUser('ada');
+  await client.track('hers');
+  await client.logOut();
+  bench.gateway.judge = () => null;
+  await bench.clock.advance(2);
+  assert.deepEqual(bench.gateway.events, ['hers']);
+});
+
+for (const [name, isBack, end] of [
+  ['that the page does not outlive is finished by the next one', false, (tab) => tab.kill()],
+  ['that is not through when the client is closed is finished by the next one', false, (tab) => tab.client.close()],
+  ['that the page does not outlive is over when the user was back', true, (tab) => tab.kill()],
+]) {
+  test(`a log-out ${name}`, async () => {
+    const bench = new Bench();
+    const tab = bench.tab();
+    tab.client.changeUser('ada', 'a.a.a');
+    await tab.client.track('hers');
+    bench.gateway.judge = () => new Promise(() => {});
+    tab.client.logOut();
+    await settle();
+    if (isBack) await tab.client.changeUser('ada', 'b.b.b');
+    await end(tab);
+    bench.gateway.judge = () => null;
+    bench.client();
+    await settle();
+    assert.deepEqual([bench.gateway.events, bench.gateway.tokens], [['hers'], ['a.a.a', isBack ? 'b.b.b' : 'a.a.a']]);
+    assert.equal(await bench.disk.meta('token ada') ?? null, isBack ? 'b.b.b' : null);
+  });
+}
+
+test('a provider that is late does not bring a token back while the user logs out', async () => {
+  const [asked, token, posted, answered] = [gate(), gate(), gate(), gate()];
+  const bench = new Bench({ tokenProvider: () => (asked.open(), token.opened) });
+  const client = bench.client();
+  bench.gateway.judge = async () => (posted.open(), await answered.opened, null);
+  client.changeUser('ada');
+  await client.track('hers');
+  const over = client.logOut();
+  await asked.opened;
+  await bench.clock.advance(30);
+  await posted.opened;
+  token.open('a.a.a');
+  await settle();
+  answered.open();
+  await over;
+  assert.equal(await bench.disk.meta('token ada') ?? null, null);
+});
+
+test('a wipe leaves nothing of a log-out that is under way', async () => {
+  const bench = new Bench({ tokenProvider: () => 'a.a.a' });
+  const client = bench.client();
+  const [asked, answered] = [gate(), gate()];
+  bench.gateway.judge = async () => (asked.open(), await answered.opened, { status: 503 });
+  client.changeUser('ada');
+  await client.track('hers');
+  const over = client.logOut();
+  await asked.opened;
+  await client.wipe();
+  await client.track("nobody's");
+  answered.open();
+  assert.equal((await over).isComplete, false);
+  assert.equal(await bench.disk.meta('token ada') ?? null, null);
+});
+
 test('a user who is back before the log-out is through keeps the new token', async () => {
   const bench = new Bench();
   const client = bench.client();
@@ -233,6 +358,25 @@ test('a user who is back before the log-out is through keeps the new token', asy
   await client.track('two');
   await client.flush();
   assert.equal(bench.gateway.requests.at(-1).token, 'b.b.b');
+});
+
+test('a user who is back before the log-out is through keeps the same token, if it is handed over again', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  const [asked, answered] = [gate(), gate()];
+  bench.gateway.judge = async () => (asked.open(), await answered.opened, null);
+  const over = client.logOut();
+  await asked.opened;
+  await client.changeUser('ada', 'a.a.a');
+  await client.changeUser('bob', 'b.b.b');
+  answered.open();
+  await over;
+  await client.changeUser('ada');
+  await client.track('two');
+  await client.flush();
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a', 'a.a.a']);
 });
 
 test('another user begins another session', async () => {
@@ -510,7 +654,7 @@ for (const wipes of [false, true]) {
     await over;
     token.open('old.old.old');
     await settle();
-    assert.equal(await bench.disk.meta('token ada') ?? null, null);
+    assert.ok(!(await bench.disk.meta('token ada')));
     assert.ok(bench.gateway.tokens.every((sent) => sent === null));
   });
 }

@@ -215,6 +215,50 @@ test('a log-out in one tab forgets the token in all, a wipe everything', async (
   assert.equal([...bench.gateway.stored.values()].at(-1).userId, undefined);
 });
 
+test('a user who is back in another tab before the log-out is through keeps the token there', async () => {
+  const bench = new Bench();
+  const [one, two] = [bench.tab(), bench.tab()];
+  await one.client.changeUser('ada', 'a.a.a');
+  await settle();
+  bench.gateway.judge = () => new Promise(() => {});
+  await one.client.track('one');
+  const over = one.client.logOut();
+  await settle();
+  await two.client.changeUser('ada', 'a.a.a');
+  bench.gateway.judge = () => null;
+  await bench.clock.advance(30);
+  await over;
+  await two.client.track('two');
+  assert.equal((await two.client.flush()).isComplete, true);
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a', 'a.a.a']);
+});
+
+test('a token that the provider of another tab returns during a log-out is forgotten too', async () => {
+  const bench = new Bench({ tokenProvider: () => 'a.a.a' });
+  const [, two] = [bench.tab(), bench.tab()];
+  await settle();
+  two.client.changeUser('ada');
+  await two.client.track('one');
+  assert.equal((await two.client.logOut()).isComplete, true);
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
+  assert.equal(await bench.disk.meta('token ada') ?? null, null);
+});
+
+test('what a log-out in one tab has left waits in the one that sends', async () => {
+  const bench = new Bench();
+  const [one, two] = [bench.tab(), bench.tab()];
+  await settle();
+  bench.gateway.judge = () => { throw { code: 'no_connection', reason: '' }; };
+  await two.client.changeUser('ada', 'a.a.a');
+  await two.client.track('hers');
+  await two.client.logOut();
+  bench.gateway.requests = [];
+  bench.gateway.judge = () => null;
+  await bench.clock.advance(10);
+  await one.client.flush();
+  assert.deepEqual(bench.gateway.tokens, []);
+});
+
 test('what a full disk does not take from one tab is sent by another', async () => {
   const bench = new Bench();
   const [, two] = [bench.tab(), bench.tab()];

@@ -51,7 +51,8 @@ export class Countersign {
     setToken(token: string): Promise<void>;
     /**
      * Ends the user's time with the app: sends what is left under the user's token, and then forgets that token, in all tabs.
-     * What cannot be sent now waits until the same user comes back with a token.
+     * What cannot be sent now waits until the same user comes back with a token, on later pages too. Of a user who never had
+     * one, in an app without a token provider, it is sent without.
      */
     logOut(): Promise<import("./types.js").FlushResult>;
     /**
