@@ -380,7 +380,8 @@ export class Countersign {
       if (room > 0) users.set(row.userId, [...(users.get(row.userId) ?? []), row]);
     }
     for (const [user, rows] of users) {
-      if (this.#engine.maySend(user)) this.#post(rows, this.#tokens.token(user), true).catch(() => {});
+      // It cannot wait for a better token, and what goes under a bad one is marked as such for good.
+      if (this.#engine.maySend(user) && this.#tokens.isReady(user)) this.#post(rows, this.#tokens.token(user), true).catch(() => {});
     }
   }
 

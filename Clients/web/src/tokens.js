@@ -202,14 +202,30 @@ export class Tokens {
     const { token } = entry;
     const generation = token === '' ? null : entry.generation;
     const { provider, clock } = this.options;
-    /** @type {import('./types.js').TokenRequest['reason'] | null} */
-    const reason = !token ? 'missing' : generation === rejected ? 'rejected'
-      : entry.doubtful !== generation && this.#isExpired(token, expiryMargin) ? 'expired' : null;
+    const reason = this.#need(entry, rejected);
     if (!provider || !reason) return { token, generation, problem: generation === null ? problemOf('logged_out') : undefined };
     if (entry.search) return entry.search.isLate ? { token, generation, problem: timedOut } : 'pending';
     if (entry.standing && clock.uptime() < entry.standing.retryAt) return { token, generation, problem: entry.standing.problem };
     this.#ask(provider, user, entry, reason);
     return 'pending';
+  }
+
+  /**
+   * Why there has to be another token.
+   * @param {Entry} entry @param {number | null} [rejected] @returns {import('./types.js').TokenRequest['reason'] | null}
+   */
+  #need({ token, generation, doubtful }, rejected) {
+    return !token ? 'missing' : generation === rejected ? 'rejected'
+      : doubtful !== generation && this.#isExpired(token, expiryMargin) ? 'expired' : null;
+  }
+
+  /**
+   * Whether `token` is what `credential` would give at once, and has not ended.
+   * @param {string} user
+   */
+  isReady(user) {
+    const entry = this.#entry(user);
+    return !user || (entry.isLoaded && !(entry.token === null ? this.options.provider : this.#need(entry)));
   }
 
   /** @param {import('./types.js').TokenProvider} provider @param {string} user @param {Entry} entry @param {import('./types.js').TokenRequest['reason']} reason */

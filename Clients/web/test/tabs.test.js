@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as braze from '../src/braze.js';
-import { Bench, refuse, settle } from './bench.js';
+import { Bench, fakeToken, refuse, settle, start } from './bench.js';
 
 test('one tab sends for all, in the order of recording', async () => {
   const bench = new Bench();
@@ -171,6 +171,49 @@ test('what a page that is left may carry is bounded, and nothing goes that has t
   const before = bench.gateway.requests.length;
   tab.page('leave');
   assert.equal(bench.gateway.requests.length, before, 'the token was refused just now');
+});
+
+for (const [name, token, tokenProvider, isSent] of [
+  ['has ended', fakeToken(start / 1000 - 10), undefined, false],
+  ['is about to end', fakeToken(start / 1000 + 4), () => new Promise(() => {}), false],
+  ['is good', fakeToken(start / 1000 + 600), () => new Promise(() => {}), true],
+  ['comes from a provider that was not asked yet', null, () => new Promise(() => {}), false],
+  ['was never there', null, undefined, true],
+]) {
+  test(`the last request of a page ${isSent ? 'has' : 'leaves out'} a user whose token ${name}`, async () => {
+    const bench = new Bench({ tokenProvider });
+    const tab = bench.tab();
+    tab.client.changeUser('ada', token);
+    await tab.client.track('hers');
+    tab.page('leave');
+    const sent = bench.gateway.requests.map(({ token, keepalive }) => [token, keepalive]);
+    assert.deepEqual(sent, isSent ? [[token, true]] : []);
+    assert.equal((await bench.disk.counts()).queued, 1);
+  });
+}
+
+test('the last request of a page leaves out a user whose token was not read yet', async () => {
+  const bench = new Bench();
+  const tab = bench.tab();
+  await settle();
+  bench.disk.meta = () => new Promise(() => {});
+  tab.client.changeUser('ada');
+  await tab.client.track('hers');
+  tab.page('leave');
+  assert.deepEqual(bench.gateway.tokens, []);
+});
+
+test('the last request of a page leaves out a user who logged out', async () => {
+  const bench = new Bench();
+  const tab = bench.tab();
+  tab.client.changeUser('ada', 'a.a.a');
+  await tab.client.track('hers');
+  bench.gateway.judge = () => { throw { code: 'no_connection', reason: '' }; };
+  await tab.client.logOut();
+  bench.gateway.requests = [];
+  await bench.clock.advance(2);
+  tab.page('leave');
+  assert.deepEqual(bench.gateway.tokens, []);
 });
 
 test('a page that comes back goes on', async () => {
