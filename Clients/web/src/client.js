@@ -50,9 +50,11 @@ export class Countersign {
   #channel;
   #offPage;
   #closing = new AbortController();
-  #isReady = false;
-  /** @type {Promise<unknown>} */
-  #ready;
+  /**
+   * Null when the queue is open and all calls are done that waited for it.
+   * @type {Promise<void> | null}
+   */
+  #ready = null;
   #anonymousId = '';
   #userId = '';
   #sessionId = '';
@@ -125,7 +127,7 @@ export class Countersign {
     this.#channel = platform.channel(name, (message) => this.#hear(message));
     this.#offPage = platform.onPage((event) => this.#onPage(event));
     this.#sessionId = this.#newId();
-    this.#ready = this.#start(name);
+    this.#hold(this.#start(name));
   }
 
   /** @param {string} name */
@@ -137,7 +139,6 @@ export class Countersign {
     const leaving = (await this.#queue.meta('leaving').catch(() => null)) ?? '';
     if (leaving !== this.#userId) this.#tokens.leaving.add(leaving);
     await this.#tokens.load(leaving);
-    this.#isReady = true;
     this.#campaign(name);
     if (leaving) this.#leave(leaving);
   }
@@ -160,10 +161,21 @@ export class Countersign {
    * @template T @param {() => T} body @returns {Promise<T>}
    */
   async #do(body) {
-    if (this.#isReady) return body();
+    if (!this.#ready) return body();
     const done = this.#ready.then(body);
-    this.#ready = done.catch(() => {});
+    this.#hold(done);
     return done;
+  }
+
+  /**
+   * Calls wait for this, and for each other.
+   * @param {Promise<unknown>} work
+   */
+  #hold(work) {
+    /** @type {Promise<void>} */
+    const ready = (this.#ready = work.catch(() => {}).then(() => {
+      if (this.#ready === ready) this.#ready = null;
+    }));
   }
 
   // Users
@@ -510,13 +522,12 @@ export class Countersign {
    */
   async wipe() {
     await this.#do(() => {});
-    this.#isReady = false;
     this.#drop();
     const wiped = stored(() => this.#queue.wipe()).then(() => {
       this.#channel.post({ type: 'wiped' });
       return this.#forget();
-    }).finally(() => (this.#isReady = true));
-    this.#ready = wiped.catch(() => {});
+    });
+    this.#hold(wiped);
     await wiped;
   }
 

@@ -171,6 +171,17 @@ test('what was recorded before stays with the user it was recorded for', async (
   assert.deepEqual([...bench.gateway.stored.values()].map((event) => event.userId), ['ada', 'bob']);
 });
 
+test('calls count in their order, also those that are made while earlier ones wait for the queue', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  const recorded = client.changeUser('ada').then(() => client.track('two'));
+  client.track('one');
+  client.changeUser('bob');
+  await recorded;
+  await client.flush();
+  assert.deepEqual([...bench.gateway.stored.values()].map(({ event, userId }) => [event, userId]), [['one', 'ada'], ['two', 'bob']]);
+});
+
 test('ids that differ in their Unicode form only are two users', async () => {
   const bench = new Bench();
   const client = bench.client();
