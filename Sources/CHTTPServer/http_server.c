@@ -221,6 +221,17 @@ int countersign_mhd_is_lenient(void) {
     return strncmp(MHD_get_version(), "0.9.", 4) == 0 && strcmp(MHD_get_version(), "0.9.76") < 0;
 }
 
+int countersign_has_hung_up(int socket) {
+#ifdef __linux__
+    struct pollfd ended = {socket, POLLRDHUP, 0};
+    return poll(&ended, 1, 0) > 0;
+#else
+    char byte;
+    ssize_t size = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return size == 0 || (size < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+#endif
+}
+
 int countersign_mhd_wait(
     struct MHD_Daemon *daemon, int wake, int milliseconds, int all_wait, countersign_mhd_ready *ready) {
     char bytes[256];

@@ -5,7 +5,7 @@ package import GatewayModel
 /// Judges access tokens that this gateway has issued, for any app.
 ///
 /// One of ours begins with a header that we wrote, so telling it from the tokens of an app's own backend costs a
-/// comparison. The app's own policy is not asked: it is about tokens that others sign.
+/// comparison. The app's own policy is not asked: it is about tokens that others sign, and it takes none of this type.
 package final class IssuedTokens: Sendable {
 
     /// `cache` may be the apps' as well: each verifier finds its own tokens only.
@@ -107,8 +107,10 @@ package final class IssuedTokens: Sendable {
     }
 
     private func verifier(of token: String) -> TokenVerifier? {
-        state.withLock { state in
-            state.prefixes.contains { token.utf8.starts(with: $0) } ? state.verifier : nil
+        let (isOurs, verifier) = state.withLock { state in
+            (state.prefixes.contains { token.utf8.starts(with: $0) }, state.verifier)
         }
+        // One whose key was deleted has no key that matches, rather than a header that nobody understands.
+        return isOurs || IssuingKey.mayHaveSigned(token) ? verifier : nil
     }
 }

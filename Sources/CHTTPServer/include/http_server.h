@@ -82,6 +82,9 @@ typedef struct countersign_mhd_ready {
 #endif
 } countersign_mhd_ready;
 
+// Not 0 when the other end has closed the connection, or its half of it, or it has failed.
+int countersign_has_hung_up(int socket);
+
 // Waits until a connection, a deadline of the library's or a byte on `wake` wants attention, at most `milliseconds`, and
 // reads away the bytes on `wake`, which must not block. With `all_wait` the library's deadline does not count: it would have
 // the requests that wait for their answers asked again and again. Returns 0 when nothing came within the time.

@@ -75,6 +75,8 @@
                 list = curl_slist_append(list, field)
             }
             _ = countersign_curl_set_string(handle, CURLOPT_URL, request.url.absoluteString)
+            // An id that is `..` is an id (RFC 3986 has no other way to write it).
+            _ = countersign_curl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
             _ = countersign_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https")
             _ = countersign_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
             _ = countersign_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)

@@ -132,12 +132,17 @@ struct SendInput: Sendable {
     }
 
     private static let longestLine = 1 << 20
+    /// The object and the array that lines are sent in.
+    private static let levelsOfBatch = 2
 
     /// A line of NDJSON: a message of the native dialect. What is missing of `type` and `messageId` is added.
     private func message(_ text: [UInt8], line: Int) throws(AccessLog.LineProblem) -> SendEvent {
         let value: JSONValue
         do {
-            value = try StrictJSONParser(maximumBytes: Self.longestLine).parse(bytes: text) { $0.value }
+            value = try StrictJSONParser(
+                maximumBytes: Self.longestLine,
+                maximumDepth: 64 - Self.levelsOfBatch
+            ).parse(bytes: text) { $0.value }
         } catch {
             throw AccessLog.LineProblem(reason: Self.reason(error))
         }
@@ -145,7 +150,10 @@ struct SendInput: Sendable {
             throw AccessLog.LineProblem(reason: "it is not a JSON object")
         }
         if members["type"] == nil { members["type"] = "track" }
-        if members["messageId"] == nil { members["messageId"] = .string(messageID(line, text)) }
+        // The gateway takes neither for an id, and would make another one each time.
+        if [nil, .null, ""].contains(members["messageId"]) {
+            members["messageId"] = .string(messageID(line, text))
+        }
         var user: String?
         if case .string(let id)? = members["userId"], !id.isEmpty { user = id }
         return SendEvent(line: line, userID: user, message: .object(members))
@@ -157,7 +165,7 @@ struct SendInput: Sendable {
         case .notUTF8?: "it is not UTF-8"
         case .nameTooLong: "a member's name is too long"
         case .duplicateMember?: "a member stands twice in an object"
-        case .tooDeep?: "it is nested deeper than 64 levels"
+        case .tooDeep?: "it is nested deeper than 62 levels"
         case .numberOutOfRange?: "a number is out of range"
         case .outOfMemory?: "there is not enough memory for it"
         case .empty?, .syntax?, nil: "it is not JSON"

@@ -46,6 +46,12 @@ struct EventBodyMask {
         return found
     }()
 
+    /// Objects whose member `id` is an id of somebody, by their names in the same way.
+    private static let owners: [String: Treatment] = [
+        "device": .anonymous, "visitor": .anonymous, "user": .user, "customer": .user, "account": .user,
+        "person": .user, "profile": .user, "contact": .user, "member": .user,
+    ]
+
     /// What an `identify` event may show beside ids: nothing that says who somebody is.
     private static let factsOfIdentify: Set = [
         "type", "event", "messageid", "timestamp", "originaltimestamp", "sentat", "receivedat", "time",
@@ -92,7 +98,7 @@ struct EventBodyMask {
         isIdentify = event.type == EventKind.identify.rawValue
         if let id = event.userID { note(id, pseudonyms.user(id)) }
         if let id = event.anonymousID { note(id, pseudonyms.anonymous(id)) }
-        collect(body, nil)
+        collect(body, nil, in: nil)
         // A longer one may hold a shorter one.
         replacements.sort { $0.text.count > $1.text.count }
     }
@@ -101,7 +107,7 @@ struct EventBodyMask {
         self.pseudonyms = pseudonyms
         isIdentify = false
         note(user, pseudonyms.user(user))
-        collect(body, nil)
+        collect(body, nil, in: nil)
         replacements.sort { $0.text.count > $1.text.count }
     }
 
@@ -130,11 +136,13 @@ struct EventBodyMask {
         }
     }
 
-    private mutating func collect(_ value: JSONValue, _ inherited: Treatment?) {
+    private mutating func collect(_ value: JSONValue, _ inherited: Treatment?, in owner: String?) {
         switch value {
         case .object(let members):
-            for (name, value) in members { collect(value, inherited ?? Self.treatment(name)) }
-        case .array(let elements): for element in elements { collect(element, inherited) }
+            for (name, value) in members {
+                collect(value, inherited ?? Self.treatment(name, in: owner), in: name)
+            }
+        case .array(let elements): for element in elements { collect(element, inherited, in: owner) }
         default:
             guard let inherited, let text = Self.text(value) else { return }
             // A short word such as `true`, `de` or `12` stands for too much else.
@@ -152,8 +160,10 @@ struct EventBodyMask {
         }
     }
 
-    private static func treatment(_ name: String) -> Treatment? {
-        treatments[plain(name)]
+    /// `owner` is the name of the object that the member is in; nil for the body itself.
+    private static func treatment(_ name: String, in owner: String?) -> Treatment? {
+        let name = plain(name)
+        return treatments[name] ?? (name == "id" ? owner.flatMap { owners[plain($0)] } : nil)
     }
 
     private static func plain(_ name: String) -> String {
@@ -176,30 +186,31 @@ struct EventBodyMask {
 
     /// The body with everything replaced.
     func masked(_ body: JSONValue) -> JSONValue {
-        if case .object(let members) = body { .object(masked(members)) } else { masked(body, nil) }
+        if case .object(let members) = body { .object(masked(members)) } else { masked(body, nil, in: nil) }
     }
 
     /// The members of a body with everything replaced.
     func masked(_ members: [String: JSONValue]) -> [String: JSONValue] {
-        masked(members) { name in
+        masked(members, in: nil) { name in
             isIdentify && !Self.factsOfIdentify.contains(Self.plain(name)) ? .hidden : nil
         }
     }
 
     private func masked(
-        _ members: [String: JSONValue], otherwise: (String) -> Treatment?
+        _ members: [String: JSONValue], in owner: String?, otherwise: (String) -> Treatment?
     ) -> [String: JSONValue] {
         var shown: [String: JSONValue] = [:]
         for (name, value) in members {
-            shown[self.name(name)] = masked(value, Self.treatment(name) ?? otherwise(name))
+            shown[self.name(name)] = masked(
+                value, Self.treatment(name, in: owner) ?? otherwise(name), in: name)
         }
         return shown
     }
 
-    private func masked(_ value: JSONValue, _ treatment: Treatment?) -> JSONValue {
+    private func masked(_ value: JSONValue, _ treatment: Treatment?, in owner: String?) -> JSONValue {
         switch value {
-        case .object(let members): return .object(masked(members) { _ in treatment })
-        case .array(let elements): return .array(elements.map { masked($0, treatment) })
+        case .object(let members): return .object(masked(members, in: owner) { _ in treatment })
+        case .array(let elements): return .array(elements.map { masked($0, treatment, in: owner) })
         case .null: return value
         case .bool: return treatment == .hidden ? .string(Self.nothing) : value
         case .string(let text):

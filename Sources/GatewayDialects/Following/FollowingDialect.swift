@@ -108,7 +108,10 @@ package struct FollowingDialect: Dialect {
             }
         }
         let wait = (try? reading.get().waitSeconds) ?? 0
-        guard let outcome = polls.outcome(of: appID, waitSeconds: wait, look: look) else {
+        let isGone: @Sendable () -> Bool = { [connection = request.connection] in
+            connection?.hasHungUp == true
+        }
+        guard let outcome = polls.outcome(of: appID, waitSeconds: wait, isGone: isGone, look: look) else {
             return .answer(FollowingRefusal.tooMany.response(requestID: requestID))
         }
         guard case .later(let start, let poll) = outcome else { return outcome }

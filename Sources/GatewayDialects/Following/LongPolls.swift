@@ -76,9 +76,14 @@ package final class LongPolls: Sendable {
     }
 
     /// Answers with what `look` finds, within so many seconds; nil when too many wait already.
-    func outcome(of appID: String, waitSeconds: Int, look: @escaping @Sendable () -> Look) -> HTTPOutcome? {
+    /// Nothing is looked for, and so nothing leased, for a client of whom `isGone` says that it has hung up.
+    func outcome(
+        of appID: String, waitSeconds: Int, isGone: @escaping @Sendable () -> Bool = { false },
+        look: @escaping @Sendable () -> Look
+    ) -> HTTPOutcome? {
         let request = WaitingRequest(
-            appID: appID, deadline: clock() + Milliseconds(seconds: waitSeconds).count, look: look)
+            appID: appID, deadline: clock() + Milliseconds(seconds: waitSeconds).count, isGone: isGone,
+            look: look)
         let isTaken = state.withLock { state in
             guard state.requests.count < Self.most, state.ofApp[appID, default: 0] < Self.mostOfApp else {
                 return false
@@ -105,7 +110,9 @@ package final class LongPolls: Sendable {
     }
 
     private func look(for request: WaitingRequest) {
-        guard request.client.withLock({ $0.client }) != nil else { return finish(request, nil) }
+        guard request.client.withLock({ $0.client }) != nil, !request.isGone() else {
+            return finish(request, nil)
+        }
         let ticket = arrivals.ticket
         let (found, pause) = pace.read(request.look)
         switch found {
@@ -192,13 +199,18 @@ final class WaitingRequest: Sendable {
 
     let appID: String
     let deadline: Int64
+    let isGone: @Sendable () -> Bool
     let look: @Sendable () -> LongPolls.Look
     let client = Lock(WeakClient())
     private let state = Lock(State())
 
-    init(appID: String, deadline: Int64, look: @escaping @Sendable () -> LongPolls.Look) {
+    init(
+        appID: String, deadline: Int64, isGone: @escaping @Sendable () -> Bool,
+        look: @escaping @Sendable () -> LongPolls.Look
+    ) {
         self.appID = appID
         self.deadline = deadline
+        self.isGone = isGone
         self.look = look
     }
 

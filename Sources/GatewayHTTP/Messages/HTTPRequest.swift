@@ -25,6 +25,8 @@ package final class HTTPRequest {
     package var context = RequestContext()
     /// Reads the body as fields of a form, for as long as the request is in the hands of its connection; nil where it is not.
     package var readMultipartForm: (() -> MultipartForm?)?
+    /// The connection that it came over; nil for one without.
+    package internal(set) var connection: WatchedConnection?
 
     /// True when its method changes nothing (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }
@@ -61,6 +63,7 @@ package final class HTTPRequest {
         body = request.body
         isCompressed = request.isCompressed
         context = request.context
+        connection = request.connection
         isForwarded = request.isForwarded
         fields = request.fields.copy()
     }

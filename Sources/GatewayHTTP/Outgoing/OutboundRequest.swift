@@ -109,6 +109,8 @@ package struct OutboundRequest {
         // No `Expect: 100-continue`: it costs a round trip.
         for field in ["User-Agent: Countersign", "Expect:"] { fields = curl_slist_append(fields, field) }
         _ = countersign_curl_set_string(handle, CURLOPT_URL, url)
+        // An id that is `..` is an id (RFC 3986 has no other way to write it).
+        _ = countersign_curl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
         _ = countersign_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, schemes)
         _ = countersign_curl_set_string(handle, CURLOPT_PROXY, "")
         _ = countersign_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)

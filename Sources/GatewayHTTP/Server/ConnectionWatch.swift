@@ -13,7 +13,7 @@ final class PassCount: Sendable {
 }
 
 /// What a connection is doing, for the deadlines that the HTTP library does not have.
-final class WatchedConnection: @unchecked Sendable {
+package final class WatchedConnection: @unchecked Sendable {
     enum Phase {
         /// Between requests: the library's own idle time-out holds, and a total one for a dripping request line.
         case idle
@@ -41,6 +41,8 @@ final class WatchedConnection: @unchecked Sendable {
         var requests = 0
         /// Pieces of the request's body that have come.
         var pieces = 0
+        /// The socket's number may be another's from now on.
+        var isClosed = false
     }
 
     /// Touched by its loop only: the request that has begun and not ended, as the loop keeps it.
@@ -97,6 +99,24 @@ final class WatchedConnection: @unchecked Sendable {
         case .handling, .answering: false
         }
     }
+
+    /// True when the other end has closed the connection, or its half of it. Nothing else tells while a request is handled:
+    /// the library reads no further.
+    package var hasHungUp: Bool {
+        state.withLock { $0.isClosed || countersign_has_hung_up(socket) != 0 }
+    }
+
+    /// Called before the library closes the socket.
+    fileprivate func noteClosed() { state.withLock { $0.isClosed = true } }
+
+    /// True when its request has been handled for so long that the other end may have given up, and it has.
+    func isAbandoned(at now: DispatchTime) -> Bool {
+        guard case .handling = snapshot.phase, age(at: now) > Self.patience else { return false }
+        return hasHungUp
+    }
+
+    /// Seconds that no request takes which does not wait for something.
+    private static let patience = 1.0
 
     /// True when the other end has had more time than it may.
     func isOverdue(at now: DispatchTime, limits: GatewayLimits) -> Bool {
@@ -167,6 +187,7 @@ final class ConnectionWatch: @unchecked Sendable {
     }
 
     func remove(_ connection: WatchedConnection) {
+        connection.noteClosed()
         connections.withLock { connections in
             Self.uncount(connection, &connections)
             connections.all[ObjectIdentifier(connection)] = nil
@@ -218,11 +239,13 @@ final class ConnectionWatch: @unchecked Sendable {
         ticker.start { [weak self] in self?.look() }
     }
 
-    /// Closes those that are overdue, and those whose request can never become whole.
+    /// Closes those that are overdue, those whose request can never become whole, and those that nobody waits at any more.
     func look(at now: DispatchTime = .now()) {
         connections.withLock { connections in
             for connection in connections.all.values where !connection.isLeaving {
-                if connection.isOverdue(at: now, limits: limits) || Self.isStuck(connection) {
+                if connection.isOverdue(at: now, limits: limits) || Self.isStuck(connection)
+                    || connection.isAbandoned(at: now)
+                {
                     Self.close(connection, &connections)
                 }
             }

@@ -220,7 +220,9 @@ final class ServerLoop: @unchecked Sendable {
             exchange.watched?.enter(.handling, at: passBegan)
             return respond(exchange)
         case .waiting:
-            guard exchange.isReady, let response = exchange.poll?() else { return .YES }
+            guard exchange.isReady, let response = exchange.poll?() else {
+                return exchange.watched?.isAbandoned(at: passBegan) == true ? .NO : .YES
+            }
             exchange.poll = nil
             exchange.phase = .answered
             waiting -= 1

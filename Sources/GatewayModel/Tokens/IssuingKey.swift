@@ -16,15 +16,31 @@ package final class IssuingKey: Sendable {
         id = key.publicKey.thumbprint
         self.key = key
         self.signsFromMilliseconds = signsFromMilliseconds
-        // RFC 9068, section 2.1.
-        header =
-            JSONValue.object([
-                "alg": .string(key.algorithm.rawValue), "kid": .string(id), "typ": "at+jwt",
-            ]).bytes
+        header = Self.header(keyID: id)
+        tokenPrefix = Self.tokenPrefix(of: header)
+    }
+
+    /// Whether a token begins as one does that some key of a gateway has signed, which may be gone by now.
+    package static func mayHaveSigned(_ token: String) -> Bool {
+        let start = token.utf8.prefix(anyPrefix.count)
+        return start.count == anyPrefix.count
+            && zip(start, anyPrefix).enumerated().allSatisfy { index, pair in
+                // The characters of the key's id, and those that have bits of it.
+                28..<88 ~= index || pair.0 == pair.1
+            }
+    }
+
+    private static let anyPrefix = tokenPrefix(of: header(keyID: String(repeating: "x", count: 43)))
+
+    // RFC 9068, section 2.1.
+    private static func header(keyID: String) -> [UInt8] {
+        JSONValue.object(["alg": "RS256", "kid": .string(keyID), "typ": "at+jwt"]).bytes
+    }
+
+    private static func tokenPrefix(of header: [UInt8]) -> [UInt8] {
         var prefix: [UInt8] = []
         Base64URL.encode(header, to: &prefix)
-        prefix.append(UInt8(ascii: "."))
-        tokenPrefix = prefix
+        return prefix + [UInt8(ascii: ".")]
     }
 
     /// An access token with these claims.

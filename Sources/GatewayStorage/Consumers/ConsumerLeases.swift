@@ -37,8 +37,11 @@ struct ConsumerLeases {
     /// The last lease that was acknowledged, for those that did not hear the answer.
     private var settled: [(id: String, reached: Int64)?]
     private var next = 0
+    /// Of the consumer that they are of: after a seek, or when it was made again, there is another one.
+    let generation: Int64
 
-    init(partitions: Int) {
+    init(partitions: Int, generation: Int64) {
+        self.generation = generation
         slots = Array(repeating: .free, count: partitions)
         settled = Array(repeating: nil, count: partitions)
     }

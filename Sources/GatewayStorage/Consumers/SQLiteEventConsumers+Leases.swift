@@ -11,11 +11,11 @@ extension SQLiteEventConsumers {
             throw EventConsumerRules.notFound(id)
         }
         let free = leases.withLock { leases in
-            var table = leases[id] ?? ConsumerLeases(partitions: row.positions.count)
-            // Made again by somebody else, with other partitions.
-            if table.partitions != row.positions.count {
-                table = ConsumerLeases(partitions: row.positions.count)
-            }
+            // A seek ends all leases, also one by another process; so does making the consumer again.
+            var table =
+                leases[id].flatMap {
+                    $0.generation == row.generation && $0.partitions == row.positions.count ? $0 : nil
+                } ?? ConsumerLeases(partitions: row.positions.count, generation: row.generation)
             let free = table.available(at: now())
             leases[id] = table
             return free

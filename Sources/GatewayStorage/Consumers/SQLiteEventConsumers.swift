@@ -68,7 +68,8 @@ package final class SQLiteEventConsumers: EventConsumers {
             EventConsumer.Partition(
                 committed: position,
                 leasedUntilMilliseconds: table.flatMap {
-                    index < $0.partitions ? $0.deadline(of: index, at: time) : nil
+                    index < $0.partitions && $0.generation == row.generation
+                        ? $0.deadline(of: index, at: time) : nil
                 })
         }
         let index = try reader.index(sqlite)

@@ -319,6 +319,11 @@ struct UserMaskTests {
         (#"{"userId":"vic 1/a","p":"https://x.example/?u=vic%201%2Fa"}"#, "vic%201"),
         (#"{"user_id":"7","p":"user 7."}"#, "user 7"), (#"{"userId":"é-vic","p":"xé-vicy"}"#, "vic"),
         (#"{"traits":{"a":{"b":"vic"}}}"#, "vic"), (#"{"Device-Id":"phone"}"#, "phone"),
+        (
+            #"{"context":{"device":{"id":"phone-1"},"page":{"referrer":"https://x.example/phone-1"}}}"#,
+            "phone"
+        ),
+        (#"{"properties":{"user":{"id":"vic-1"},"accounts":[{"account":{"ID":"vic-2"}}]}}"#, "vic"),
     ])
     func noIdStays(body: String, id: String) throws {
         let shown = try Self.masked(body)
@@ -327,6 +332,8 @@ struct UserMaskTests {
 
     @Test func aShortIdDoesNotTearOtherWordsApart() throws {
         #expect(try Self.masked(#"{"userId":"1","p":"2021 v1.0 10"}"#).contains(#""p":"2021 v1.0 10""#))
+        #expect(
+            try Self.masked(#"{"id":"x-1","order":{"id":"x-2"}}"#) == #"{"id":"x-1","order":{"id":"x-2"}}"#)
     }
 
     @Test func anEventOfManyIdsShowsNoOtherText() throws {

@@ -1,3 +1,4 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
 import GatewayModel
@@ -247,8 +248,46 @@ struct FollowingTests {
             _ = try? fixture.client().post(
                 batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
         }
-        // Whether it is stored before or after the question: it is the answer.
+        // Whether it is stored before or after the question, it is the answer.
         #expect(ids(try bench.ask("GET", "events?wait=50&after=" + end)) == ["m-1"])
         #expect(ids(try bench.ask("POST", "consumers/b/poll", #"{"wait":50}"#)) == ["m-1"])
+    }
+
+    /// The next events are for whoever still asks.
+    @Test(.timeLimit(.minutes(5)))
+    func whoHangsUpWhileWaitingLeasesNothing() throws {
+        let bench = try Bench(.live)
+        #expect(try bench.ask("POST", "consumers", #"{"name":"b","from":"end"}"#).status == 201)
+        let gone = try RawConnection(port: bench.fixture.gateway.port)
+        let body = #"{"wait":50,"lease_seconds":600}"#
+        gone.send(
+            "POST /v1/apps/shop/consumers/b/poll HTTP/1.1\r\nHost: shop\r\nContent-Length: \(body.utf8.count)\r\n"
+                + "Content-Type: application/json\r\nAuthorization: Bearer \(bench.token)\r\n\r\n\(body)")
+        gone.endSending()
+        #expect(gone.isClosedByServer())
+        try bench.store(trackEvent("m-1"))
+        #expect(ids(try bench.ask("POST", "consumers/b/poll", #"{"wait":50}"#)) == ["m-1"])
+    }
+
+    /// As the command line does it beside a gateway that runs.
+    @Test(.onSQLite("PostgreSQL keeps its leases in the database"))
+    func aSeekByAnotherProcessEndsTheLeases() throws {
+        try bench.store(trackEvent("m-1"), trackEvent("m-2"))
+        #expect(try bench.ask("POST", "consumers", #"{"name":"b"}"#).status == 201)
+        let first = try bench.ask("POST", "consumers/b/poll", #"{"lease_seconds":600}"#)
+        #expect(ids(first) == ["m-1", "m-2"])
+        #expect(ids(try bench.ask("POST", "consumers/b/poll")) == [])
+        let outside = try bench.fixture.place.open().openConsumers(with: nil, now: { 0 })
+        let id = EventConsumerID(appID: "shop", kind: .pull, name: "b")
+        _ = try outside.seek(id, to: .start)
+        let shown = try bench.ask("GET", "consumers/b").json["partitions"] as? [[String: Any]]
+        #expect(shown?.first?["leased_until_ms"] is NSNull)
+        #expect(ids(try bench.ask("POST", "consumers/b/poll")) == ["m-1", "m-2"])
+        // And one that was made again has no leases of the one before.
+        try outside.delete(id)
+        _ = try outside.create(id, EventConsumerSettings(), from: .start)
+        #expect(ids(try bench.ask("POST", "consumers/b/poll")) == ["m-1", "m-2"])
+        let old = try #require(lease(first))
+        #expect(try bench.code("POST", "consumers/b/ack", #"{"lease":"\#(old)"}"#) == "409 lease_expired")
     }
 }

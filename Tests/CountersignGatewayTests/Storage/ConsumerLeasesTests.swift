@@ -20,7 +20,7 @@ struct ConsumerLeasesTests {
     }
 
     private func leased(_ id: String) -> ConsumerLeases {
-        var leases = ConsumerLeases(partitions: 1)
+        var leases = ConsumerLeases(partitions: 1, generation: 1)
         check(leases.reserve(0, at: 0))
         leases.begin(lease(id))
         return leases
@@ -39,7 +39,7 @@ struct ConsumerLeasesTests {
 
     @Test func aClockThatIsSetBackDoesNotProlongALease() {
         let (year, most): (Int64, Int64) = (31_536_000_000, 600_000)
-        var leases = ConsumerLeases(partitions: 1)
+        var leases = ConsumerLeases(partitions: 1, generation: 1)
         check(leases.reserve(0, at: year))
         leases.begin(lease("a", until: year + most))
         check(!leases.reserve(0, at: year - 30_000), "it was only put right")
@@ -92,7 +92,7 @@ struct ConsumerLeasesTests {
     }
 
     @Test func eachPartitionHasItsTurn() {
-        var leases = ConsumerLeases(partitions: 3)
+        var leases = ConsumerLeases(partitions: 3, generation: 1)
         check(leases.available(at: 0) == [0, 1, 2])
         check(leases.available(at: 0) == [1, 2, 0])
         check(leases.reserve(2, at: 0))

@@ -310,6 +310,10 @@ struct OAuthTests {
         _ = try sessions.rotateSigningKey(endsOthers: true)
         try fixture.gateway.refreshApps()
         #expect(try upload(access, user: "user-1") == 401)
+        let report = connection.post(
+            batch(trackEvent("m-1", user: "user-1")),
+            headers: ["Authorization": "Bearer " + access, "X-Write-Key": fixture.writeKey])
+        #expect((report?.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 27)
         let fresh = try #require(try refresh(opened.refreshToken).json["access_token"] as? String)
         #expect(try upload(fresh, user: "user-1") == 200)
     }
