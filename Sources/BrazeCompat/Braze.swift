@@ -56,13 +56,13 @@ public final class Braze: Sendable {
     /// to true.
     public var enabled: Bool {
         get { client?.pipeline.isEnabled ?? false }
-        set { client?.pipeline.setEnabled(newValue) }
+        set { client?.setEnabled(newValue) }
     }
 
     /// Removes all data of this device, the user and their signature among them, and records nothing more until
-    /// `enabled` is set to true. Returns at once; what a server has already stays there.
+    /// `enabled` is set to true. It waits for the disk; what a server has already stays there.
     public func wipeData() {
-        Task { [client] in try? await client?.optOut() }
+        client?.optOutNow()
     }
 
     /// Hears of signatures that the server refuses. Held weakly; called on the main actor, and at once if the last failure

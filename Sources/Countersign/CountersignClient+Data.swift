@@ -43,6 +43,21 @@ extension CountersignClient {
         try await pipeline.wipe { [storedUser] in try storedUser.removeAll() }
     }
 
+    /// As `optOut()`, for a thread that may wait: whatever is called next comes after it. What fails is logged.
+    package func optOutNow() {
+        do {
+            try pipeline.wipeAndStop(isLasting: true) { [storedUser] in try storedUser.removeAll() }
+        } catch {
+            log?(.warning, "data could not be wiped", ["error": "\(error)"])
+        }
+    }
+
+    /// As the pipeline's `setEnabled`. The user of the meantime is kept for the next start.
+    package func setEnabled(_ isEnabled: Bool) {
+        pipeline.setEnabled(isEnabled)
+        if isEnabled { saveUser() }
+    }
+
     /// Removes all data and records nothing from now on, in later runs too, until `optIn()`.
     ///
     /// - Throws: `CountersignError` with `storageFailed` when that could not be made durable; nothing is recorded in this run

@@ -98,20 +98,23 @@ extension Exponea {
         }
     }
 
-    /// Ends the SDK's work, removes all data of this device, and lets `configure` be called again.
+    /// Ends the SDK's work, removes all data of this device, and lets `configure` be called again. It waits for the disk.
     ///
-    /// - Parameter completion: Called when that is done.
+    /// - Parameter completion: Called when nothing of it is at work any more.
     public func stopIntegration(completion: (@Sendable () -> Void)? = nil) {
-        guard let client = stop() else {
+        // Whoever configures next must find nothing of this one.
+        let stopped = stop { client in
+            do throws(CountersignError) {
+                try client.wipeDataNow()
+            } catch {
+                Self.logger.log(.error, message: "Local data could not be removed: \(error)")
+            }
+        }
+        guard let client = stopped else {
             completion?()
             return
         }
         Task {
-            do {
-                try await client.wipeData()
-            } catch {
-                Self.logger.log(.error, message: "Local data could not be removed: \(error)")
-            }
             await client.close()
             completion?()
         }

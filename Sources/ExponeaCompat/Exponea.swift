@@ -105,11 +105,14 @@ public final class Exponea: Sendable {
         if let client { call(client) }
     }
 
-    /// Lets `configure` be called again. Returns the client that was used until now.
-    func stop() -> BloomreachClient? {
-        state.withLock { state in
-            defer { state.client = nil }
-            return state.client
+    /// Lets `configure` be called again, after `finish`. Returns the client that was used until now.
+    func stop(_ finish: (BloomreachClient) -> Void) -> BloomreachClient? {
+        guard let client = state.withLock({ $0.client }) else { return nil }
+        finish(client)
+        return state.withLock { state in
+            guard state.client === client else { return nil }
+            state.client = nil
+            return client
         }
     }
 

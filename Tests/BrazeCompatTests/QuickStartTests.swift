@@ -1,6 +1,9 @@
-import BrazeCompat
+import Countersign
+import CountersignTesting
 import Foundation
 import Testing
+
+@testable import BrazeCompat
 
 /// The calls of the vendor's guides for BrazeKit 18.2.0 (setup, logging, users, purchases), with our values.
 ///
@@ -51,6 +54,36 @@ struct QuickStartTests {
         braze.startSession()
         braze.endSession()
         #expect(braze.configurationProblem != nil)
+    }
+
+    /// As the documentation says it; and who was there in between stays after the next start.
+    @Test func afterWipingItRecordsAgainOnceEnabled() async throws {
+        let folder = TemporaryFolder()
+        let server = ScriptedTransport { _ in
+            TransportResponse(status: 201, body: Array(#"{"message":"success"}"#.utf8))
+        }
+        func start() -> Braze {
+            let configuration = Braze.Configuration(apiKey: "key", endpoint: "https://sdk.example.com")
+            configuration.api.requestPolicy = .manual
+            configuration.dataDirectory = folder.url
+            configuration.transport = server
+            return Braze(configuration: configuration)
+        }
+        func sent() -> String { server.requests.map { String(decoding: $0.body, as: UTF8.self) }.joined() }
+        var braze = start()
+        braze.changeUser(userId: "ada")
+        braze.logCustomEvent(name: "before")
+        braze.wipeData()
+        #expect(!braze.enabled && braze.user.id == nil)
+        braze.changeUser(userId: "bob")
+        braze.enabled = true
+        braze.logCustomEvent(name: "after")
+        _ = await braze.flush()
+        #expect(braze.enabled && sent().contains("after") && !sent().contains("before"))
+        await braze.close()
+        braze = start()
+        #expect(braze.user.id == "bob")
+        await braze.close()
     }
 
     private final class Lines: @unchecked Sendable {

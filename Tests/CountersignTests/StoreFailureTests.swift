@@ -142,7 +142,7 @@ struct StoreFailureTests {
         #expect(fixture.recorder.losses.unsaved == 63)
         fixture.track("63")
         #expect(fixture.recorder.losses.unsaved == 0)
-        #expect(fixture.logs.flatMap { $0.events(after: 1) }.count == 64)
+        #expect(fixture.logs.flatMap { $0.events(after: 1).events }.count == 64)
         fixture.recorder.writer.resume()
         #expect(try await fixture.names() == ["first"] + (0..<64).map { "\($0)" })
     }
@@ -163,7 +163,7 @@ struct StoreFailureTests {
         await isEmptying.wait()
         for number in 0..<64 { fixture.track("\(number)") }
         try await fixture.record("last")
-        #expect(fixture.logs.flatMap { $0.events(after: 2) }.count == 65)
+        #expect(fixture.logs.flatMap { $0.events(after: 2).events }.count == 65)
         gate.signal()
         await drained
         #expect(try await fixture.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
@@ -221,7 +221,7 @@ struct StoreFailureTests {
         fixture.track("tracked")
         let error = await #expect(throws: CountersignError.self) { try await fixture.record("refused") }
         #expect(error?.code == .notStored)
-        #expect(fixture.logs.flatMap { $0.events(after: 0) }.count == 1, "it is in a new log")
+        #expect(fixture.logs.flatMap { $0.events(after: 0).events }.count == 1, "it is in a new log")
         try FileManager.default.removeItem(at: file)
         fixture.isDurable.withLock { $0 = true }
         try await fixture.record("after")
@@ -353,7 +353,7 @@ struct StoreFailureTests {
             try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
             try queue.append([(2, event)], from: "log", clock: clock)
             _ = try log.append([event])
-            for found in IncomingLog.all(in: directory) { try queue.adopt(found, clock: clock) }
+            for found in IncomingLog.all(in: directory) { try queue.adopt(found, isOver: true, clock: clock) }
             return (before, try queue.value(of: .rows))
         }
         #expect((before, after) == (1, 1))
@@ -377,7 +377,7 @@ struct StoreFailureTests {
         #expect(await client.flush().batches.isEmpty)
         #expect(bench.gateway.events.isEmpty)
         #expect(client.pipeline.recorder.losses.unsaved + client.pipeline.recorder.losses.logged == 0)
-        #expect(IncomingLog.all(in: directory).flatMap { $0.events(after: 0) }.isEmpty)
+        #expect(IncomingLog.all(in: directory).flatMap { $0.events(after: 0).events }.isEmpty)
     }
 
     @Test func whatIsRecordedDuringAWipeIsGoneOrHasTheNewID() async throws {

@@ -185,4 +185,26 @@ struct QuickStartTests {
         exponea.flushingMode = .periodic(10)
         await finish(exponea)
     }
+
+    @Test func whoConfiguresRightAfterwardsFindsNothingOfTheOneBefore() async throws {
+        let exponea = configured()
+        exponea.identifyCustomer(customerIds: ["registered": "ada"], properties: [:], timestamp: nil)
+        let cookie = try #require(exponea.customerCookie)
+        let stopped = Handshake()
+        exponea.stopIntegration { stopped.signal() }
+        exponea.configure(
+            Exponea.ProjectSettings(
+                projectToken: "tea-shop", authorization: .token("YOUR API KEY"),
+                baseUrl: "https://api.example.com"),
+            pushNotificationTracking: .disabled, flushingSetup: Exponea.FlushingSetup(mode: .manual))
+        #expect(exponea.customerCookie != cookie)
+        exponea.trackEvent(eventType: "after")
+        await stopped.wait()
+        let flushed = Handshake()
+        exponea.flushData { _ in flushed.signal() }
+        await flushed.wait()
+        #expect(events.contains("after"))
+        #expect(!server.requests.contains { String(decoding: $0.body, as: UTF8.self).contains("ada") })
+        await finish(exponea)
+    }
 }

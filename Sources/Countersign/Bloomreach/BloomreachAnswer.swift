@@ -61,6 +61,8 @@ struct BloomreachAnswer {
 
     private var eventMeaning: ServerAnswer.Meaning {
         if !(200..<300).contains(status), let authError { return .tokenProblem(authError.verdict) }
+        // A login page of the network says nothing about the key, whatever its status.
+        if ServerAnswer.isPage(response) { return ServerAnswer.unexpected(response) }
         // The queue has a lane for each project, so that one with a bad key holds up no other.
         if [401, 403].contains(status) || isProjectFault {
             return .tokenProblem(.init(code: AuthErrorCode(rawValue: 0), reason: reason))
@@ -94,6 +96,8 @@ struct BloomreachAnswer {
         let isUnauthorized = [401, 403].contains(status) || authError != nil || isProjectFault
         switch status {
         case 200..<300: break
+        case _ where ServerAnswer.isPage(response):
+            throw error(.notUnderstood, "a page came back: a login page of the network?")
         case _ where isUnauthorized:
             throw error(.authorizationRefused, authError.map { "\($0.verdict.reason): \(reason)" } ?? reason)
         case 410: throw error(.gone, reason)

@@ -329,8 +329,17 @@ public final class BloomreachClient: Sendable {
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.
     public func wipeData() async throws(CountersignError) {
         pipeline.recorder.setOptedOut(true)
+        try await pipeline.wipe(removeFiles)
+    }
+
+    /// As `wipeData()`, for a thread that may wait: a client that is made next finds nothing.
+    package func wipeDataNow() throws(CountersignError) {
+        try pipeline.wipeAndStop(isLasting: false, removeFiles)
+    }
+
+    private var removeFiles: @Sendable () throws -> Void {
         let directory = pipeline.settings.directory
-        try await pipeline.wipe { [inbox] in
+        return { [inbox] in
             inbox.clear()
             for name in ["customer.json", "device.json"] {
                 let path = directory.appendingPathComponent(name).path

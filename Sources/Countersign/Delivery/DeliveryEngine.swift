@@ -11,7 +11,7 @@ actor DeliveryEngine {
         case sessionStarted
         case enteredBackground
         case enteredForeground
-        case wiped(done: CheckedContinuation<Void, Never>)
+        case wiped(done: CheckedContinuation<Void, Never>?)
         /// Says when there is nothing left to do for now.
         case idle(CheckedContinuation<TimeInterval?, Never>)
         case flush(CheckedContinuation<FlushResult, Never>)
@@ -171,7 +171,7 @@ actor DeliveryEngine {
             await source.forgetAll()
             throttle.removeAll()
             failures.forget { _ in true }
-            done.resume()
+            done?.resume()
         case .idle(let continuation):
             idlers.append(continuation)
         case .flush(let continuation):

@@ -104,6 +104,25 @@ extension DeliveryPipeline {
         startSession()
     }
 
+    /// As `wipe`, and records nothing from now on; in later runs neither if `isLasting`. It waits for the storage thread, so
+    /// that whatever is called next comes after it. Throws as `wipe` does; nothing is recorded all the same.
+    package func wipeAndStop(
+        isLasting: Bool, _ alsoForget: @Sendable () throws -> Void
+    ) throws(CountersignError) {
+        _ = session.withLock { $0.end(uptime: clock.uptime) }
+        recorder.setOptedOut(true)
+        defer { engine.inbox.post(.wiped(done: nil)) }
+        do {
+            try storage.runNow { [recorder] storage in
+                if isLasting { try storage.setOptedOut(true) }
+                try recorder.wipe(on: storage)
+                try alsoForget()
+            }
+        } catch {
+            throw CountersignError(.storageFailed, "\(error)")
+        }
+    }
+
     /// Records nothing from now on, in later runs too, or records again.
     package func setOptedOut(_ isOut: Bool) async throws(CountersignError) {
         if isOut { recorder.setOptedOut(true) }

@@ -91,9 +91,15 @@ final class EventQueue {
     ///
     /// The log is read while nobody else can write to the queue file: whoever removes the log or forgets its mark has done so
     /// before, or not yet.
-    func adopt(_ log: IncomingLog.Found, clock: any ClientClock) throws {
+    ///
+    /// Events that are damaged are counted if `isOver`: nothing is added to the log any more, and it is not read again.
+    func adopt(_ log: IncomingLog.Found, isOver: Bool, clock: any ClientClock) throws {
         try connection.transaction {
-            try take(log.events(after: try mark(of: log.id)), from: log.id, clock: clock)
+            let found = log.events(after: try mark(of: log.id))
+            try take(found.events, from: log.id, clock: clock)
+            guard isOver, !hasOptedOut else { return }
+            try add(.recorded, found.unreadable)
+            try add(.unreadable, found.unreadable)
         }
     }
 
@@ -368,7 +374,7 @@ final class EventQueue {
             }
             try pass(own.id, through: own.through, events: own.events)
             for log in IncomingLog.all(in: directory) where log.id != own.id {
-                let events = log.events(after: try mark(of: log.id))
+                let events = log.events(after: try mark(of: log.id)).events
                 if let last = events.last?.sequence { try pass(log.id, through: last, events: events.count) }
             }
             let rows = try value(of: .rows)

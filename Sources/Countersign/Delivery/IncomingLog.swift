@@ -238,13 +238,18 @@ extension IncomingLog {
         /// When it was written to last, in seconds since 1970.
         var modified: TimeInterval = 0
 
-        /// What it holds after `sequence`, in order. A truncated file ends where it stops making sense.
-        func events(after sequence: Int64) -> [(sequence: Int64, event: RenderedEvent)] {
-            let events = paths.flatMap { Frame.read(contentsOf: $0) }.filter { $0.sequence > sequence }
+        /// What it holds after `sequence`, in order, and how many events between others cannot be read. A truncated file ends
+        /// where it stops making sense.
+        func events(
+            after sequence: Int64
+        ) -> (events: [(sequence: Int64, event: RenderedEvent)], unreadable: Int) {
+            let contents = paths.map { Frame.read(contentsOf: $0) }
+            let events = contents.flatMap(\.events).filter { $0.sequence > sequence }
             // The same number is the same event.
-            return Dictionary(events.map { ($0.sequence, $0.event) }) { first, _ in first }.sorted {
+            let sorted = Dictionary(events.map { ($0.sequence, $0.event) }) { first, _ in first }.sorted {
                 $0.key < $1.key
-            }.map { ($0.key, $0.value) }
+            }
+            return (sorted.map { ($0.key, $0.value) }, contents.reduce(0) { $0 + $1.unreadable })
         }
     }
 
@@ -305,14 +310,19 @@ extension IncomingLog {
             bytes.append(contentsOf: text.utf8)
         }
 
-        static func read(contentsOf path: String) -> [(sequence: Int64, event: RenderedEvent)] {
+        /// Passes over what is damaged, as long as another event follows where its length says.
+        static func read(
+            contentsOf path: String
+        ) -> (events: [(sequence: Int64, event: RenderedEvent)], unreadable: Int) {
             // On Linux Foundation leaks a page with each empty file that it reads.
             var status = stat()
             guard stat(path, &status) == 0, status.st_size > 0,
                 let data = try? Data(contentsOf: URL(fileURLWithPath: path))
-            else { return [] }
+            else { return ([], 0) }
             let bytes = [UInt8](data)
             var events: [(sequence: Int64, event: RenderedEvent)] = []
+            var unreadable = 0
+            var damaged = 0
             var position = 0
             while bytes.count - position > 8 {
                 var header = Reader(rest: bytes[position..<position + 8])
@@ -320,15 +330,22 @@ extension IncomingLog {
                     length > 0, Int(length) <= bytes.count - position - 8
                 else { break }
                 let content = bytes[(position + 8)..<(position + 8 + Int(length))]
+                position += 8 + Int(length)
                 var reader = Reader(rest: content)
                 guard CRC32.of(content) == checksum, let sequence = reader.integer(Int64.self),
                     let event = reader.event()
-                else { break }
+                else {
+                    damaged += 1
+                    continue
+                }
                 // Written again, or left over from before the file was emptied.
-                if sequence > events.last?.sequence ?? 0 { events.append((sequence, event)) }
-                position += 8 + Int(length)
+                guard sequence > events.last?.sequence ?? 0 else { continue }
+                events.append((sequence, event))
+                // What is damaged at the end was never written whole.
+                unreadable += damaged
+                damaged = 0
             }
-            return events
+            return (events, unreadable)
         }
 
         private struct Reader {

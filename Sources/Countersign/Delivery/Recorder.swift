@@ -222,24 +222,31 @@ final class Recorder: Sendable {
     /// Removes all events, wherever they are, and forgets the user and the device's id. Throws when the queue file
     /// cannot be written now.
     func wipe() async throws {
+        try await storage.run { [self] storage in try wipe(on: storage) }
+    }
+
+    /// As `wipe()`, on the storage thread.
+    func wipe(on storage: Storage) throws {
         state.withLock { $0.userID = nil }
-        try await removeAll(forgettingDevice: true)
+        try removeAll(on: storage, forgettingDevice: true)
     }
 
     /// Removes all events, wherever they are. Throws when the queue file cannot be written now.
-    func removeAll(forgettingDevice: Bool = false) async throws {
-        try await storage.run { [self] storage in
-            var events = 0
-            try storage.withQueue(usesReserve: true, bringsEvents: false) { queue in
-                // In one step: nothing is written meanwhile, under the old id neither.
-                try writing.withLock {
-                    events += discard()
-                    try queue.wipe((log.id, log.last, events), forgettingDevice: forgettingDevice)
-                    if forgettingDevice { state.withLock { $0.anonymousID = nil } }
-                }
+    func removeAll() async throws {
+        try await storage.run { [self] storage in try removeAll(on: storage, forgettingDevice: false) }
+    }
+
+    private func removeAll(on storage: Storage, forgettingDevice: Bool) throws {
+        var events = 0
+        try storage.withQueue(usesReserve: true, bringsEvents: false) { queue in
+            // In one step: nothing is written meanwhile, under the old id neither.
+            try writing.withLock {
+                events += discard()
+                try queue.wipe((log.id, log.last, events), forgettingDevice: forgettingDevice)
+                if forgettingDevice { state.withLock { $0.anonymousID = nil } }
             }
-            storage.lookForLogs()
         }
+        storage.lookForLogs()
     }
 
     /// Throws away what the queue file does not have yet. Only with `writing` held. Returns how many events of the log

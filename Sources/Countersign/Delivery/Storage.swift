@@ -70,6 +70,11 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
+    /// As `run`, for a thread that may wait: any but the storage thread.
+    func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
+        try queue.sync { try body(self) }
+    }
+
     /// Opens the file if need be, brings new events into it, and runs `body`. Only on the storage thread.
     ///
     /// A damaged file is replaced by a fresh one with all that could be read, and `body` runs once more; so it does when the
@@ -159,7 +164,7 @@ package final class Storage: @unchecked Sendable {
             // By the clock that the file system has, whatever that of the client says.
             let age = Date().timeIntervalSince1970 - log.modified
             guard !isAlive || age > Self.idleLog else { continue }
-            try queue.adopt(log, clock: clock)
+            try queue.adopt(log, isOver: !isAlive, clock: clock)
             if !isAlive { emptied.append(log) }
         }
         if !emptied.isEmpty {

@@ -108,8 +108,8 @@ package struct FollowingDialect: Dialect {
             }
         }
         let wait = (try? reading.get().waitSeconds) ?? 0
-        let isGone: @Sendable () -> Bool = { [connection = request.connection] in
-            connection?.hasHungUp == true
+        let isGone: @Sendable () -> Bool = { [peer = request.peer] in
+            peer?.hasHungUp == true
         }
         guard let outcome = polls.outcome(of: appID, waitSeconds: wait, isGone: isGone, look: look) else {
             return .answer(FollowingRefusal.tooMany.response(requestID: requestID))

@@ -1,6 +1,12 @@
 internal import CountersignCore
 package import GatewayModel
 
+/// Whoever waits for an answer, at the other end of a connection.
+package protocol RequestPeer: AnyObject, Sendable {
+    /// True when it has closed the connection, or its half of it.
+    var hasHungUp: Bool { get }
+}
+
 /// One request, read completely.
 package final class HTTPRequest {
     /// The method as sent, such as `POST`.
@@ -25,8 +31,8 @@ package final class HTTPRequest {
     package var context = RequestContext()
     /// Reads the body as fields of a form, for as long as the request is in the hands of its connection; nil where it is not.
     package var readMultipartForm: (() -> MultipartForm?)?
-    /// The connection that it came over; nil for one without.
-    package internal(set) var connection: WatchedConnection?
+    /// Who sent it; nil for a request without a connection.
+    package internal(set) var peer: (any RequestPeer)?
 
     /// True when its method changes nothing (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }
@@ -63,7 +69,7 @@ package final class HTTPRequest {
         body = request.body
         isCompressed = request.isCompressed
         context = request.context
-        connection = request.connection
+        peer = request.peer
         isForwarded = request.isForwarded
         fields = request.fields.copy()
     }

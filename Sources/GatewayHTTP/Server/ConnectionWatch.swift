@@ -13,7 +13,7 @@ final class PassCount: Sendable {
 }
 
 /// What a connection is doing, for the deadlines that the HTTP library does not have.
-package final class WatchedConnection: @unchecked Sendable {
+final class WatchedConnection: RequestPeer, @unchecked Sendable {
     enum Phase {
         /// Between requests: the library's own idle time-out holds, and a total one for a dripping request line.
         case idle

@@ -71,7 +71,7 @@ final class Exchange {
             method: method, path: target.path, query: target.query, fields: HeaderBlock(borrowing: fields),
             clientAddress: watched?.address ?? "",
             receivedMilliseconds: service.nowMilliseconds)
-        request.connection = watched
+        request.peer = watched
         self.request = request
         if Framing.libraryIsLenient,
             !Framing.isWhole(

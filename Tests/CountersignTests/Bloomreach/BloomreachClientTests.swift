@@ -101,6 +101,21 @@ struct BloomreachClientTests {
         #expect(await device.client.flush().isComplete)
     }
 
+    /// It says nothing about the project's key, and the network may be another at any moment.
+    @Test func aLoginPageIsNoRefusedKey() async throws {
+        let device = try BloomreachDevice(
+            server: ScriptedTransport { _ in .json(403, "<html>Welcome to our hotel</html>") })
+        let failures = Lock<[CountersignError]>([])
+        device.client.onDeliveryFailure { error in failures.withLock { $0.append(error) } }
+        device.client.trackEvent("event")
+        for _ in 0..<60 { await device.client.flush() }
+        let snapshot = await device.client.snapshot()
+        #expect(snapshot.queued == 1 && snapshot.parked.isEmpty)
+        #expect(failures.withLock { $0.allSatisfy { $0.code != .authorizationRefused } })
+        device.server.setHandler { _ in BloomreachDevice.success }
+        #expect(await device.client.flush().isComplete)
+    }
+
     @Test func whatTheServerOnlyRemarksOnIsNoFailure() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in
@@ -186,7 +201,7 @@ struct BloomreachClientTests {
         (429, "", "server_failed", true), (500, "", "server_failed", true), (302, "", "refused", false),
         (200, #"{"success":false}"#, "refused", false), (200, "", "not_understood", true),
         (200, #"{"results":[]}"#, "not_understood", true), (200, "[]", "not_understood", true),
-        (204, "", "not_understood", true),
+        (204, "", "not_understood", true), (403, "<html>Log in</html>", "not_understood", true),
     ])
     func failuresAreFailures(status: Int, body: String, code: String, isWorthRetrying: Bool) async throws {
         let device = try BloomreachDevice(server: ScriptedTransport { _ in .json(status, body) })
