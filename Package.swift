@@ -268,6 +268,12 @@ let package = Package(
                 "CountersignJOSE", "CountersignLocations", "CountersignSQLite", "CountersignTesting",
             ],
             swiftSettings: strict),
+        .testTarget(
+            name: "CountersignCTests",
+            dependencies: [
+                "CountersignC", "CCountersign", "Countersign", "CountersignCore", "CountersignTesting",
+            ],
+            swiftSettings: strict),
         // The scenarios of Conformance, by the SDK's clients.
         .testTarget(
             name: "ConformanceTests",

@@ -159,7 +159,7 @@ class C:
                        "LSAN_OPTIONS": f"suppressions={ROOT}/Tests/Clients/lsan.supp:print_suppressions=0"}
         version = run([f"{self.folder}/driver", *(environment[f"STAND_{name}"] for name in (
             "FOLDER", "ENDPOINT", "WRITE_KEY", "PROJECT", "PROJECT_KEY", "ADA", "BOB", "REFRESH", "CUSTOMER"))], environment)
-        expected = ["c first", "c second", "c screen", "c last"]
+        expected = ["c first", "c second", "c screen", "c last", "c unanswered"]
         assert stand.stored("c ") == expected, stand.stored("c ")
         assert stand.locations() == ["c-location-1", "c-location-2"], stand.locations()
         assert stand.stored("c ", "tea") == ["c bloomreach"]

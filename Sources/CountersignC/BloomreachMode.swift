@@ -8,8 +8,8 @@ struct BloomreachMode: Mode {
 
     init(settings: Arguments, callbacks: Callbacks) throws(CountersignError) {
         var configuration = try BloomreachConfiguration(map: settings.members)
-        configuration.authorizationProvider =
-            callbacks.provider == nil ? nil : .suspending(Provider(callbacks: callbacks))
+        let provider = Provider(callbacks: callbacks, timeout: configuration.authorizationProviderTimeout)
+        configuration.authorizationProvider = callbacks.provider == nil ? nil : .suspending(provider)
         configuration.log = try settings.configuration.log(callbacks)
         client = try BloomreachClient(configuration: configuration)
         client.onDeliveryFailure { error in
@@ -19,8 +19,11 @@ struct BloomreachMode: Mode {
 
     private struct Provider: AsyncAuthorizationProvider {
         let callbacks: Callbacks
+        let timeout: TimeInterval
 
-        func authorizationToken() async -> String? { await callbacks.token([:]) }
+        func authorizationToken() async throws -> String? {
+            try await callbacks.token([:], within: timeout)
+        }
     }
 
     // MARK: Calls

@@ -1,47 +1,84 @@
+internal import Countersign
 internal import CountersignCore
+internal import Foundation
 
 /// Questions for tokens that wait for an answer, by number.
 final class CallbackProvider: Sendable {
+    private typealias Outcome = Result<String?, TokenProviderTimeout>
+
+    private struct Question {
+        let continuation: CheckedContinuation<Outcome, Never>
+        let timer: Task<Void, Never>
+
+        func settle(_ outcome: Outcome) {
+            timer.cancel()
+            continuation.resume(returning: outcome)
+        }
+    }
+
     private struct State {
         var lastNumber: UInt64 = 0
-        var waiting: [UInt64: CheckedContinuation<String?, Never>] = [:]
+        var waiting: [UInt64: Question] = [:]
+        var isEnded = false
     }
 
     private let state = Lock(State())
+    private let clock: any ClientClock
 
-    /// Calls `ask` with a number and suspends until that is answered. Nil when the task is cancelled.
-    func token(_ ask: @Sendable (UInt64) -> Void) async -> String? {
+    init(clock: any ClientClock = SystemClock()) {
+        self.clock = clock
+    }
+
+    /// Calls `ask` with a number and suspends until that is answered. Nil when the task is cancelled, and, without a question, once
+    /// the provider has ended.
+    ///
+    /// Throws when there is no answer after so many seconds. Whoever called has its own limit and goes on, but it asks for no other
+    /// token of this user while the call is under way: one that is never answered must end, or it was the last.
+    func token(
+        within seconds: TimeInterval, _ ask: @Sendable (UInt64) -> Void
+    ) async throws(TokenProviderTimeout) -> String? {
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
         }
-        return await withTaskCancellationHandler {
+        let deadline = clock.uptime + seconds
+        let outcome: Outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isCancelled = state.withLock { state in
-                    if !Task.isCancelled { state.waiting[number] = continuation }
-                    return Task.isCancelled
+                let isAsked = state.withLock { state in
+                    if Task.isCancelled || state.isEnded { return false }
+                    let timer = Task { [self, clock] in
+                        do {
+                            try await clock.sleep(until: deadline)
+                            settle(number, .failure(TokenProviderTimeout()))
+                        } catch {
+                            // There is an answer.
+                        }
+                    }
+                    state.waiting[number] = Question(continuation: continuation, timer: timer)
+                    return true
                 }
-                if isCancelled {
-                    continuation.resume(returning: nil)
-                } else {
-                    ask(number)
-                }
+                if isAsked { ask(number) } else { continuation.resume(returning: .success(nil)) }
             }
         } onCancel: {
             answer(number, nil)
         }
+        return try outcome.get()
     }
 
-    func answer(_ number: UInt64, _ token: String?) {
-        state.withLock { $0.waiting.removeValue(forKey: number) }?.resume(returning: token)
+    /// Does nothing if the question has an outcome already.
+    func answer(_ number: UInt64, _ token: String?) { settle(number, .success(token)) }
+
+    private func settle(_ number: UInt64, _ outcome: Outcome) {
+        state.withLock { $0.waiting.removeValue(forKey: number) }?.settle(outcome)
     }
 
-    /// Nobody answers any more.
+    /// Nobody answers any more, and nobody is asked.
     func end() {
         let waiting = state.withLock { state in
+            state.isEnded = true
             defer { state.waiting = [:] }
             return Array(state.waiting.values)
         }
-        for continuation in waiting { continuation.resume(returning: nil) }
+        for question in waiting { question.settle(.success(nil)) }
     }
 }

@@ -1,4 +1,5 @@
 internal import CCountersign
+internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
@@ -101,9 +102,11 @@ final class Callbacks: Sendable {
         queue.async { [self] in if !isClosed.withLock({ $0 }) { event(json, isKept: keepsTexts) } }
     }
 
-    /// Asks for a token and suspends until the answer comes or the task is cancelled.
-    func token(_ request: JSONValue) async -> String? {
-        await provider?.token { [self] number in
+    /// Asks for a token and suspends until the answer comes or the task is cancelled. Throws when there is none in time.
+    func token(_ request: JSONValue, within seconds: TimeInterval) async throws(TokenProviderTimeout)
+        -> String?
+    {
+        try await provider?.token(within: seconds) { [self] number in
             queue.async { [self] in
                 guard let ask, !isClosed.withLock({ $0 }) else { return }
                 withText(request, isKept: keepsTexts) { ask(context.pointer, number, $0, $1) }

@@ -11,12 +11,12 @@ struct SignedUserMode: Mode {
         var configuration = try Self.configuration(settings)
         configuration.log = try settings.log(callbacks)
         if callbacks.provider != nil {
-            configuration.tokenProvider = { request in
+            configuration.tokenProvider = { [timeout = configuration.tokenProviderTimeout] request in
                 var members: [String: JSONValue] = [
                     "userId": .string(request.userID), "reason": .string(request.reason.rawValue),
                 ]
                 if let code = request.code { members["code"] = .integer(Int64(code.rawValue)) }
-                return await callbacks.token(.object(members))
+                return try await callbacks.token(.object(members), within: timeout)
             }
         }
         client = try CountersignClient(configuration: configuration)

@@ -451,6 +451,79 @@ static void kept_texts(char **given) {
     free(configuration);
 }
 
+/* Questions whose answers the test gives, or does not. */
+struct asked {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t numbers[32];
+    int count;
+};
+
+static void note(void *context, uint64_t number, const char *request, size_t length) {
+    struct asked *asked = context;
+    (void)request;
+    (void)length;
+    pthread_mutex_lock(&asked->lock);
+    CHECK(asked->count < 32, "more questions than expected");
+    asked->numbers[asked->count++] = number;
+    pthread_cond_broadcast(&asked->changed);
+    pthread_mutex_unlock(&asked->lock);
+}
+
+/* The number of a question, once it is asked. */
+static uint64_t await_question(struct asked *asked, int index) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 60;
+    pthread_mutex_lock(&asked->lock);
+    while (asked->count <= index)
+        CHECK(pthread_cond_timedwait(&asked->changed, &asked->lock, &end) == 0, "no question in a minute");
+    uint64_t number = asked->numbers[index];
+    pthread_mutex_unlock(&asked->lock);
+    return number;
+}
+
+/* A question that nobody answers is not the last one, and its late answer is ignored. */
+static void unanswered(char **given) {
+    struct asked asked = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    char *configuration = format(
+        "{\"endpoint\":\"%s\",\"writeKey\":\"%s\",\"dataDirectory\":\"%s/unanswered\",\"logLevel\":\"none\","
+        "\"tokenProviderTimeout\":1,\"networkRetry\":{\"baseDelay\":1,\"maximumDelay\":1},"
+        "\"authenticationRetry\":{\"baseDelay\":1,\"maximumDelay\":1}}",
+        given[1], given[2], given[0]);
+    countersign_client *client = countersign_open_signed_user(configuration, NUL, note, NULL, &asked, NULL, NULL);
+    CHECK(client, "no client");
+    WANT(client, "changeUser", "{\"userId\":\"ada\"}", "{\"value\":null}");
+    WANT(client, "track", "{\"event\":\"c unanswered\"}", "{\"value\":\"");
+    free(call(client, "flush", NULL));
+    uint64_t first = await_question(&asked, 0), second = await_question(&asked, 1);
+    CHECK(countersign_answer(client, first, "not.a.token", NUL) == COUNTERSIGN_OK, "a late answer");
+    CHECK(countersign_answer(client, second, given[5], NUL) == COUNTERSIGN_OK, "an answer");
+    WANT(client, "flush", NULL, "\"queued\":0");
+    finish(client);
+    free(configuration);
+}
+
+/* Closed before a query has asked for its token: the close does not wait for an answer that cannot come. */
+static void closed_while_asking(char **given) {
+    char *configuration = format(
+        "{\"projectToken\":\"%s\",\"authorizationToken\":\"%s\",\"baseUrl\":\"%s\",\"advancedAuthEnabled\":true,\"flushMode\":"
+        "\"MANUAL\",\"dataDirectory\":\"%s/asking\",\"authorizationProviderTimeout\":3600,\"logLevel\":\"none\"}",
+        given[3], given[4], given[1], given[0]);
+    for (int round = 0; round < 10; round++) {
+        struct asked asked = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+        countersign_client *client = countersign_open_bloomreach(configuration, NUL, note, NULL, &asked, NULL, NULL);
+        CHECK(client, "no client");
+        struct box fetch;
+        prepare(&fetch);
+        countersign_call(client, "fetchAppInbox", NUL, NULL, 0, put, &fetch);
+        finish(client);
+        CHECK(fetch.text && strstr(fetch.text, "\"error\""), fetch.text);
+        free(take(&fetch));
+    }
+    free(configuration);
+}
+
 static void told(void *context, const char *json, size_t length) {
     (void)length;
     if (strncmp(json, "{\"value\":\"", 10) == 0) printf("%ld\n", (long)(intptr_t)context);
@@ -518,6 +591,8 @@ int main(int count, char **arguments) {
     access_token(arguments + 1);
     bloomreach(arguments + 1);
     kept_texts(arguments + 1);
+    unanswered(arguments + 1);
+    closed_while_asking(arguments + 1);
     printf("%s\n", countersign_version());
     return 0;
 }

@@ -95,6 +95,27 @@ struct TokenProviderTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
+    /// One that keeps to the time limit itself leaves nothing behind that could still return.
+    @Test func aProviderThatGivesUpTookTooLongAndIsAskedAgain() async throws {
+        var bench = try Bench()
+        let calls = Lock(0)
+        bench.configuration.tokenProvider = { _ in
+            let number = calls.withLock { calls in
+                calls += 1
+                return calls
+            }
+            guard number > 1 else { throw TokenProviderTimeout() }
+            return "a.b.c"
+        }
+        bench.gateway.judge { $0.token == nil ? .tokenProblem(.missingToken) : nil }
+        let client = try bench.makeClient()
+        client.identify(userID: "ada")
+        #expect(await client.flush().batches.map(\.code) == ["MISSING_TOKEN"])
+        #expect(await client.snapshot().parked.map(\.reason) == ["provider_timed_out"])
+        #expect(await client.flush().isComplete)
+        #expect(calls.withLock { $0 } == 2)
+    }
+
     @Test(arguments: [false, true])
     func aTokenThatWasAskedForBeforeTheLogOutOrTheWipeDoesNotComeBack(wipes: Bool) async throws {
         let (bench, client) = try Bench.open()

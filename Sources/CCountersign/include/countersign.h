@@ -78,7 +78,8 @@ typedef void (*countersign_event)(void *context, const char *json, size_t length
 
 /*
  * A token is needed. Answer with countersign_answer and the same number, now or later, from any thread. Numbers are never
- * used twice. An answer that takes longer than the provider's time-out counts as none.
+ * used twice. An answer that takes longer than the provider's time-out counts as none: that question is over, and where a token
+ * is still needed, another one is asked later. After countersign_close no answer is waited for.
  *
  * request: for a signed user {"userId", "reason": "missing" | "expired" | "rejected", "code"}; `code` is what the server
  *   said and only there with `rejected`. For Bloomreach an empty object: the token of the present customer.

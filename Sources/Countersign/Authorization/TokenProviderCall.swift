@@ -1,6 +1,11 @@
 internal import CountersignCore
 internal import Foundation
 
+/// What a provider throws that has kept to the time limit itself: it counts as one that took too long, not as one that failed.
+package struct TokenProviderTimeout: Error {
+    package init() {}
+}
+
 /// One call of the app's token provider, with a time limit.
 ///
 /// A provider cannot be made to stop. When the time is up the caller goes on without it, and what the provider still
@@ -38,7 +43,7 @@ final class TokenProviderCall: Sendable {
                 let token = try await Self.$isInside.withValue(true) { try await provider(request) }
                 outcome = token.map { .token($0) } ?? .none
             } catch {
-                outcome = .failed
+                outcome = error is TokenProviderTimeout ? .timedOut : .failed
             }
             if !self.settle(outcome, isFinished: true), case .token(let token) = outcome { late(token) }
         }

@@ -187,6 +187,11 @@ struct BloomreachProviderTests {
         #expect(device.requests.map { $0.header("Authorization") } == ["Bearer second"])
     }
 
+    @Test func aProviderThatGivesUpTookTooLong() async throws {
+        let device = try device(.suspending(SuspendingProvider { throw TokenProviderTimeout() }))
+        #expect(await code { _ = try await device.client.fetchAppInbox() } == .providerTimedOut)
+    }
+
     /// One that may suspend may block as well.
     @Test(arguments: [false, true])
     func hangingProviderHoldsOnlySoManyThreads(isAsync: Bool) async throws {

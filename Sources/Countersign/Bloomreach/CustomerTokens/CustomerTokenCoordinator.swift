@@ -162,7 +162,7 @@ final class CustomerTokenCoordinator: Sendable {
                         do {
                             return .returned(try await provider.authorizationToken())
                         } catch {
-                            return .failed
+                            return error is TokenProviderTimeout ? .timedOut : .failed
                         }
                     case .tell(let news):
                         (provider as? any CustomerObserving).map(news)
