@@ -23,6 +23,7 @@ final class Session: Sendable {
     private struct State {
         /// Calls whose results are still to come.
         var pending = 0
+        var isClosed = false
         var whenIdle: (@Sendable () -> Void)?
     }
 
@@ -38,7 +39,12 @@ final class Session: Sendable {
     func answer(_ number: UInt64, _ token: String?) { callbacks.provider?.answer(number, token) }
 
     func call(_ method: String, _ arguments: Text?, _ callback: ResultCallback) -> countersign_status {
-        state.withLock { $0.pending += 1 }
+        // Whoever found this session just before it was closed may come here after: then the close waits for no result of theirs.
+        let isOpen = state.withLock { state in
+            if !state.isClosed { state.pending += 1 }
+            return !state.isClosed
+        }
+        guard isOpen else { return COUNTERSIGN_CLOSED }
         let finish: Mode.Completion = { [self] result in
             callbacks.post { [self] in
                 switch result {
@@ -77,6 +83,7 @@ final class Session: Sendable {
     }
 
     func close(_ done: ResultCallback) {
+        state.withLock { $0.isClosed = true }
         Task { [self] in
             callbacks.provider?.end()
             await mode.close()

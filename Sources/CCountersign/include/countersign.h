@@ -225,7 +225,8 @@ countersign_status countersign_call(
 
 /*
  * Stores what is in memory, ends all work, waits for the results of all calls, and calls back: then no callback of this client is
- * called any more. What was not sent is sent by the next client with the same queue. From now on the handle names nothing.
+ * called any more. What was not sent is sent by the next client with the same queue. From now on the handle names nothing: a call
+ * that another thread makes meanwhile has its result before that, or returns COUNTERSIGN_CLOSED.
  *
  * done: gets {"value": null}; may be null.
  */

@@ -1,0 +1,71 @@
+import CCountersign
+import Countersign
+import CountersignCore
+import CountersignTesting
+import Testing
+
+@testable import CountersignC
+
+@Suite(.timeLimit(.minutes(5)))
+struct SessionTests {
+    /// Whose only method, `wait`, returns when the test lets it.
+    private struct WaitingMode: Mode {
+        let isCalled = Handshake()
+        let mayReturn = Handshake()
+        let isClosed = Handshake()
+
+        func begin(
+            _ method: String, _ arguments: Arguments, _ completion: @escaping Completion
+        ) throws(CountersignError) -> Bool { false }
+
+        func perform(_ method: String, _ arguments: Arguments) async throws(CountersignError) -> JSONValue? {
+            isCalled.signal()
+            await mayReturn.wait()
+            return .null
+        }
+
+        func close() async { isClosed.signal() }
+    }
+
+    /// What callbacks have said, in order.
+    private final class Heard: Sendable {
+        let lines = Lock([String]())
+        let changed = Handshake()
+
+        func callback(_ name: StaticString) -> ResultCallback {
+            let entry = Entry(heard: self, name: "\(name)")
+            return ResultCallback(
+                { context, _, _ in
+                    guard let context else { return }
+                    let entry = Unmanaged<Entry>.fromOpaque(context).takeRetainedValue()
+                    entry.heard.lines.withLock { $0.append(entry.name) }
+                    entry.heard.changed.signal()
+                }, Unmanaged.passRetained(entry).toOpaque())
+        }
+
+        private final class Entry: Sendable {
+            let heard: Heard
+            let name: String
+
+            init(heard: Heard, name: String) {
+                self.heard = heard
+                self.name = name
+            }
+        }
+    }
+
+    @Test func aCloseComesAfterAllResultsAndTakesNoCallsBesideIt() async {
+        let (mode, heard) = (WaitingMode(), Heard())
+        let session = Session(
+            mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
+        #expect(session.call("wait", nil, heard.callback("result")) == COUNTERSIGN_OK)
+        await mode.isCalled.wait()
+        session.close(heard.callback("closed"))
+        // As by a thread that had found the session before it was closed.
+        #expect(session.call("wait", nil, ResultCallback(nil, nil)) == COUNTERSIGN_CLOSED)
+        await mode.isClosed.wait()
+        mode.mayReturn.signal()
+        await heard.changed.wait(count: 2)
+        #expect(heard.lines.withLock { $0 } == ["result", "closed"])
+    }
+}
