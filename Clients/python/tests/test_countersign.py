@@ -109,6 +109,57 @@ class ClientTests(Case):
         self.assertIn("ZeroDivisionError", text)
         self.assertIn("DEBUG:test.countersign:", text)
 
+    def test_whatever_a_provider_does_counts_as_no_token(self):
+        def leave(_):
+            raise SystemExit
+
+        def interrupt(_):
+            raise KeyboardInterrupt
+
+        # A time-out that no test lives to see: each question has its answer at once.
+        for provide, error in [(lambda _: b"a.b.c", "a token must be a str, not bytes"), (lambda _: 7, "not int"),
+                               (lambda _: "\ud83d", "UnicodeEncodeError"), (leave, "SystemExit"),
+                               (interrupt, "KeyboardInterrupt")]:
+            logger = logging.getLogger("test.countersign")
+            told = threading.Event()
+            reasons = []
+
+            def failed(failure):
+                reasons.append(failure.reason)
+                if failure.origin == "provider":
+                    told.set()
+
+            with self.subTest(error), self.assertLogs(logger, logging.WARNING) as caught:
+                with self.client(logger=logger, token_provider=provide, token_provider_timeout=3600,
+                                 on_authentication_failure=failed) as client:
+                    client.change_user("ada")
+                    client.track("python never").result(60)
+                    client.flush(60)
+                    self.assertTrue(told.wait(60))
+                    self.assertIn("no_token", reasons)
+                    client.wipe()
+                text = "\n".join(caught.output)
+                self.assertIn("the token provider failed", text)
+                self.assertIn(error, text)
+
+    def test_a_handler_that_leaves_hears_of_the_next_event(self):
+        told = threading.Event()
+        codes = []
+
+        def failed(failure):
+            codes.append(failure.code)
+            if len(codes) > 1:
+                told.set()
+            raise SystemExit
+
+        with self.assertLogs("countersign", logging.WARNING), self.client(on_authentication_failure=failed) as client:
+            for user in ("ada", "bob"):
+                client.change_user(user, STAND["expired"])
+                client.track("python never").result(60)
+            client.flush(60)
+            self.assertTrue(told.wait(60))
+            client.wipe()
+
     def test_a_forked_child_is_told(self):
         with self.client() as client:
             child = os.fork()
@@ -142,11 +193,14 @@ class LocationTests(Case):
             with self.assertRaises(countersign.CountersignError) as caught:
                 client.insert({"coords": {"latitude": 91, "longitude": 0}}).result(60)
             self.assertEqual(caught.exception.code, "invalid_location")
-            record = {"coords": {"latitude": 46.05, "longitude": 14.51}, "uuid": "python-location-1"}
+            # Members of a record that this client's own code knows by these names.
+            record = {"coords": {"latitude": 46.05, "longitude": 14.51}, "uuid": "python-location-1", "method": "gps", "self": 1}
             self.assertEqual(client.insert(record).result(60), "python-location-1")
             self.assertEqual(client.insert({**record, "uuid": "python-location-2"}).result(60), "python-location-2")
             self.assertTrue(client.remove("python-location-2"))
             self.assertEqual((client.count(), client.records()[0]["uuid"]), (1, "python-location-1"))
+            self.assertEqual(client.records()[0]["method"], "gps")
+            self.assertFalse(hasattr(client, "flush"), "what waits is sent by sync")
             self.assertEqual(client.sync(60)[0]["uuid"], "python-location-1")
             self.assertTrue(heard["authorization"].wait(60) and heard["upload"].wait(60))
             self.assertTrue(events[0].is_success and events[0].status == 200)

@@ -5,7 +5,7 @@ import logging
 import os
 from typing import Callable, Mapping, Optional, Sequence, Union
 
-from ._handle import JSON, CountersignError, Handle
+from ._handle import JSON, CountersignError, FlushResult, Handle
 
 
 class BloomreachClient(Handle):
@@ -55,6 +55,10 @@ class BloomreachClient(Handle):
     def anonymize(self, **project: JSON) -> None:
         """Starts over with a customer of whom nothing is known, in another project where its members are given (``countersign.h``)."""
         self._wait("anonymize", **project)
+
+    def flush(self, timeout: Optional[float] = None) -> FlushResult:
+        """Sends everything that can be sent now, and returns when that is done."""
+        return FlushResult._of(self._wait("flush", timeout))
 
     def start_session(self) -> None:
         """Begins a session."""

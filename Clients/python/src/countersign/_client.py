@@ -41,7 +41,8 @@ class Client(Handle):
     """Records what users do, and delivers it to a gateway: each event exactly once, under its user's token.
 
     ``token_provider`` is called on a thread of its own when there is no token, when it expires and when the gateway refuses
-    it. ``flush_policy``, ``limits`` and the two retries are as in ``countersign.h``.
+    it. Whatever it raises is logged and counts as no token, as does what is no ``str``. ``flush_policy``, ``limits`` and
+    the two retries are as in ``countersign.h``.
     """
 
     def __init__(
@@ -92,6 +93,10 @@ class Client(Handle):
     def track(self, event: str, properties: Optional[Mapping[str, JSON]] = None, *, kind: str = "track") -> Future[str]:
         """Records an event; its id, when it is on disk. ``kind``: track, page, screen, group or alias."""
         return self._call("track", event=event, kind=kind, properties=properties)
+
+    def flush(self, timeout: Optional[float] = None) -> FlushResult:
+        """Sends everything that can be sent now, and returns when that is done."""
+        return FlushResult._of(self._wait("flush", timeout))
 
     def log_out(self, timeout: Optional[float] = None) -> FlushResult:
         """Sends what is left under the user's token, and then forgets that token."""

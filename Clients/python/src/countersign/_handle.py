@@ -106,8 +106,13 @@ def _provider(context: int, number: int, pointer: Any, length: int) -> None:
     handle = _open.get(context)
     if handle is not None:
         request = _text(pointer, length)
-        # It may block, so it gets a thread of its own.
-        threading.Thread(target=handle._ask, args=(number, request), name="countersign-provider", daemon=True).start()
+        try:
+            # It may block, so it gets a thread of its own.
+            threading.Thread(target=handle._ask, args=(number, request), name="countersign-provider", daemon=True).start()
+        except BaseException:
+            # Where no thread can be had, a question is answered all the same: who asked waits for it.
+            handle._answer(number, None)
+            raise
 
 
 # For as long as the library may call them.
@@ -184,7 +189,8 @@ class Handle:
         _pending[number] = future
         return number, future
 
-    def _call(self, method: str, **arguments: JSON) -> Future[JSON]:
+    # Members of arguments may have any name, `method` and `self` among them.
+    def _call(self, method: str, /, **arguments: JSON) -> Future[JSON]:
         text = _json(arguments)
         number, future = self._future()
         name = method.encode()
@@ -197,12 +203,8 @@ class Handle:
             }.get(status, CountersignError("invalid_argument", "a text is not UTF-8")))
         return future
 
-    def _wait(self, method: str, timeout: Optional[float] = None, **arguments: JSON) -> JSON:
+    def _wait(self, method: str, timeout: Optional[float] = None, /, **arguments: JSON) -> JSON:
         return self._call(method, **arguments).result(timeout)
-
-    def flush(self, timeout: Optional[float] = None) -> FlushResult:
-        """Sends everything that can be sent now, and returns when that is done."""
-        return FlushResult._of(self._wait("flush", timeout))
 
     def snapshot(self) -> dict[str, JSON]:
         """Where every event is (``queued``, ``sent``, ``quarantined``…) and who waits for a token (``parked``)."""
@@ -225,15 +227,27 @@ class Handle:
     # Callbacks
 
     def _ask(self, number: int, request: Mapping[str, JSON]) -> None:
-        token = None
+        encoded = None
         try:
-            token = self._provide(request) if self._provide else None
-        except Exception:
+            encoded = self._encoded(self._provide(request)) if self._provide else None
+        # SystemExit, too: on a thread that is not the app's it would end the question and nothing else.
+        except BaseException:
             self._logger.exception("the token provider failed")
+        finally:
+            self._answer(number, encoded)
+
+    @staticmethod
+    def _encoded(token: Any) -> Optional[bytes]:
+        if token is None:
+            return None
+        if not isinstance(token, str):
+            raise TypeError(f"a token must be a str, not {type(token).__name__}")
+        return token.encode() or None
+
+    def _answer(self, number: int, token: Optional[bytes]) -> None:
         # The question may come before the handle is known here.
         self._ready.wait()
-        encoded = token.encode() if token else None
-        library().countersign_answer(self._pointer, number, encoded, len(encoded) if encoded else 0)
+        library().countersign_answer(self._pointer, number, token, len(token) if token else 0)
 
     def _listen(self) -> None:
         for event in iter(self._events.get, None):
@@ -244,7 +258,8 @@ class Handle:
                     self._logger.log(_LEVELS[event["level"]], "%s%s", event["message"], words)
                 else:
                     self._heard(event)
-            except Exception:
+            # SystemExit, too: later events are still to be heard.
+            except BaseException:
                 self._logger.exception("a handler failed")
 
     def _heard(self, event: Mapping[str, JSON]) -> None:
