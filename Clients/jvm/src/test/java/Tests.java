@@ -10,6 +10,7 @@ import dev.countersign.exponea.AuthorizationProvider;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
@@ -105,6 +106,43 @@ public final class Tests {
         }
     }
 
+    /** Whatever a provider does, its question has an answer: the time-out is one that no test lives to see. */
+    static void providers() throws Exception {
+        Map<String, CountersignClient.TokenProvider> providers = Map.of(
+            "throws an error", request -> {
+                throw new NoClassDefFoundError("Backend");
+            },
+            "throws an exception", request -> {
+                throw new java.io.IOException("no network");
+            },
+            "interrupts its thread", request -> {
+                Thread.currentThread().interrupt();
+                return null;
+            });
+        for (Map.Entry<String, CountersignClient.TokenProvider> entry : providers.entrySet()) {
+            BlockingQueue<CountersignClient.AuthenticationFailure> told = new LinkedBlockingQueue<>();
+            BlockingQueue<Thread> tellers = new LinkedBlockingQueue<>();
+            try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
+                    .dataDirectory(folder()).set("flushPolicy", "manual").set("tokenProviderTimeout", 3600)
+                    .tokenProvider(entry.getValue())
+                    .onAuthenticationFailure(failure -> {
+                        told.add(failure);
+                        tellers.add(Thread.currentThread());
+                        throw new AssertionError("an error of a handler");
+                    }).build()) {
+                for (String user : List.of("ada", "bob")) {
+                    client.changeUser(user, null);
+                    client.track("jvm never").join();
+                    client.flush();
+                    CountersignClient.AuthenticationFailure failure = next(told);
+                    check(failure.getReason().equals("no_token"), entry.getKey() + " " + failure.getReason());
+                }
+                check(next(tellers) == next(tellers), "the handler's error has ended its thread");
+                client.wipe();
+            }
+        }
+    }
+
     static void locations() throws Exception {
         BlockingQueue<Map<String, Object>> refreshed = new LinkedBlockingQueue<>();
         BlockingQueue<Map<String, Object>> uploads = new LinkedBlockingQueue<>();
@@ -120,6 +158,7 @@ public final class Tests {
             check(client.count() == 1 && client.records().get(0).get("uuid").equals("jvm-location-1"), client.records());
             check(!client.remove("jvm-location-2"), "removed what is not there");
             check(client.sync().size() == 1, "not sent");
+            check(Arrays.stream(LocationClient.class.getMethods()).noneMatch(method -> method.getName().equals("flush")), "sync it is");
             check(next(refreshed).get("success").equals(true) && next(uploads).get("status").equals(200L), "an event");
             check(client.authorizationState().get("kind").equals("ready"), client.authorizationState());
             check(client.accessToken(null).startsWith("ey"), "no token");
@@ -197,6 +236,27 @@ public final class Tests {
         }
     }
 
+    /** What Braze takes without a word: nothing of it may end an app. */
+    static void brazeIsQuiet() throws Exception {
+        BlockingQueue<Throwable> uncaught = new LinkedBlockingQueue<>();
+        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> uncaught.add(error));
+        Braze.configure(null, new BrazeConfig.Builder().setApiKey(stand("WRITE_KEY")).setCustomEndpoint(stand("ENDPOINT"))
+            .setIsSdkAuthenticationEnabled(true).setDataDirectory(folder()).build());
+        Braze braze = Braze.getInstance(null);
+        braze.changeUser("");
+        braze.changeUser(null);
+        braze.setSdkAuthenticationSignature("");
+        Braze.shutdown();
+        braze.changeUser("ada");
+        braze.logCustomEvent("jvm never");
+        braze.requestImmediateDataFlush();
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            if (thread.getName().equals("countersign-flush")) thread.join();
+        }
+        check(uncaught.isEmpty(), uncaught);
+        Thread.setDefaultUncaughtExceptionHandler(null);
+    }
+
     /** Braze's samples in both languages. Their tokens are words of the documentation, which are no tokens. */
     static void brazeSamples() throws Exception {
         for (braze.BrazeSamples samples : List.of(new braze.JavaSamples(), new braze.KotlinSamples())) {
@@ -261,7 +321,9 @@ public final class Tests {
     static void record(String mode, String folder, String number) {
         Client client = clientOf(mode, folder);
         if (number.equals("send")) {
-            if (client instanceof LocationClient) ((LocationClient) client).sync(); else client.flush();
+            if (client instanceof LocationClient) ((LocationClient) client).sync();
+            if (client instanceof CountersignClient) ((CountersignClient) client).flush();
+            if (client instanceof BloomreachClient) ((BloomreachClient) client).flush();
             boolean isEmpty = client.snapshot().get("queued").equals(0L);
             client.close();
             System.exit(isEmpty ? 0 : 1);
@@ -279,11 +341,13 @@ public final class Tests {
         if (arguments.length == 4 && arguments[0].equals("record")) record(arguments[1], arguments[2], arguments[3]);
         signedUser();
         failures();
+        providers();
         locations();
         bloomreachMode();
         exponeaSamples();
         brazeSamples();
         brazeXml();
+        brazeIsQuiet();
         System.out.println(Client.version());
     }
 }

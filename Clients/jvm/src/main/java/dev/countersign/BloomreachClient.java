@@ -105,6 +105,11 @@ public final class BloomreachClient extends Client {
         await("anonymize", Map.of());
     }
 
+    /** Sends everything that can be sent now: {@code delivered}, {@code queued}, {@code ending} and {@code batches}. */
+    public Map<String, Object> flush() {
+        return await("flush", Map.of());
+    }
+
     /** Begins a session. */
     public void startSession() {
         await("startSession", Map.of());

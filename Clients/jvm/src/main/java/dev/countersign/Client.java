@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
@@ -34,7 +33,7 @@ public abstract class Client implements Closeable {
     private final long number = Native.number();
     private final Provider provider;
     private final Consumer<Map<String, Object>> handler;
-    private final CountDownLatch ready = new CountDownLatch(1);
+    private final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final ExecutorService events = Executors.newSingleThreadExecutor(work -> daemon(work, "countersign-events"));
     private volatile long handle;
 
@@ -47,7 +46,7 @@ public abstract class Client implements Closeable {
         byte[][] error = new byte[1][];
         Native.clients.put(number, this);
         handle = Native.open(mode, number, utf8(Json.write(members)), provider != null, error);
-        ready.countDown();
+        ready.complete(null);
         if (handle == 0) {
             Native.clients.remove(number);
             events.shutdown();
@@ -122,11 +121,6 @@ public abstract class Client implements Closeable {
         return members;
     }
 
-    /** Sends everything that can be sent now: {@code delivered}, {@code queued}, {@code ending} and {@code batches}. */
-    public Map<String, Object> flush() {
-        return await("flush", Map.of());
-    }
-
     /** Where every event is, and who waits for a token. */
     public Map<String, Object> snapshot() {
         return await("snapshot", Map.of());
@@ -155,16 +149,20 @@ public abstract class Client implements Closeable {
             String token = null;
             try {
                 token = provider.token(request);
-            } catch (Exception failure) {
+            } catch (Throwable failure) {
+                // Errors, too, such as Kotlin's TODO(): uncaught, they would leave the question open and end an Android app.
                 logger.log(Level.WARNING, "the token provider failed", failure);
+            } finally {
+                answer(question, token);
             }
-            try {
-                ready.await();
-            } catch (InterruptedException interruption) {
-                return;
-            }
-            Native.answer(handle, question, token == null ? null : utf8(token));
         }, "countersign-provider").start();
+    }
+
+    /** token: null for none. */
+    void answer(long question, String token) {
+        // The question may come before the handle is known here. A join goes on in a thread that the provider has interrupted.
+        ready.join();
+        Native.answer(handle, question, token == null ? null : utf8(token));
     }
 
     void hear(Map<String, Object> event) {
@@ -177,11 +175,12 @@ public abstract class Client implements Closeable {
                 }
                 try {
                     handler.accept(event);
-                } catch (RuntimeException failure) {
+                } catch (Throwable failure) {
                     logger.log(Level.WARNING, "a handler failed", failure);
                 }
             });
         } catch (RejectedExecutionException closed) {
             // Nobody listens to a client that is closed.
         }
-    }}
+    }
+}

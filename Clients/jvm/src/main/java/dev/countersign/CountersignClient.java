@@ -18,7 +18,10 @@ import java.util.function.Consumer;
  * }</pre>
  */
 public final class CountersignClient extends Client {
-    /** Gets a token for a user. It is called on a thread of its own and may block; null says that there is none. */
+    /**
+     * Gets a token for a user. It is called on a thread of its own and may block; null says that there is none, and whatever it
+     * throws, errors too, is logged and means the same.
+     */
     @FunctionalInterface
     public interface TokenProvider {
         /** The token, or null. */
@@ -171,6 +174,11 @@ public final class CountersignClient extends Client {
     /** Records an event; its id, when it is on disk. */
     public CompletableFuture<String> track(String event, Map<String, ?> properties) {
         return call("track", arguments("event", event, "properties", properties)).thenApply(id -> (String) id);
+    }
+
+    /** Sends everything that can be sent now: {@code delivered}, {@code queued}, {@code ending} and {@code batches}. */
+    public Map<String, Object> flush() {
+        return await("flush", Map.of());
     }
 
     /** Sends what is left under the user's token, and then forgets that token. */

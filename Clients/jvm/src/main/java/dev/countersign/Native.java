@@ -59,6 +59,12 @@ final class Native {
     static void ask(long context, long number, byte[] json) {
         Client client = clients.get(context);
         if (client == null) return;
-        client.ask(number, (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8)));
+        try {
+            client.ask(number, (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8)));
+        } catch (Throwable failure) {
+            // Where no thread can be had, a question is answered all the same: who asked waits for it.
+            client.answer(number, null);
+            throw failure;
+        }
     }
 }

@@ -1,15 +1,19 @@
 package dev.countersign.braze;
 
 import dev.countersign.CountersignClient;
+import dev.countersign.CountersignException;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /**
  * Braze's SDK Authentication over {@link CountersignClient}: code written for com.braze.Braze works with its imports changed. A
  * context is whatever the app has; nothing is done with it.
  */
 public final class Braze {
+    private static final Logger logger = Logger.getLogger("countersign");
     private static BrazeConfig configuration;
     private static Braze instance;
 
@@ -52,19 +56,32 @@ public final class Braze {
         instance = null;
     }
 
-    /** Says who the user is. */
+    /** Braze's methods throw nothing, and apps do not expect it: after {@link #shutdown}, for one, they have no effect. */
+    private static void attempt(Runnable work) {
+        try {
+            work.run();
+        } catch (CountersignException failure) {
+            logger.log(Level.WARNING, "a call had no effect: {0}", failure.getMessage());
+        }
+    }
+
+    private static boolean isEmpty(String text) {
+        return text == null || text.isEmpty();
+    }
+
+    /** Says who the user is. An empty id is ignored. */
     public void changeUser(String userId) {
         changeUser(userId, null);
     }
 
-    /** Says who the user is, with the token that the app's server has signed for them. */
+    /** Says who the user is, with the token that the app's server has signed for them. An empty id is ignored. */
     public void changeUser(String userId, String sdkAuthSignature) {
-        client.changeUser(userId, sendsTokens ? sdkAuthSignature : null);
+        if (!isEmpty(userId)) attempt(() -> client.changeUser(userId, sendsTokens ? sdkAuthSignature : null));
     }
 
-    /** A new token of the present user. */
+    /** A new token of the present user. An empty one is ignored. */
     public void setSdkAuthenticationSignature(String signature) {
-        if (sendsTokens) client.setToken(signature);
+        if (sendsTokens && !isEmpty(signature)) attempt(() -> client.setToken(signature));
     }
 
     /** Is told of refused and missing tokens, each once. */
@@ -84,6 +101,6 @@ public final class Braze {
 
     /** Sends what waits; returns at once. */
     public void requestImmediateDataFlush() {
-        new Thread(client::flush, "countersign-flush").start();
+        new Thread(() -> attempt(client::flush), "countersign-flush").start();
     }
 }
