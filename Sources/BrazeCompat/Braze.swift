@@ -60,7 +60,8 @@ public final class Braze: Sendable {
     }
 
     /// Removes all data of this device, the user and their signature among them, and records nothing more until
-    /// `enabled` is set to true. It waits for the disk; what a server has already stays there.
+    /// `enabled` is set to true. It waits for the disk; a stored signature goes right afterwards. What a server has already
+    /// stays there.
     public func wipeData() {
         client?.optOutNow()
     }

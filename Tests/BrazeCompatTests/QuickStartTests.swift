@@ -70,11 +70,27 @@ struct QuickStartTests {
             return Braze(configuration: configuration)
         }
         func sent() -> String { server.requests.map { String(decoding: $0.body, as: UTF8.self) }.joined() }
+        func sessions() -> Set<String> {
+            Set(
+                server.requests.flatMap { request in
+                    let body = try? JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any]
+                    return (body?["events"] as? [[String: Any]] ?? []).compactMap {
+                        $0["session_id"] as? String
+                    }
+                })
+        }
         var braze = start()
         braze.changeUser(userId: "ada")
+        _ = await braze.flush()
+        let earlier = sessions()
         braze.logCustomEvent(name: "before")
         braze.wipeData()
         #expect(!braze.enabled && braze.user.id == nil)
+        braze.enabled = true
+        braze.logCustomEvent(name: "nobody's")
+        _ = await braze.flush()
+        let later = sessions().subtracting(earlier)
+        #expect(sent().contains("nobody's") && !later.isEmpty)
         braze.changeUser(userId: "bob")
         braze.enabled = true
         braze.logCustomEvent(name: "after")

@@ -77,6 +77,35 @@ struct BackupTests {
         #expect(Backup.all(in: folder).isEmpty)
     }
 
+    /// As a crash or a full disk leaves it.
+    @Test(.onSQLite("backups are of its files")) func aRestoreThatWasCutShortIsNoDataDirectory() throws {
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
+        let target = folder + "/restored"
+        try FileManager.default.createDirectory(
+            atPath: target, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        for (name, content) in [
+            ("unfinished-restore", ""), ("events.sqlite", ""), ("control.sqlite", "half"),
+        ] {
+            try Data(content.utf8).write(to: URL(fileURLWithPath: target + "/" + name))
+        }
+        let refusal = #expect(throws: GatewayError.self) {
+            try Gateway(configuration: GatewayConfiguration(dataDirectory: target))
+        }
+        #expect(refusal?.code == .conflict && refusal?.reason.contains("restore it again") == true)
+        _ = try Backup.restore(backup.path, to: target)
+        #expect(!FileManager.default.fileExists(atPath: target + "/unfinished-restore"))
+        _ = try Gateway(configuration: GatewayConfiguration(dataDirectory: target))
+
+        // Where it cannot be written nothing is left, and the reason is the system's.
+        let file = folder + "/file"
+        try Data().write(to: URL(fileURLWithPath: file))
+        let failure = #expect(throws: GatewayError.self) {
+            try Backup.restore(backup.path, to: file + "/below")
+        }
+        #expect(failure?.reason == "\(file)/below cannot be written: Not a directory")
+    }
+
     @Test func nothingIsWrittenOver() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)

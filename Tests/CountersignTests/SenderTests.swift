@@ -59,6 +59,20 @@ struct SenderTests {
         }
     }
 
+    /// Where each event has a request of its own, several bad ones in a row look like a server that refuses everything.
+    @Test func badEventsInARowHoldUpTheOthersForSecondsOnly() {
+        var settings = Sender.Settings()
+        settings.batchEvents = 1
+        var simulation = Simulation(settings: settings) { request in
+            request.events.contains { $0.sequence <= 6 } ? .status(400) : .accepted
+        }
+        simulation.record(8)
+        simulation.run(until: 120)
+        #expect(simulation.delivered.map(\.sequence) == [7, 8])
+        simulation.run(until: 24 * Self.hour)
+        #expect(simulation.quarantined.count == 6)
+    }
+
     // MARK: Tokens
 
     @Test func aProviderThatReturnsWhileARoundEndsIsNotForgotten() {

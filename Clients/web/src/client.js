@@ -246,8 +246,10 @@ export class Countersign {
       const user = this.#userId;
       this.#userId = '';
       // The page may be gone before the rest is done; the next one does it.
-      this.#queue.setMeta('leaving', user);
-      this.#tokens.leaving.add(user);
+      if (user) {
+        this.#queue.setMeta('leaving', user);
+        this.#tokens.leaving.add(user);
+      }
       this.#queue.setMeta('userId', null);
       this.startSession();
       return user;
@@ -259,8 +261,8 @@ export class Countersign {
   async #leave(user) {
     const result = await this.flush();
     // The user may be back in the meantime, with a token that is not the one to forget.
-    if (!this.#closing.signal.aborted) {
-      if (user) this.#tokens.left(user, result.isComplete);
+    if (user && !this.#closing.signal.aborted) {
+      this.#tokens.left(user, result.isComplete);
       this.#queue.setMeta('leaving', null);
     }
     return result;

@@ -105,19 +105,34 @@ extension DeliveryPipeline {
     }
 
     /// As `wipe`, and records nothing from now on; in later runs neither if `isLasting`. It waits for the storage thread, so
-    /// that whatever is called next comes after it. Throws as `wipe` does; nothing is recorded all the same.
+    /// that whatever is called next comes after it, unless that thread itself waits for the device's first unlock. Tokens that
+    /// are stored go right afterwards. Throws as `wipe` does; nothing is recorded all the same.
     package func wipeAndStop(
-        isLasting: Bool, _ alsoForget: @Sendable () throws -> Void
+        isLasting: Bool, _ alsoForget: @escaping @Sendable () throws -> Void
     ) throws(CountersignError) {
         _ = session.withLock { $0.end(uptime: clock.uptime) }
         recorder.setOptedOut(true)
-        defer { engine.inbox.post(.wiped(done: nil)) }
-        do {
-            try storage.runNow { [recorder] storage in
-                if isLasting { try storage.setOptedOut(true) }
-                try recorder.wipe(on: storage)
-                try alsoForget()
+        let wipe: @Sendable (Storage) throws -> Void = { [recorder] storage in
+            if isLasting { try storage.setOptedOut(true) }
+            try recorder.wipe(on: storage)
+            try alsoForget()
+        }
+        defer {
+            engine.inbox.post(.wiped(done: nil))
+            // With another id than what was sent before.
+            startSession()
+        }
+        guard !storage.isLocked else {
+            return storage.submit { [log] storage in
+                do {
+                    try wipe(storage)
+                } catch {
+                    log?(.warning, "data could not be wiped", ["error": "\(error)"])
+                }
             }
+        }
+        do {
+            try storage.runNow(wipe)
         } catch {
             throw CountersignError(.storageFailed, "\(error)")
         }

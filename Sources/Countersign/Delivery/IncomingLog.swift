@@ -243,7 +243,7 @@ extension IncomingLog {
         func events(
             after sequence: Int64
         ) -> (events: [(sequence: Int64, event: RenderedEvent)], unreadable: Int) {
-            let contents = paths.map { Frame.read(contentsOf: $0) }
+            let contents = paths.map { Frame.read(contentsOf: $0, after: sequence) }
             let events = contents.flatMap(\.events).filter { $0.sequence > sequence }
             // The same number is the same event.
             let sorted = Dictionary(events.map { ($0.sequence, $0.event) }) { first, _ in first }.sorted {
@@ -310,9 +310,10 @@ extension IncomingLog {
             bytes.append(contentsOf: text.utf8)
         }
 
-        /// Passes over what is damaged, as long as another event follows where its length says.
+        /// Passes over what is damaged, as long as another event follows where its length says. Those that cannot be read are
+        /// counted if they can come after `mark`.
         static func read(
-            contentsOf path: String
+            contentsOf path: String, after mark: Int64
         ) -> (events: [(sequence: Int64, event: RenderedEvent)], unreadable: Int) {
             // On Linux Foundation leaks a page with each empty file that it reads.
             var status = stat()
@@ -339,10 +340,11 @@ extension IncomingLog {
                     continue
                 }
                 // Written again, or left over from before the file was emptied.
-                guard sequence > events.last?.sequence ?? 0 else { continue }
+                let last = events.last?.sequence ?? 0
+                guard sequence > last else { continue }
                 events.append((sequence, event))
                 // What is damaged at the end was never written whole.
-                unreadable += damaged
+                unreadable += max(0, min(damaged, Int(sequence - max(last, mark) - 1)))
                 damaged = 0
             }
             return (events, unreadable)

@@ -83,7 +83,7 @@ extension Sender {
         if !isFault, suspicion.isOfEverything {
             stop(
                 .init(problem.code, "the server refuses every event: \(problem.reason)"),
-                serverDelay: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
+                serverDelay: nil, now: now, fraction: fraction)
         }
         return Consequence(batch: parcel.result(isFault ? .retryLater : .refused, problem.code))
     }

@@ -39,6 +39,7 @@ package final class Storage: @unchecked Sendable {
         self.clock = clock
         self.log = log
         queue = DispatchQueue(label: "countersign.storage", qos: .utility)
+        queue.setSpecific(key: Self.place, value: ObjectIdentifier(self))
         // Not the queue file: to close it would end every lock that this process has on it.
         FirstUnlock.hold(queue, clock: clock) { [reservePath] in canOpen(reservePath) }
     }
@@ -70,10 +71,17 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// As `run`, for a thread that may wait: any but the storage thread.
+    /// As `run`, for a thread that may wait.
     func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
-        try queue.sync { try body(self) }
+        // The app may call from its log, which hears of what this thread does.
+        let isHere = DispatchQueue.getSpecific(key: Self.place) == ObjectIdentifier(self)
+        return isHere ? try body(self) : try queue.sync { try body(self) }
     }
+
+    private static let place = DispatchSpecificKey<ObjectIdentifier>()
+
+    /// True before the device's first unlock, until which nothing runs on the storage thread.
+    var isLocked: Bool { !FirstUnlock.canOpen(reservePath) }
 
     /// Opens the file if need be, brings new events into it, and runs `body`. Only on the storage thread.
     ///

@@ -67,6 +67,8 @@ package struct FollowingDialect: Dialect {
     /// What a request is to do, and how many seconds it may wait for it.
     private struct Reading: Sendable {
         var waitSeconds = 0
+        /// What it finds is given to nobody else for a while.
+        var leases = false
         let look: @Sendable () throws -> LongPolls.Look
     }
 
@@ -108,9 +110,9 @@ package struct FollowingDialect: Dialect {
             }
         }
         let wait = (try? reading.get().waitSeconds) ?? 0
-        let isGone: @Sendable () -> Bool = { [peer = request.peer] in
-            peer?.hasHungUp == true
-        }
+        let leases = (try? reading.get().leases) ?? false
+        request.endsWithPeer = leases || wait > 0
+        let isGone: @Sendable () -> Bool = { [peer = request.peer] in leases && peer?.hasHungUp == true }
         guard let outcome = polls.outcome(of: appID, waitSeconds: wait, isGone: isGone, look: look) else {
             return .answer(FollowingRefusal.tooMany.response(requestID: requestID))
         }
@@ -259,7 +261,7 @@ package struct FollowingDialect: Dialect {
         let lease = EventConsumerRules.leaseSeconds
         let seconds = Int(
             try call.integer("lease_seconds", Int64(lease.lowerBound)...Int64(lease.upperBound)) ?? 60)
-        return Reading(waitSeconds: wait) {
+        return Reading(waitSeconds: wait, leases: true) {
             switch try consumers.lease(id, limit: limit, seconds: seconds) {
             case .leased(let lease):
                 return .answer(FollowingAnswer.lease(lease, hasMore: true, try log.positions(), for: call))

@@ -93,7 +93,9 @@ package final class LongPolls: Sendable {
             return true
         }
         guard isTaken else { return nil }
-        let client = WaitingRequest.Client()
+        let client = WaitingRequest.Client { [weak self, weak request] in
+            if let self, let request { finish(request, nil) }
+        }
         request.client.withLock { $0.client = client }
         return .later(
             start: { [self] resume in
@@ -174,7 +176,15 @@ package final class LongPolls: Sendable {
 /// One request that reads events.
 final class WaitingRequest: Sendable {
     /// There for as long as somebody waits for the answer.
-    final class Client: Sendable {}
+    final class Client: Sendable {
+        private let gone: @Sendable () -> Void
+
+        init(gone: @escaping @Sendable () -> Void) {
+            self.gone = gone
+        }
+
+        deinit { gone() }
+    }
 
     struct WeakClient: Sendable {
         weak var client: Client?

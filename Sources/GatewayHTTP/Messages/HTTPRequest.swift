@@ -33,6 +33,8 @@ package final class HTTPRequest {
     package var readMultipartForm: (() -> MultipartForm?)?
     /// Who sent it; nil for a request without a connection.
     package internal(set) var peer: (any RequestPeer)?
+    /// True when nothing is to be done for who has hung up, not even for one who may still read the answer.
+    package var endsWithPeer = false
 
     /// True when its method changes nothing (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }

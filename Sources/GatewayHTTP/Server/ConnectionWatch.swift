@@ -47,6 +47,8 @@ final class WatchedConnection: RequestPeer, @unchecked Sendable {
 
     /// Touched by its loop only: the request that has begun and not ended, as the loop keeps it.
     var request: AnyObject?
+    /// Touched by its loop only: when to look again whether the other end has hung up.
+    private var nextLook = DispatchTime(uptimeNanoseconds: 0)
 
     // Written by its loop, read by the watch.
     private let state = Lock(State())
@@ -109,14 +111,12 @@ final class WatchedConnection: RequestPeer, @unchecked Sendable {
     /// Called before the library closes the socket.
     fileprivate func noteClosed() { state.withLock { $0.isClosed = true } }
 
-    /// True when its request has been handled for so long that the other end may have given up, and it has.
+    /// True when the other end has hung up. Its loop asks at every pass, the system once a second.
     func isAbandoned(at now: DispatchTime) -> Bool {
-        guard case .handling = snapshot.phase, age(at: now) > Self.patience else { return false }
+        guard now >= nextLook else { return false }
+        nextLook = now + 1
         return hasHungUp
     }
-
-    /// Seconds that no request takes which does not wait for something.
-    private static let patience = 1.0
 
     /// True when the other end has had more time than it may.
     func isOverdue(at now: DispatchTime, limits: GatewayLimits) -> Bool {
@@ -239,13 +239,11 @@ final class ConnectionWatch: @unchecked Sendable {
         ticker.start { [weak self] in self?.look() }
     }
 
-    /// Closes those that are overdue, those whose request can never become whole, and those that nobody waits at any more.
+    /// Closes those that are overdue, and those whose request can never become whole.
     func look(at now: DispatchTime = .now()) {
         connections.withLock { connections in
             for connection in connections.all.values where !connection.isLeaving {
-                if connection.isOverdue(at: now, limits: limits) || Self.isStuck(connection)
-                    || connection.isAbandoned(at: now)
-                {
+                if connection.isOverdue(at: now, limits: limits) || Self.isStuck(connection) {
                     Self.close(connection, &connections)
                 }
             }

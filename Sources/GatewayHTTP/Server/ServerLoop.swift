@@ -221,7 +221,10 @@ final class ServerLoop: @unchecked Sendable {
             return respond(exchange)
         case .waiting:
             guard exchange.isReady, let response = exchange.poll?() else {
-                return exchange.watched?.isAbandoned(at: passBegan) == true ? .NO : .YES
+                let isAbandoned =
+                    exchange.request?.endsWithPeer == true
+                    && exchange.watched?.isAbandoned(at: passBegan) == true
+                return isAbandoned ? .NO : .YES
             }
             exchange.poll = nil
             exchange.phase = .answered

@@ -26,7 +26,7 @@ package final class IssuingKey: Sendable {
         return start.count == anyPrefix.count
             && zip(start, anyPrefix).enumerated().allSatisfy { index, pair in
                 // The characters of the key's id, and those that have bits of it.
-                28..<88 ~= index || pair.0 == pair.1
+                29..<87 ~= index || pair.0 == pair.1
             }
     }
 

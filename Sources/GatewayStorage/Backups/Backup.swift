@@ -140,21 +140,34 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Makes a new data directory of a copy, after verifying it. Throws `conflict` when there is something in the
-    /// folder; what ``verify(_:)`` throws; `storage`.
+    /// Makes a new data directory of a copy, after verifying it. One that was cut short before begins anew. Throws `conflict`
+    /// when there is something else in the folder; what ``verify(_:)`` throws; `storage`, and then nothing is left.
     package static func restore(
         _ path: String, to dataDirectory: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
         let backup = try verify(path, report: report)
-        let present = (try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? []
-        guard present.isEmpty else {
+        let mark = dataDirectory + "/" + UnfinishedCopy.restoreFile
+        let present = Set((try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? [])
+        let isCutShort =
+            present.contains(UnfinishedCopy.restoreFile)
+            && present.isSubset(of: databases + [UnfinishedCopy.restoreFile])
+        guard present.isEmpty || isCutShort else {
             throw GatewayError(
                 .conflict, "\(dataDirectory) is not empty; give a folder that does not exist yet")
+        }
+        func clear() throws {
+            for name in databases where FileManager.default.fileExists(atPath: dataDirectory + "/" + name) {
+                try FileManager.default.removeItem(atPath: dataDirectory + "/" + name)
+            }
         }
         do {
             try FileManager.default.createDirectory(
                 atPath: dataDirectory, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
+            // Whoever starts a gateway on what a crash leaves must not take it for all there was.
+            try Data().write(to: URL(fileURLWithPath: mark))
+            try synchronize(dataDirectory)
+            try clear()
             for file in backup.files {
                 let target = dataDirectory + "/" + file.name
                 report(.copying(file.name, bytes: file.bytes))
@@ -164,8 +177,12 @@ package struct Backup: Sendable, Equatable {
                 try synchronize(target)
             }
             try synchronize(dataDirectory)
+            try FileManager.default.removeItem(atPath: mark)
+            try synchronize(dataDirectory)
         } catch {
-            throw GatewayError(.storage, "\(dataDirectory) cannot be written: \(error)")
+            if (try? clear()) != nil { try? FileManager.default.removeItem(atPath: mark) }
+            throw GatewayError(
+                .storage, "\(dataDirectory) cannot be written: \(FileProblem.text(error))")
         }
         return backup
     }

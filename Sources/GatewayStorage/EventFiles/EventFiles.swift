@@ -82,11 +82,11 @@ package final class EventFiles: Sendable {
                     try write(app, until: hour)
                 } catch {
                     // That of one app is no reason to leave out the others.
-                    problem = problem ?? Self.text(error)
+                    problem = problem ?? FileProblem.text(error)
                 }
             }
         } catch {
-            problem = Self.text(error)
+            problem = FileProblem.text(error)
         }
         guard !isStopping.withLock({ $0 }) else { return }
         if problem == nil { written.withLock { $0 = hour } }
@@ -100,8 +100,6 @@ package final class EventFiles: Sendable {
             report(.recovered)
         }
     }
-
-    private static func text(_ error: any Error) -> String { (error as? GatewayError)?.reason ?? "\(error)" }
 
     /// Writes an app's events up to the first that was received in the hour that is not over.
     private func write(_ appID: String, until end: Int64) throws {

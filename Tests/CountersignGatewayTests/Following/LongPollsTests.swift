@@ -186,4 +186,14 @@ struct LongPollsTests {
         #expect(polls.outcome(of: "kiosk", waitSeconds: 30) { .answer(.text(200, "")) } != nil)
         withExtendedLifetime(begun) {}
     }
+
+    /// At once, not when it is next looked for something.
+    @Test func whoHangsUpGivesItsPlaceBack() throws {
+        var begun = try (0..<LongPolls.mostOfApp).map { _ in
+            try #require(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) })
+        }
+        begun.removeLast()
+        #expect(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) } != nil)
+        withExtendedLifetime(begun) {}
+    }
 }

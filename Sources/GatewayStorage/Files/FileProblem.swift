@@ -1,0 +1,16 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+
+/// Why a file cannot be read or written, in words.
+enum FileProblem {
+    /// The system's words where Foundation has them, without its own codes.
+    static func text(_ error: any Error) -> String {
+        if let error = error as? GatewayError { return error.reason }
+        guard error is CocoaError || error is POSIXError else { return "\(error)" }
+        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? any Error
+        let system = (cause ?? error) as NSError
+        guard system.domain == NSPOSIXErrorDomain else { return error.localizedDescription }
+        return String(cString: strerror(Int32(system.code)))
+    }
+}
