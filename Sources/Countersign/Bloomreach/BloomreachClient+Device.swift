@@ -104,7 +104,8 @@ extension BloomreachClient {
                 switch (token, frequency) {
                 case (nil, _): earlier != nil
                 case (_, .everyLaunch): true
-                case (_, .daily): earlier?.token != token || (earlier?.toldAt ?? 0) + 86_400 <= now
+                // The clock may have been ahead when it was told.
+                case (_, .daily): earlier?.token != token || abs(now - (earlier?.toldAt ?? 0)) >= 86_400
                 case (_, .onTokenChange): earlier?.token != token
                 }
             if isDue { device.pushToken = token.map { .init(token: $0, toldAt: now) } }

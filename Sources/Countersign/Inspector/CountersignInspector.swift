@@ -69,7 +69,8 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
             default: nil
             }
         guard let seconds else { return text + ", no end" }
-        let rest = Int(seconds - time.timeIntervalSince1970)
+        // The number is the token's, and may be any.
+        let rest = Milliseconds(seconds: seconds - time.timeIntervalSince1970).count / 1_000
         return text + (rest > 0 ? ", ends in \(rest) s" : ", ended \(-rest) s ago")
     }
 }

@@ -111,9 +111,10 @@ final class WatchedConnection: RequestPeer, @unchecked Sendable {
     /// Called before the library closes the socket.
     fileprivate func noteClosed() { state.withLock { $0.isClosed = true } }
 
-    /// True when the other end has hung up. Its loop asks at every pass, the system once a second.
+    /// True when the other end has hung up, and its request has waited for longer than what there is takes to be answered. Its
+    /// loop asks at every pass, the system once a second.
     func isAbandoned(at now: DispatchTime) -> Bool {
-        guard now >= nextLook else { return false }
+        guard now >= nextLook, age(at: now) > 1 else { return false }
         nextLook = now + 1
         return hasHungUp
     }

@@ -110,6 +110,16 @@ struct BloomreachSessionTests {
         #expect(await events(device).count == count + 1)
     }
 
+    @Test func aClockThatWasAheadDoesNotKeepAPushTokenFromBeingTold() async throws {
+        let device = try BloomreachDevice { $0.pushTokenFrequency = .daily }
+        let now = device.clock.now
+        device.clock.advance(by: 365 * 86_400)
+        device.client.trackPushToken("aa")
+        device.clock.setNow(now)
+        device.client.trackPushToken("aa")
+        #expect(await events(device).count == 2)
+    }
+
     @Test func aSettingWithoutEffectIsNamedOnce() async throws {
         var map: [String: JSONValue] = [
             "projectToken": "p", "authorizationToken": "key", "baseUrl": "https://api.example",
