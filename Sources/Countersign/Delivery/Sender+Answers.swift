@@ -81,9 +81,12 @@ extension Sender {
         }
         let isFault = suspicion.isFault
         if !isFault, suspicion.isOfEverything {
+            // Where each event has a request of its own, those behind several bad ones were never tried. In batches good ones
+            // would have been found beside them.
+            let serverDelay = settings.batchEvents == 1 ? nil : settings.networkRetry.maximumServerDelay
             stop(
                 .init(problem.code, "the server refuses every event: \(problem.reason)"),
-                serverDelay: nil, now: now, fraction: fraction)
+                serverDelay: serverDelay, now: now, fraction: fraction)
         }
         return Consequence(batch: parcel.result(isFault ? .retryLater : .refused, problem.code))
     }
