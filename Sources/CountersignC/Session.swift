@@ -39,7 +39,7 @@ final class Session: Sendable {
     func answer(_ number: UInt64, _ token: String?) { callbacks.provider?.answer(number, token) }
 
     func call(_ method: String, _ arguments: Text?, _ callback: ResultCallback) -> countersign_status {
-        // Whoever found this session just before it was closed may come here after: then the close waits for no result of theirs.
+        // Whoever looked it up just before it was closed may come here after: then the close waits for no result of theirs.
         let isOpen = state.withLock { state in
             if !state.isClosed { state.pending += 1 }
             return !state.isClosed

@@ -140,8 +140,8 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Makes a new data directory of a copy, after verifying it. One that was cut short before begins anew. Throws `conflict`
-    /// when there is something else in the folder; what ``verify(_:)`` throws; `storage`, and then nothing is left.
+    /// Restores a copy into a new data directory, after verifying it; a restore that was cut short starts again. Throws
+    /// `conflict` when the folder holds anything else; what ``verify(_:)`` throws; `storage`, and then nothing is left.
     package static func restore(
         _ path: String, to dataDirectory: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
