@@ -16,3 +16,12 @@ public enum DispatchTimeoutResult: Equatable, Sendable { case success, timedOut 
 extension DispatchSemaphore {
     public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { .success }
 }
+
+public final class DispatchSpecificKey<T> {
+    public init() {}
+}
+
+extension DispatchQueue {
+    public func setSpecific<T>(key: DispatchSpecificKey<T>, value: T?) {}
+    public class func getSpecific<T>(key: DispatchSpecificKey<T>) -> T? { nil }
+}

@@ -18,6 +18,7 @@ package final class Storage: @unchecked Sendable {
     /// Who this client is, for leases and logs.
     let holder = LeaseHolder()
     private let queue: DispatchQueue
+    private let isOnThread = DispatchSpecificKey<Bool>()
     private let limits: QueueLimits
     private let clock: any ClientClock
     private let log: CountersignLog?
@@ -39,7 +40,7 @@ package final class Storage: @unchecked Sendable {
         self.clock = clock
         self.log = log
         queue = DispatchQueue(label: "countersign.storage", qos: .utility)
-        queue.setSpecific(key: Self.place, value: ObjectIdentifier(self))
+        queue.setSpecific(key: isOnThread, value: true)
         // Not the queue file: to close it would end every lock that this process has on it.
         FirstUnlock.hold(queue, clock: clock) { [reservePath] in canOpen(reservePath) }
     }
@@ -74,11 +75,9 @@ package final class Storage: @unchecked Sendable {
     /// As `run`, for a thread that may wait.
     func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
         // The app may call from its log, which hears of what this thread does.
-        let isHere = DispatchQueue.getSpecific(key: Self.place) == ObjectIdentifier(self)
+        let isHere = DispatchQueue.getSpecific(key: isOnThread) == true
         return isHere ? try body(self) : try queue.sync { try body(self) }
     }
-
-    private static let place = DispatchSpecificKey<ObjectIdentifier>()
 
     /// True before the device's first unlock, until which nothing runs on the storage thread.
     var isLocked: Bool { !FirstUnlock.canOpen(reservePath) }
