@@ -112,9 +112,10 @@ extension DeliveryPipeline {
     ) throws(CountersignError) {
         _ = session.withLock { $0.end(uptime: clock.uptime) }
         recorder.setOptedOut(true)
+        recorder.forgetUser()
         let wipe: @Sendable (Storage) throws -> Void = { [recorder] storage in
             if isLasting { try storage.setOptedOut(true) }
-            try recorder.wipe(on: storage)
+            try recorder.removeAll(on: storage, forgettingDevice: true)
             try alsoForget()
         }
         defer {

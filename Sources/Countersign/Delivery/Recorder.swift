@@ -222,21 +222,20 @@ final class Recorder: Sendable {
     /// Removes all events, wherever they are, and forgets the user and the device's id. Throws when the queue file
     /// cannot be written now.
     func wipe() async throws {
-        try await storage.run { [self] storage in try wipe(on: storage) }
+        forgetUser()
+        try await storage.run { [self] storage in try removeAll(on: storage, forgettingDevice: true) }
     }
 
-    /// As `wipe()`, on the storage thread.
-    func wipe(on storage: Storage) throws {
-        state.withLock { $0.userID = nil }
-        try removeAll(on: storage, forgettingDevice: true)
-    }
+    /// At once, so that whoever comes next is not forgotten too.
+    func forgetUser() { state.withLock { $0.userID = nil } }
 
     /// Removes all events, wherever they are. Throws when the queue file cannot be written now.
     func removeAll() async throws {
         try await storage.run { [self] storage in try removeAll(on: storage, forgettingDevice: false) }
     }
 
-    private func removeAll(on storage: Storage, forgettingDevice: Bool) throws {
+    /// As `removeAll()`, on the storage thread.
+    func removeAll(on storage: Storage, forgettingDevice: Bool) throws {
         var events = 0
         try storage.withQueue(usesReserve: true, bringsEvents: false) { queue in
             // In one step: nothing is written meanwhile, under the old id neither.
