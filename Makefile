@@ -18,11 +18,11 @@ export COUNTERSIGN_STRICT := 1
 # Left alone, swift-testing begins all tests at once, each waits for all others, and time limits are reached that no test needs.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 4
 
-# What `make test` runs is marked: its recipe and prerequisites, by the targets that do the same alone.
-IN_TEST := setup lint docs web browser consumers
-help: ## List the targets; those with a star are part of make test
+# What CI runs is marked: make test and make check, with the targets that do a part of them alone.
+IN_CI := setup lint test check docs web browser consumers
+help: ## List the targets; those with a star are, wholly or in part, what CI runs
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | \
-		awk -F '\t' -v in_test=" $(IN_TEST) " '{ printf "  make %-14s %s %s\n", $$1, index(in_test, " " $$1 " ") ? "*" : " ", $$2 }'
+		awk -F '\t' -v in_ci=" $(IN_CI) " '{ printf "  make %-15s %s %s\n", $$1, index(in_ci, " " $$1 " ") ? "*" : " ", $$2 }'
 
 setup: ## Install the missing system packages
 	@scripts/setup.sh
@@ -81,24 +81,25 @@ demo-cluster: setup ## Show devices sending through a proxy to three gateways on
 test-postgres: setup ## Run the tests of the gateway, its command line and the SDKs against PostgreSQL, and those of that storage (FILTER=regex, SERVER=18 for that version, makes .venv)
 	@$(if $(SERVER),POSTGRESQL_BIN="$$(scripts/postgresql-$(SERVER).sh)" )scripts/test-postgres.sh $(if $(FILTER),--filter '$(FILTER)')
 
-test: setup lint ## Check the style, run every test, build the documentation, check the SDK for Apple and by URL, drive the dashboard, check the clients for browsers, readers and C
+test: setup lint ## Check the style and run the tests: a minute on two cores, once built
 	@scripts/test.sh
-	@scripts/test-postgres.sh --essential
-	@$(MAKE) --no-print-directory -j 3 test-pages test-sources test-clients
+
+check: setup ## Run what CI runs besides make test: PostgreSQL, documentation, the SDK for Apple and by URL, dashboard, other clients
+	@scripts/check.sh
 
 # Three parts that run beside each other, since each waits much of the time. The first alone installs packages of the system.
-test-pages:
+check-pages:
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh
 
-test-sources:
+check-sources:
 	@scripts/docs.sh
 	@scripts/packages-check.sh
 	@scripts/apple-check.sh
 	@scripts/objc-check.sh
 	@scripts/flutter-check.py
 
-test-clients:
+check-clients:
 	@scripts/consumer-test.sh
 	@scripts/consumers-test.sh $(COUNTERSIGN)
 	swift build --product CountersignC
@@ -165,10 +166,10 @@ lint: ## Check the style, and that no folders refer to each other in a circle
 	@! grep -rnE 'Lock<\(*(@|\([A-Za-z, ]*\) *(throws *)?->)' Sources || { echo "A closure in a Lock belongs in a struct: see Lock.swift."; exit 1; }
 	@! grep -rn 'NSCondition()' Sources || { echo "NSCondition waits by the time of day, which may be set back: use Condition of GatewayModel."; exit 1; }
 	@! grep -rnE '^[^/]*(`countersign [a-z]|"[^"]* --[a-z])' Sources --include='*.swift' --exclude-dir='CountersignCLI' || { echo "A library knows no command line: say what to do, and let CountersignCLI add the command."; exit 1; }
-	swift format lint --strict -r Sources Tests Snippets Examples/*/Sources Torture/Sources Package.swift Examples/Package.swift Torture/Package.swift
+	swift format lint --strict --parallel -r Sources Tests Snippets Examples/*/Sources Torture/Sources Package.swift Examples/Package.swift Torture/Package.swift
 
 format: ## Format the sources
-	swift format -i -r Sources Tests Snippets Examples/*/Sources Torture/Sources Package.swift Examples/Package.swift Torture/Package.swift
+	swift format -i --parallel -r Sources Tests Snippets Examples/*/Sources Torture/Sources Package.swift Examples/Package.swift Torture/Package.swift
 
 # The gateway as it is released: with the Swift runtime inside.
 bench: ## Measure verification and the gateway (release build)
@@ -208,7 +209,7 @@ oauth: build ## Get and refresh tokens through Authlib, requests-oauthlib and Se
 	.venv/bin/pip install -q authlib requests requests-oauthlib segment-analytics-python
 	.venv/bin/python scripts/oauth-clients.py $(COUNTERSIGN)
 
-.PHONY: test-pages test-sources test-clients test-postgres demo-cluster torture-cluster stream away deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
+.PHONY: check check-pages check-sources check-clients test-postgres demo-cluster torture-cluster stream away deploy docs-open release-files check-all service browser screenshots web consumers exports conformance demo-web
 browser: build ## Drive the dashboard in Chromium against a gateway with traffic, and the page of demo-web (makes .venv)
 	@scripts/browser.sh $(COUNTERSIGN)
 	@scripts/web.sh $(COUNTERSIGN) story

@@ -3,7 +3,7 @@
 # Exits 1 when one failed. The logs are in .build/check-all.
 set -u
 cd "$(dirname "$0")/.."
-all="test test-postgres web c python jvm flutter conformance tsan differential interop fuzz openapi metrics otlp proxies packaging deploy examples compat oauth webhooks stream away exports torture demo-cluster torture-cluster service bench"
+all="test check test-postgres web c python jvm flutter conformance tsan differential interop fuzz openapi metrics otlp proxies packaging deploy examples compat oauth webhooks stream away exports torture demo-cluster torture-cluster service bench"
 folder="$PWD/.build/check-all"
 mkdir -p "$folder"
 table="$folder/table"

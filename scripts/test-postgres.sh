@@ -1,15 +1,14 @@
 #!/bin/sh
 # Runs the tests that have a gateway, or a storage of their own, against a PostgreSQL in place of SQLite's files: each in a
-# database of its own, which goes with it, and the tests of that storage (GatewayPostgreSQLTests). Says how many tests were
-# left out, and why.
+# database of its own, which goes with it, and the tests of that storage (GatewayPostgreSQLTests).
 #
 #     scripts/test-postgres.sh [--essential | ARGUMENT OF swift test...]
 #
-# With --essential only those that depend on what the storage does: a part of `make test`.
+# With --essential only those that depend on what the storage does: a part of `make check`.
 set -eu
 cd "$(dirname "$0")/.."
 if [ "${COUNTERSIGN_POSTGRESQL:-1}" = 0 ]; then
-    echo "test-postgres: skipped (COUNTERSIGN_POSTGRESQL=0)"
+    echo "test-postgres: skipped, COUNTERSIGN_POSTGRESQL is 0"
     exit 0
 fi
 if [ -n "${POSTGRESQL_BIN:-}" ]; then "$POSTGRESQL_BIN/postgres" --version; fi
@@ -25,10 +24,4 @@ elif [ "$1" = --essential ]; then
         --filter '^GatewayPostgreSQLTests\.'
 fi
 
-folder="$(mktemp -d)"
-trap 'rm -rf "$folder"' EXIT
-{ scripts/test.sh "$@" 2>&1 || touch "$folder/failed"; } | tee "$folder/log"
-echo
-echo "test-postgres: skipped, because they test SQLite itself:"
-sed -n 's/^➜ Test .* skipped: "\(.*\)"$/\1/p' "$folder/log" | sort | uniq -c
-[ ! -e "$folder/failed" ]
+exec scripts/test.sh "$@"

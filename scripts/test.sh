@@ -92,6 +92,8 @@ else
     wait "$waits_for_programs"
     cat "$folder/programs.log"
 fi
+echo
+sed -nE 's/^➜ Test .* skipped: "(.*)"$/\1/p' "$folder"/*.log | sort | uniq -c | sed -E 's/^ *([0-9]+) /test: skipped \1: /'
 [ -e "$folder/failed" ] || exit 0
 {
     echo
