@@ -10,7 +10,7 @@ enum KeyCommand {
         "FILE", help: "a public key as PEM or JWK, or a JWK Set; - reads standard input")
     private static let url = Positional("URL", help: "the https address of a JWK Set")
     private static let allowPrivate = Flag(
-        "allow-private", help: "also when it is on a private network or on this machine; needs the role owner"
+        "allow-private", help: "allow a URL on a private network or on this machine; needs the role owner"
     )
     private static let keyID = Positional("KEY", help: "the key's id, as `countersign key list` shows it")
     private static let note = Flag(
@@ -91,7 +91,7 @@ enum KeyCommand {
     }
 
     private static let follow = Command(
-        "key follow", summary: "Let the keys of a published JWK Set verify beside an app's own",
+        "key follow", summary: "Also verify tokens with the keys of a published JWK Set",
         details: """
             The gateway fetches the set every ten minutes, and earlier when it sees a token with an unknown key. If fetching
             fails, the last good set stays in use.

@@ -9,10 +9,11 @@ enum TailCommand {
     private static let code = Flag("code", .text("CODE"), help: "only this code: 22, or EXPIRED")
     private static let user = Flag("user", .text("ID"), help: "only this user: the id or the pseudonym")
     private static let count = Flag(
-        "count", .integer("N", 1...1_000_000_000), help: "stop after this many; by default at Ctrl-C")
+        "count", .integer("N", 1...1_000_000_000), help: "stop after this many new ones; by default at Ctrl-C"
+    )
 
     private static let last = Flag(
-        "last", .integer("N", 1...500), help: "with --app: begin with so many requests that came before")
+        "last", .integer("N", 1...500), help: "with --app: begin with this many earlier requests")
 
     static let command = Command(
         "tail", summary: "Print a running gateway's verdicts as they happen",

@@ -7,7 +7,7 @@ enum TopCommand {
     private static let count = Flag(
         "count", .integer("N", 1...1_000_000_000),
         help:
-            "end after so many looks; by default it goes on until Ctrl-C, or ends after one when output is not a terminal"
+            "stop after this many refreshes; by default it goes on until Ctrl-C, or ends after one when output is not a terminal"
     )
 
     static let command = Command(

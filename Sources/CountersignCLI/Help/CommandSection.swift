@@ -16,12 +16,13 @@ struct CommandSection: Sendable {
         CommandSection(
             title: "Apps and their tokens",
             words: [
-                "app": "Apps: make, list, delete; web pages, retention, token lifetimes",
+                "app": "Apps: create, list, delete; web pages, retention, token lifetimes",
                 "write-key": "Keys that clients send with",
                 "key": "Public keys that verify tokens; key pairs",
                 "token": "Sign, verify and decode a user's token",
-                "enforcement": "How strictly requests are judged", "policy": "What an app asks of its tokens",
-                "project": "What an app is to clients of the Bloomreach dialect",
+                "enforcement": "How strictly requests are judged",
+                "policy": "What an app requires of its tokens",
+                "project": "An app's settings for clients of the Bloomreach dialect",
             ]),
         CommandSection(
             title: "Events",
@@ -29,7 +30,7 @@ struct CommandSection: Sendable {
                 "event": "List and export events", "consumer": "Backends that pull events",
                 "webhook": "Addresses that events are delivered to",
                 "sink": "Streams that events are published to",
-                "customer": "What is kept about a person",
+                "customer": "What is stored about a person",
             ]),
         CommandSection(
             title: "Token service",
