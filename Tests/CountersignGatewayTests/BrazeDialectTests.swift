@@ -101,9 +101,40 @@ struct BrazeDialectTests {
     @Test func anUnknownKeyAndABadBodyAreSaidPlainly() throws {
         let unknown = connection.post("{}", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
         #expect(unknown?.json["code"] as? String == "invalid_api_key")
+        // A stranger's body is not read.
+        let unread = connection.post("{", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
+        #expect(unread?.json["code"] as? String == "invalid_api_key")
         let bad = connection.post(
             #"{"events":{}}"#, path: "/api/v3/data", headers: ["X-Braze-Api-Key": fixture.writeKey])
         #expect(bad?.json["code"] as? String == "invalid_batch")
+        let list = connection.post(
+            "[]", path: "/api/v3/data", headers: ["X-Braze-Api-Key": fixture.writeKey])
+        #expect(list?.json["code"] as? String == "invalid_batch")
+        let two = connection.post(
+            #"{"api_key":"another","events":[]}"#, path: "/api/v3/data",
+            headers: ["X-Braze-Api-Key": fixture.writeKey])
+        #expect(two?.status == 400)
+        #expect(two?.json["code"] as? String == "invalid_credentials")
+        #expect(post(#"{"events":null,"attributes":null}"#, token: nil)?.status == 201)
+    }
+
+    @Test func aBadEventIsRejectedAlone() throws {
+        let long = String(repeating: "x", count: 513)
+        let events = [
+            "5", #"{"name":"ss"}"#, #"{"name":"","user_id":"user-1"}"#,
+            #"{"name":"ss","user_id":"user-1","message_id":7}"#,
+            #"{"name":"ss","user_id":"user-1","message_id":"\#(long)"}"#,
+            #"{"name":"ss","user_id":"\#(long)"}"#, #"{"name":"ss","user_id":"user-1","external_id":7}"#,
+            #"{"name":"ss","user_id":"user-1"}"#,
+        ]
+        let answer = try #require(
+            post(#"{"events":[\#(events.joined(separator: ","))]}"#, token: fixture.token(for: "user-1")))
+        #expect((answer.json["errors"] as? [Any])?.count == 7)
+        #expect(try rows().map { $0[1] } == ["user-1"])
+        let attributes = #"{"device_id":"d","attributes":[5,{"user_id":"user-1","first_name":"Ada"}]}"#
+        let other = try #require(post(attributes, token: fixture.token(for: "user-1")))
+        #expect((other.json["errors"] as? [Any])?.count == 1)
+        #expect(try rows().count == 2)
     }
 
     /// The other endpoints that shipped clients sync: valid, empty, and subject to the same admission.

@@ -113,5 +113,12 @@ struct GeolocationDialectTests {
         #expect(post("{", authorization: authorization)?.json["code"] as? String == "invalid_json")
         let answer = post(#"{"location":[5,\#(Self.record)]}"#, authorization: authorization)
         #expect(answer?.status == 200)
+        #expect(try rows().count == 1)
+        for body in [#"{"location":"x"}"#, #"{"location":5}"#, "[5]", "[null,true]"] {
+            #expect(
+                post(body, authorization: authorization)?.json["code"] as? String == "all_events_rejected",
+                "\(body)")
+        }
+        #expect(try rows().count == 1)
     }
 }

@@ -58,14 +58,16 @@ struct NativeDialectTests {
                     #"{"type":"track","userId":"user-1"}"#, #"{"type":"identify","userId":7}"#,
                     trackEvent("m-2", extra: #","timestamp":"yesterday""#),
                     trackEvent("", extra: #","traits":[]"#),
-                    #"{"type":"identify","userId":"user-1","messageId":"m-9"}"#), headers: signed()))
+                    #"{"type":"identify","userId":"user-1","messageId":"m-9"}"#,
+                    #"{"type":"identify","userId":"user-1","messageId":9}"#,
+                    #"{"type":"identify","userId":"user-1","anonymousId":9}"#), headers: signed()))
         #expect(answer.status == 200)
         let rejected = try #require(answer.json["rejected"] as? [[String: Any]])
-        #expect(rejected.map { $0["index"] as? Int } == [1, 2, 3, 4, 5, 6, 7])
+        #expect(rejected.map { $0["index"] as? Int } == [1, 2, 3, 4, 5, 6, 7, 9, 10])
         #expect(
             rejected.map { $0["code"] as? String } == [
                 "unsupported_type", "missing_user", "invalid_event", "invalid_event", "invalid_event",
-                "invalid_event", "invalid_event",
+                "invalid_event", "invalid_event", "invalid_event", "invalid_event",
             ])
         #expect(rejected.allSatisfy { ($0["reason"] as? String)?.isEmpty == false })
         #expect(try stored() == ["m-1", "m-9"])

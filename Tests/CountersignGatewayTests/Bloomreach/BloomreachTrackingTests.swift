@@ -211,6 +211,29 @@ struct BloomreachTrackingTests {
         #expect(try client.events().isEmpty)
     }
 
+    @Test func anEventIsNoLongerThanItMayBe() throws {
+        var limits = GatewayLimits()
+        limits.eventBytes = 300
+        let client = try BloomreachClient(limits: limits)
+        func post(_ bytes: Int) -> TestAnswer? {
+            let body = #"{"customer_ids":{"cookie":"C"},"event_type":"e","properties":{"x":""}}"#
+            let padding = String(repeating: "x", count: bytes - body.utf8.count)
+            return client.post(
+                "/track/v2/projects/{p}/customers/events", String(body.dropLast(3)) + padding + #""}}"#)
+        }
+        #expect(post(301)?.status == 413)
+        #expect(try client.events().isEmpty)
+        #expect(post(300)?.status == 200)
+    }
+
+    @Test(arguments: [
+        ("", 400), (String(repeating: "e", count: 256), 200), (String(repeating: "e", count: 257), 400),
+    ])
+    func theTypeOfAnEventHasALength(type: String, status: Int) throws {
+        let body = #"{"customer_ids":{"cookie":"C"},"event_type":"\#(type)","properties":{}}"#
+        #expect(client.post("/track/v2/projects/{p}/customers/events", body)?.status == status)
+    }
+
     @Test func tooManyIDsAreRefused() throws {
         let ids = (0..<17).map { #""id\#($0)":"x""# }.joined(separator: ",")
         #expect(client.post("/track/v2/projects/{p}/customers", "{\"customer_ids\":{\(ids)}}")?.status == 400)

@@ -197,6 +197,8 @@ struct FollowingTests {
             ("events?verdict=good", "400 invalid_parameter"), ("events?type=foo", "400 invalid_parameter"),
             ("events?wait_seconds=1", "400 invalid_parameter"), ("events?foo", "400 invalid_parameter"),
             ("consumers?limit=1", "400 invalid_parameter"), ("consumers/b?x=", "400 invalid_parameter"),
+            ("events?after=\(String(repeating: "1", count: 300))", "400 invalid_parameter"),
+            ("events?limit=", "400 invalid_parameter"), ("consumers/a%20b", "404 consumer_not_found"),
         ] {
             #expect(try bench.code("GET", path) == code, "\(path)")
         }
@@ -220,10 +222,13 @@ struct FollowingTests {
             ("consumers/b/ack", #"{"lease":"x"}"#, "409 lease_expired"),
             ("consumers/b/seek", "{}", "400 invalid_parameter"),
             ("consumers/none/poll", "{}", "404 consumer_not_found"),
+            ("consumers", "{\(String(repeating: " ", count: 100_000))}", "413 body_too_large"),
+            ("consumers", #"{"name":"c","filter":[]}"#, "400 invalid_parameter"),
         ] {
             #expect(try bench.code("POST", path, body) == code, "\(path) \(body)")
         }
         #expect(ids(try bench.ask("POST", "consumers/b/poll")) == ["m-1"])
+        #expect(try bench.ask("POST", "consumers", #"{"name":"n","filter":null}"#).status == 201)
     }
 
     /// The pull API does not see what webhooks read by.

@@ -75,7 +75,8 @@ struct DeviceTokenTests {
     }
 
     @Test(arguments: [
-        "twice", "too many", "a file", "cut short", "without a boundary", "a long name", "control characters",
+        "twice", "too many", "too long", "a file", "cut short", "without a boundary", "a long name",
+        "control characters",
         "nothing",
     ])
     func aFormThatIsNoneIsRefused(fault: String) throws {
@@ -86,6 +87,8 @@ struct DeviceTokenTests {
         case "twice": body = Self.multipart([("refresh_token", refresh), ("refresh_token", refresh)])
         case "too many":
             body = Self.multipart([("refresh_token", refresh)] + (0..<64).map { ("f\($0)", "x") })
+        case "too long":
+            body = Self.multipart([("refresh_token", refresh), ("x", String(repeating: "x", count: 65_536))])
         case "a file":
             body = body.replacingOccurrences(
                 of: #"name="refresh_token""#, with: #"name="refresh_token"; filename="token.txt""#)

@@ -144,6 +144,8 @@ struct OAuthTests {
             ("grant_type=refresh_token", good, "400 invalid_request"),
             ("grant_type=refresh_token&refresh_token=nonsense", good, "400 invalid_grant"),
             (grant + "&x=" + String(repeating: "x", count: 70_000), good, "400 invalid_request"),
+            (grant + (1...64).map { "&p\($0)=x" }.joined(), good, "400 invalid_request"),
+            (grant + "&\(String(repeating: "p", count: 129))=x", good, "400 invalid_request"),
         ]
         for (body, basic, expected) in cases {
             let answer = try post(body, basic: basic)
@@ -155,6 +157,23 @@ struct OAuthTests {
         for type in ["application/json", "text/plain", nil] {
             #expect(error(try post(grant, type: type, basic: good)) == "400 invalid_request")
         }
+        // What an SDK wants to replace is passed over, and the client asked for.
+        for authorization in ["Basic", "Basic !", "Basic \(Data("no colon".utf8).base64EncodedString())"] {
+            let answer = try #require(
+                connection.post(
+                    grant, path: "/oauth/token",
+                    headers: [
+                        "Content-Type": "application/x-www-form-urlencoded", "Authorization": authorization,
+                    ]))
+            #expect(error(answer) == "401 invalid_client", "\(authorization)")
+        }
+        let replaced = connection.post(
+            grant + inBody, path: "/oauth/token",
+            headers: [
+                "Content-Type": "application/x-www-form-urlencoded", "Authorization": "Bearer expired",
+            ])
+        #expect(replaced?.status == 200)
+        #expect(try post(grant + (1...63).map { "&p\($0)=x" }.joined(), basic: good).status == 200)
         let unknown = try post(
             grant + "&foo=bar", type: "application/x-www-form-urlencoded; charset=UTF-8", basic: good)
         #expect(unknown.status == 200)
@@ -232,6 +251,9 @@ struct OAuthTests {
     }
 
     @Test func aClientMayUseItsGrantsOnly() throws {
+        #expect(throws: GatewayError.self) {
+            try sessions.open(for: "user-1", of: "shop", clientID: keyed.id)
+        }
         let body =
             "grant_type=refresh_token&refresh_token=x&client_assertion_type=\(ClientAssertion.type)"
             + "&client_assertion=\(try assertion())"
