@@ -1,4 +1,6 @@
 import CountersignGatewayTesting
+import CountersignJOSE
+import GatewayTokens
 import Testing
 
 @testable import CountersignGateway
@@ -147,6 +149,44 @@ struct AdminAccessTests {
         // Reading needs neither, and a program's token needs neither for anything.
         #expect(try bench.ask("GET", "apps", nil, ["Cookie": visitor.cookie]).status == 200)
         #expect(try bench.ask("POST", "apps/shop/write-keys", "{}", bench.token("write")).status == 201)
+    }
+
+    /// A proxy may pass on another Host than the browser's.
+    @Test func thePublicURLIsTheOwnOrigin() throws {
+        let bench = try AdminBench { $0.publicURL = "https://gateway.example" }
+        let visitor = try bench.visitor(.owner, "ada")
+        for (origin, status) in [
+            ("https://gateway.example", 201), ("https://gateway.example.evil.example", 403),
+        ] {
+            var headers = visitor.headers
+            headers["Origin"] = origin
+            #expect(try bench.ask("POST", "apps/shop/write-keys", "{}", headers).status == status)
+        }
+    }
+
+    /// Who may change one app may not reach into another by the ids of what it has.
+    @Test func whatBelongsToAnAppIsNotThereUnderAnother() throws {
+        let bench = try AdminBench()
+        let headers = try bench.token("admin")
+        _ = try bench.apps.createApp(id: "other")
+        let session = try SessionDirectory(bench.place).open(for: "user-1", of: "shop").session.id
+        let key = try bench.apps.addKey(SharedKeys.stranger().publicKey.pem, to: "shop").id
+        let webhook = try bench.ask(
+            "POST", "apps/shop/webhooks", #"{"url":"https://shop.example/"}"#, headers)
+        let paths = [
+            "sessions/\(session)", "keys/\(key)",
+            "write-keys/\(try bench.apps.createWriteKey(for: "shop", description: "").entry.id)",
+            "clients/\(try bench.apps.clients.create(of: "shop", name: "warehouse").client.id)",
+            "webhooks/\(try #require(webhook.json["id"] as? String))",
+        ]
+        for path in paths {
+            #expect(try bench.ask("DELETE", "apps/other/\(path)", nil, headers).status == 404, "\(path)")
+        }
+        for path in paths {
+            #expect(
+                [200, 204].contains(try bench.ask("DELETE", "apps/shop/\(path)", nil, headers).status),
+                "\(path)")
+        }
     }
 
     @Test func nobodyElsesPageSignsABrowserIn() throws {

@@ -156,6 +156,8 @@ struct AdminReadTests {
                 == Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop").user(user))
         let path = "apps/shop/samples/\(sample["id"] as? String ?? "")"
         let masked = try bench.ask("GET", path, nil, viewer)
+        _ = try bench.apps.createApp(id: "other")
+        #expect(try bench.ask("GET", path.replacing("shop", with: "other"), nil, viewer).status == 404)
         #expect(masked.status == 200 && !list.body.contains("alice") && !masked.body.contains("alice"))
         #expect(masked.body.contains("shop-backend"))
         #expect(masked.json["token_without_signature"] is NSNull)

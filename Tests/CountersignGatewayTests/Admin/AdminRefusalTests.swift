@@ -30,11 +30,30 @@ struct AdminRefusalTests {
         ("POST", "apps", "{\"id\":\"other\",\"name\":\"\\u0000\u{202E}evil\"}"),
         ("POST", "apps", #"{"id":"other","name":""}"#),
         ("GET", "apps/shop/events?from_ms=9&to_ms=3", nil),
+        ("GET", "apps/shop/analytics?from_ms=9&to_ms=9", nil),
+        ("GET", "apps/shop/events?limit=5&limit=5", nil), ("GET", "apps/shop/events?user=%ff", nil),
+        ("GET", "apps/shop/events?user=a%00b", nil),
+        ("GET", "apps/shop/events?user=" + String(repeating: "u", count: 5_000), nil),
+        ("GET", "apps/shop/analytics?bucket=" + String(repeating: "m", count: 65), nil),
+        (
+            "PUT", "apps/shop/enforcement",
+            #"{"state":"optional","scheduled":{"state":"required","at_ms":1000}}"#
+        ),
     ])
     func isNotValid(method: String, path: String, body: String?) throws {
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         let answer = try bench.ask(method, path, body, headers)
         #expect(answer.status == 422, "\(answer.body)")
+    }
+
+    @Test func keysAreAddedOneByOne() throws {
+        let keys = [try SharedKeys.app(), try SharedKeys.stranger()].map {
+            $0.publicKey.pem.replacing("\n", with: #"\n"#)
+        }
+        let headers = try bench.token("admin")
+        let two = try bench.ask("POST", "apps/shop/keys", #"{"text":"\#(keys.joined())"}"#, headers)
+        #expect(two.status == 422)
+        #expect(try bench.ask("POST", "apps/shop/keys", #"{"text":"\#(keys[1])"}"#, headers).status == 201)
     }
 
     @Test(arguments: [

@@ -95,6 +95,7 @@ struct SecondFactorTests {
         let factor = try #require(who["second_factor"] as? [String: Any])
         #expect(factor["on"] as? Bool == true && factor["recovery_codes"] as? Int == 10)
 
+        #expect(try signIn(bench, "ada", code: "").json["code"] as? String == "second_factor_required")
         let asked = try signIn(bench, "ada", code: nil)
         #expect(asked.status == 401 && asked.json["code"] as? String == "second_factor_required")
         #expect(asked.headers["set-cookie"] == nil)
