@@ -195,6 +195,23 @@ struct EnforcementTests {
         #expect(sum() == [2, 0])
     }
 
+    @Test func usersAreBoundedAndNotGoneThroughForEachFurtherOne() {
+        var known = KnownTokens()
+        let hour = 60 * minute
+        func users(_ since: Int64) -> Int { known.sum(since: since).users }
+        for number in 0..<100_000 {
+            known.note(UInt64(number), of: "\(number)", .accepted, nil, atMilliseconds: start)
+        }
+        known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour - 1)
+        #expect(users(start) == 100_000)
+        #expect(users(start + 1) == 0)
+        // All others are old by now, but were looked through a moment ago.
+        known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour + 1)
+        #expect(users(start + 1) == 0)
+        known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour + minute)
+        #expect(users(start + minute) == 1)
+    }
+
     @Test func whatWasSeenWhileTheClockWasAheadCountsNoMore() {
         let day = 24 * 60 * minute
         var known = KnownTokens()

@@ -26,6 +26,8 @@ package struct KnownTokens: Sendable {
     private static let maximumUsers = 100_000
     /// The longest time that is asked for.
     private static let longestWindow: Int64 = 3_600_000
+    /// Between two times that users are looked through for those that may be forgotten.
+    private static let forgetPause: Int64 = 60_000
 
     // The users of tokens that were accepted. When `young` is full or old it takes the place of `old`.
     private var young: [UInt64: UInt64] = [:]
@@ -33,6 +35,7 @@ package struct KnownTokens: Sendable {
     private var turnedMilliseconds: Int64 = 0
     private var users: [UInt64: User] = [:]
     private var lastMilliseconds: Int64 = 0
+    private var forgotMilliseconds: Int64 = 0
 
     /// What a token is known by, and a user.
     package static func hash(_ text: String) -> UInt64 {
@@ -93,6 +96,9 @@ package struct KnownTokens: Sendable {
         if seen.seenMilliseconds < lastMilliseconds - Self.longestWindow { users = [:] }
         lastMilliseconds = seen.seenMilliseconds
         if users[user] == nil, users.count >= Self.maximumUsers {
+            // To go through them for every further user would take longer than to verify a token.
+            guard abs(seen.seenMilliseconds - forgotMilliseconds) >= Self.forgetPause else { return }
+            forgotMilliseconds = seen.seenMilliseconds
             users = users.filter { $0.value.seenMilliseconds > seen.seenMilliseconds - Self.longestWindow }
             // Beyond that a share of the first hundred thousand is as good as one of all.
             guard users.count < Self.maximumUsers else { return }
