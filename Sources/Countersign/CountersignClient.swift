@@ -50,7 +50,10 @@ public final class CountersignClient: Sendable {
         let settings = configuration.deliverySettings
         storedUser = StoredUser(directory: settings.directory, writeKey: configuration.writeKey)
         let storage = settings.makeStorage(clock: clock)
-        let stored = StoredTokens(store: configuration.makeTokenStore(), storage: storage, log: log)
+        let stored = SignedUserTokens(
+            tokens: StoredTokens(store: configuration.makeTokenStore(), storage: storage, log: log),
+            users: storedUser)
+        let before = storedUser.load()
         tokens = UserTokenSource(
             settings: UserTokenSource.Settings(
                 scheme: scheme, provider: configuration.tokenProvider,
@@ -58,7 +61,29 @@ public final class CountersignClient: Sendable {
             stored: stored, clock: clock, random: random)
         pipeline = try DeliveryPipeline(
             settings: settings, storage: storage, destination: dialect, credentials: tokens,
-            owner: storedUser.load(), transport: transport, clock: clock, random: random)
+            owner: before.userID, transport: transport, clock: clock, random: random)
+        for user in before.leaving.map({ UserKey($0) }) { finishLogOut(of: user) }
+    }
+
+    /// Does the rest of a log-out that the last run of the app did not finish.
+    private func finishLogOut(of user: UserKey) {
+        let count = recorder.user.count
+        // Nothing here holds the client: one that is let go of closes, and the next one does it.
+        Task { [engine = pipeline.engine, tokens] in
+            await engine.perform { await tokens.beginLeaving(user, at: count) }
+            await Self.finishLogOut(of: user, tokens: tokens, engine: engine) { await engine.flush() }
+        }
+    }
+
+    /// Sends what is left under the user's token, and then forgets that.
+    @discardableResult
+    private static func finishLogOut(
+        of user: UserKey, tokens: UserTokenSource, engine: DeliveryEngine, flush: () async -> FlushResult
+    ) async -> FlushResult {
+        let result = await flush()
+        // After a client that was closed the next one does it.
+        if result.ending != .closed { await engine.perform { await tokens.leave(user) } }
+        return result
     }
 
     // MARK: Users
@@ -76,9 +101,7 @@ public final class CountersignClient: Sendable {
     ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
     ///   - traits: What is known of the user.
     public func identify(userID: String, token: String? = nil, traits: [String: JSONValue] = [:]) {
-        if setUser(userID, token: token) || !traits.isEmpty {
-            recorder.record(event(.identify, payload: traits))
-        }
+        identify(userID: userID, token: token, traits: traits) { _ in }
     }
 
     /// As `identify`. `stored` is called once, on any thread: with the id of the event when that is on disk, with nil if there
@@ -87,8 +110,10 @@ public final class CountersignClient: Sendable {
         userID: String, token: String?, traits: [String: JSONValue],
         stored: @escaping @Sendable (Result<String?, CountersignError>) -> Void
     ) {
-        guard setUser(userID, token: token) || !traits.isEmpty else { return stored(.success(nil)) }
-        recorder.record(event(.identify, payload: traits)) { stored($0.map { $0 }) }
+        guard setUser(userID, token: token) || !traits.isEmpty, !userID.isEmpty else {
+            return stored(.success(nil))
+        }
+        recorder.record(event(.identify, payload: traits), owner: userID) { stored($0.map { $0 }) }
     }
 
     /// As `identify`, without an event. Returns true if the user is another one than before.
@@ -97,20 +122,25 @@ public final class CountersignClient: Sendable {
         guard !userID.isEmpty else { return false }
         // Whoever hears of it records that for the user whose session it was.
         if !recorder.isUser(userID) { endSession() }
-        let isAnother = recorder.setUser(userID)
+        let (_, isAnother, count) = recorder.setUser(userID)
         if isAnother { saveUser() }
         // First the token: the session that begins sends at once.
-        if let token { set(token, for: userID) }
+        if let token { set(token, for: userID, at: count) }
         if isAnother { startSession() }
         return isAnother
     }
 
     /// Keeps the present user for the next start. The first event that is recorded for them may be on disk earlier: it says
     /// itself whose it is.
-    func saveUser() {
+    func saveUser(after leaving: String? = nil) {
         pipeline.storage.submit { [storedUser, recorder, log] storage in
             do {
-                try storedUser.save(storage.hasOptedOut ? nil : recorder.userID)
+                try storedUser.change { draft in
+                    draft.userID = storage.hasOptedOut ? nil : recorder.userID
+                    if let leaving, !storage.hasOptedOut, !recorder.isUser(leaving) {
+                        draft.beginLeaving(leaving, holder: storage.holder.id)
+                    }
+                }
             } catch {
                 log?(.warning, "user could not be stored", ["error": "\(error)"])
             }
@@ -123,15 +153,16 @@ public final class CountersignClient: Sendable {
     ///
     /// - Parameter token: The token exactly as the backend made it.
     public func setToken(_ token: String) {
-        guard let userID = recorder.userID else { return }
-        set(token, for: userID)
+        let user = recorder.user
+        guard let userID = user.id else { return }
+        set(token, for: userID, at: user.count)
     }
 
-    private func set(_ text: String, for userID: String) {
+    private func set(_ text: String, for userID: String, at count: Int) {
         let token = SignedToken(text)
         pipeline.post { [tokens] in
             guard let token else { return await tokens.refuseMalformed(for: UserKey(userID)) }
-            return await tokens.take(token, for: UserKey(userID))
+            return await tokens.take(token, for: UserKey(userID), at: count)
         }
     }
 
@@ -141,23 +172,20 @@ public final class CountersignClient: Sendable {
     /// Ends the user's time with the app: sends what is left under the user's token, and then forgets that token.
     ///
     /// Events that are recorded after the call have no user. What cannot be sent now waits until the same user comes back
-    /// with a token.
+    /// with a token, in later runs of the app too; `CountersignSnapshot.parked` says `logged_out`. Of a user who never had a
+    /// token, in an app without a token provider, it is sent without one. A token that the app hands over for this user
+    /// before the method returns is kept.
     ///
     /// - Returns: What was sent.
     @discardableResult
     public func logOut() async -> FlushResult {
-        let user = UserKey(recorder.userID)
         endSession()
-        _ = recorder.setUser(nil)
-        saveUser()
+        let (userID, _, count) = recorder.setUser(nil)
+        let user = UserKey(userID)
+        pipeline.post { [tokens] in await tokens.beginLeaving(user, at: count) }
+        saveUser(after: userID)
         startSession()
-        let generation = await tokens.generation(of: user)
-        let result = await flush()
-        // The user may be back in the meantime, with another token, which is not the one to forget.
-        let isBack = UserKey(recorder.userID) == user
-        let last = isBack ? generation : await tokens.generation(of: user)
-        await pipeline.engine.perform { [tokens] in await tokens.forget(user, generation: last) }
-        return result
+        return await Self.finishLogOut(of: user, tokens: tokens, engine: pipeline.engine) { await flush() }
     }
 
     // MARK: Events

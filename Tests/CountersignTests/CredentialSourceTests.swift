@@ -29,7 +29,9 @@ struct CredentialSourceTests {
 
     private func userTokens(_ provider: TokenProvider? = nil) -> UserTokenSource {
         UserTokenSource(
-            settings: .init(provider: provider, timeout: 30, retry: .network), stored: stored,
+            settings: .init(provider: provider, timeout: 30, retry: .network),
+            stored: SignedUserTokens(
+                tokens: stored, users: StoredUser(directory: bench.directory, writeKey: "wk")),
             clock: bench.clock, random: { 1 })
     }
 
@@ -48,7 +50,7 @@ struct CredentialSourceTests {
         }
         let users = userTokens()
         for (generation, text) in [(1, "a.b.c"), (2, "d.e.f")] {
-            #expect(changes(await users.take(try token(text), for: ada)) == [generation])
+            #expect(changes(await users.take(try token(text), for: ada, at: 1)) == [generation])
             let decision = await users.credential(for: ada, replacing: nil, post: { _ in })
             #expect(
                 decision == .ready(Credential(.bearer, token: try token(text), generation: generation)))
@@ -69,7 +71,7 @@ struct CredentialSourceTests {
 
     @Test func whatIsForgottenIsForgottenOnDiskToo() async throws {
         let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
-        _ = await users.take(try token("a.b.c"), for: ada)
+        _ = await users.take(try token("a.b.c"), for: ada, at: 1)
         await users.forgetAll()
         #expect(await stored.text(of: "ada") == .some(nil))
         _ = await projects.take(try key("one"), for: shop)
@@ -78,6 +80,23 @@ struct CredentialSourceTests {
         let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
         #expect(decision == .ready(Credential(.apiKey, token: nil, generation: 0)))
         #expect(await stored.text(of: "shop") == .some(nil))
+        await storage.close()
+    }
+
+    /// What the app says in two threads may come in another order than it was said in.
+    @Test func whatTheAppSaidBeforeComesTooLate() async throws {
+        let users = userTokens()
+        for (count, text) in [(3, "new.a.a"), (1, "old.a.a")] {
+            _ = await users.take(try token(text), for: ada, at: count)
+        }
+        _ = await users.beginLeaving(ada, at: 2)
+        _ = await users.leave(ada)
+        #expect(await users.token(of: ada)?.rawValue == "new.a.a", "back since")
+        _ = await users.beginLeaving(ada, at: 4)
+        _ = await users.take(try token("old.a.a"), for: ada, at: 3)
+        _ = await users.leave(ada)
+        #expect(await users.token(of: ada) == nil)
+        #expect(await stored.text(of: "ada") == .some(nil))
         await storage.close()
     }
 

@@ -18,6 +18,15 @@ struct StoredUserTests {
         #expect(second.userID == nil)
     }
 
+    @Test func anEmptyIDNamesNobodyAndRecordsNothing() async throws {
+        let (bench, client) = try Bench.open()
+        client.identify(userID: "ada")
+        client.identify(userID: "", traits: ["plan": "pro"])
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.stored.count == 1)
+        #expect(client.userID == "ada")
+    }
+
     @Test func anotherWriteKeyHasAnotherUser() async throws {
         var bench = try Bench()
         let first = try bench.makeClient()
@@ -36,6 +45,23 @@ struct StoredUserTests {
         bench.configuration.writeKey = "wk_other"
         let last = try bench.makeClient()
         #expect(last.userID == "bob")
+    }
+
+    @Test func processesThatStoreTheirUsersAtTheSameTimeLoseNone() async throws {
+        let folder = TemporaryFolder()
+        let directory = folder.url
+        let writing = ProviderThread.run {
+            let other = StoredUser(directory: directory, writeKey: "wk_other")
+            for serial in 0..<100 { try? other.change { $0.userID = "bob\(serial)" } }
+        }
+        let user = StoredUser(directory: directory, writeKey: "wk_test")
+        for serial in 0..<100 {
+            try user.change { $0.userID = "ada\(serial)" }
+            #expect(user.load().userID == "ada\(serial)")
+        }
+        await writing.value
+        #expect(user.load().userID == "ada99")
+        #expect(StoredUser(directory: directory, writeKey: "wk_other").load().userID == "bob99")
     }
 
     @Test func theLastOfTwoProcessesDecidesAndADamagedFileIsNobody() async throws {

@@ -150,8 +150,10 @@ struct TokenProviderTests {
         let source = UserTokenSource(
             settings: UserTokenSource.Settings(
                 provider: provider, timeout: 30, retry: .network, maximumCalls: 1),
-            stored: StoredTokens(
-                store: FileTokenStore(directory: bench.directory), storage: storage, log: nil),
+            stored: SignedUserTokens(
+                tokens: StoredTokens(
+                    store: FileTokenStore(directory: bench.directory), storage: storage, log: nil),
+                users: StoredUser(directory: bench.directory, writeKey: "wk")),
             clock: bench.clock)
         let (works, work) = AsyncStream.makeStream(of: CredentialWork.self)
         var posted = works.makeAsyncIterator()
@@ -173,6 +175,7 @@ struct TokenProviderTests {
             switch news {
             case .changed(let user, _): "changed \(user.userID ?? "")"
             case .sought(let user): "sought \(user.userID ?? "")"
+            case .forgotten(let user): "forgotten \(user.userID ?? "")"
             case .failed(let failure): failure.reason
             }
         }

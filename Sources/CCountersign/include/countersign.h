@@ -115,7 +115,8 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   setToken     {"token"}                              a new token of the present user; what waits for one is sent at once
  *   userId       {}                                     value: the present user, or null
  *   track        {"event", "kind", "properties": {...}} value: the event's id. kind: track (default), page, screen, group, alias
- *   logOut       {}                                     sends what is left under the user's token and forgets it. value: as flush
+ *   logOut       {}                                     sends what is left under the user's token and forgets it; what could not
+ *                                                        be sent waits for another one. value: as flush
  *   flush        {}                                     sends what can be sent. value: {"delivered", "queued", "ending",
  *                                                        "batches": [{"userId", "events", "delivered", "outcome", "code"}]}
  *   snapshot     {}                                     value: where every event is ("queued", "sent", "quarantined", ...), and

@@ -2,7 +2,8 @@ public import Foundation
 
 /// Tokens in one file of mode 0600 in a directory of mode 0700.
 ///
-/// The file is always whole: a new one is written beside it, made durable and put in its place.
+/// The file is always whole: a new one is written beside it, made durable and put in its place. Processes may share it, each
+/// changing it in its turn; not in the container of an app group, since iOS ends a process that it suspends with a lock there.
 public struct FileTokenStore: TokenStore {
     private struct Entry: Codable {
         let user: String
@@ -25,31 +26,45 @@ public struct FileTokenStore: TokenStore {
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func store(_ token: String, for userID: String) throws {
-        try save(
-            load().filter { !$0.user.utf8.elementsEqual(userID.utf8) } + [Entry(user: userID, token: token)])
+        try alone {
+            try save(
+                load().filter { !$0.user.utf8.elementsEqual(userID.utf8) }
+                    + [Entry(user: userID, token: token)])
+        }
     }
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func removeToken(for userID: String) throws {
-        let entries = try load()
-        let rest = entries.filter { !$0.user.utf8.elementsEqual(userID.utf8) }
-        if rest.count < entries.count { try save(rest) }
+        try alone {
+            let entries = try load()
+            let rest = entries.filter { !$0.user.utf8.elementsEqual(userID.utf8) }
+            if rest.count < entries.count { try save(rest) }
+        }
     }
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func removeAll() throws {
-        try save([])
+        try alone { try save([]) }
     }
 
     private var path: String { directory.appendingPathComponent("tokens.json").path }
 
     private func load() throws -> [Entry] {
-        guard let data = FileManager.default.contents(atPath: path) else { return [] }
+        let data: Data
+        do {
+            data = try Data(contentsOf: URL(fileURLWithPath: path))
+        } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
+            return []
+        }
         // A file that cannot be read as tokens holds none: users sign in again, events stay.
         return (try? JSONDecoder().decode([Entry].self, from: data)) ?? []
     }
 
     private func save(_ entries: [Entry]) throws {
         try DurableFile.write(try JSONEncoder().encode(entries), to: path)
+    }
+
+    private func alone(_ body: () throws -> Void) throws {
+        try FileLock.withLock(at: directory.appendingPathComponent(".tokens.lock").path, body)
     }
 }

@@ -7,27 +7,26 @@ struct StoredTokens: Sendable {
 
     /// Returns the stored text, if any; nil if the store cannot be read now.
     func text(of owner: String) async -> String?? {
-        await perform("token could not be read") { store in try store.token(for: owner) }
+        await perform("token could not be read") { store, _ in try store.token(for: owner) }
     }
 
     func save(_ token: SignedToken, of owner: String) async {
-        await perform("token could not be stored") { store in try store.store(token.rawValue, for: owner) }
+        await perform("token could not be stored") { store, _ in try store.store(token.rawValue, for: owner) }
     }
 
-    func remove(of owner: String) async {
-        await perform("token could not be forgotten") { store in try store.removeToken(for: owner) }
-    }
-
-    func removeAll() async {
-        await perform("tokens could not be forgotten") { store in try store.removeAll() }
-    }
-
+    /// Returns false if they are still there.
     @discardableResult
-    private func perform<Result: Sendable>(
-        _ failure: StaticString, _ body: @escaping @Sendable (any TokenStore) throws -> Result
+    func removeAll() async -> Bool {
+        await perform("tokens could not be forgotten") { store, _ in try store.removeAll() } != nil
+    }
+
+    /// Does this on the storage thread. Returns nil if it fails, which is logged.
+    @discardableResult
+    func perform<Result: Sendable>(
+        _ failure: StaticString, _ body: @escaping @Sendable (any TokenStore, Storage) throws -> Result
     ) async -> Result? {
         do {
-            return try await storage.run { [store] _ in try body(store) }
+            return try await storage.run { [store] storage in try body(store, storage) }
         } catch {
             log?(.warning, failure, ["error": "\(error)"])
             return nil

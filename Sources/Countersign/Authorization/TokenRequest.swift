@@ -36,7 +36,7 @@ public struct TokenRequest: Sendable, Hashable {
 /// macOS 15 only what it suspends for does not take a shared one).
 ///
 /// Nil says that there is no token, and an error means the same. The events are then sent under the last known token, or
-/// without one, and the server is the judge: one that does not require tokens takes them. Where it refuses, they stay, and
+/// without one (never those of a user who has logged out), and the server is the judge: one that does not require tokens takes them. Where it refuses, they stay, and
 /// both the provider and the server are asked again after waits that grow up to `RetryPolicy.maximumDelay` of
 /// `CountersignConfiguration.networkRetry`, without end. A token that it returns is sent even if the device clock calls it
 /// expired. `flush()` called from inside it returns at once.

@@ -47,13 +47,22 @@ actor UserTokenSource: CredentialSource {
 
     /// A token that expires this soon, in seconds, is replaced before it is used.
     private static let expiryMargin: TimeInterval = 5
+    /// Seconds until a store that could not be read is read again.
+    private static let storeRetryInterval: TimeInterval = 5
 
     nonisolated let isRenewing: Bool
     private let settings: Settings
-    private let stored: StoredTokens
+    private let stored: SignedUserTokens
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
-    private var loaded: Set<UserKey> = []
+    /// Who is logging out, and was handed no token since.
+    private var leaving: Set<UserKey> = []
+    /// The last that the app said of a user, as `Recorder` counts: what it said before comes too late.
+    private var lastWords: [UserKey: Int] = [:]
+    /// Who has logged out without a trace of it on disk, which has failed.
+    private var unforgotten: Set<UserKey> = []
+    /// True if the tokens of all could not be removed from the store, which must not bring them back.
+    private var distrustsStore = false
     /// How often the token of one user was forgotten, and those of all.
     private var forgettings: (of: [UserKey: Int], ofAll: Int) = ([:], 0)
     private var searches: [UserKey: Search] = [:]
@@ -69,7 +78,7 @@ actor UserTokenSource: CredentialSource {
     private var serverClock = ServerClock()
 
     init(
-        settings: Settings, stored: StoredTokens, clock: any ClientClock,
+        settings: Settings, stored: SignedUserTokens, clock: any ClientClock,
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) {
         isRenewing = settings.provider != nil
@@ -114,9 +123,23 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: What the app says
 
-    /// Takes a token that the app hands over.
-    func take(_ token: SignedToken, for user: UserKey) async -> [CredentialNews] {
-        guard let generation = await set(token, for: user) else {
+    /// Takes a token that the app hands over: the user is back, if there was a log-out. `count` says when, as `Recorder` counts.
+    func take(_ token: SignedToken, for user: UserKey, at count: Int) async -> [CredentialNews] {
+        guard isLastWord(count, of: user) else { return [] }
+        let isLeaving = leaving.remove(user) != nil
+        return await take(token, for: user, from: isLeaving ? .appWhileLeaving : .app)
+    }
+
+    private func isLastWord(_ count: Int, of user: UserKey) -> Bool {
+        guard count >= lastWords[user, default: 0] else { return false }
+        lastWords[user] = count
+        return true
+    }
+
+    private func take(
+        _ token: SignedToken, for user: UserKey, from origin: SignedUserTokens.Origin
+    ) async -> [CredentialNews] {
+        guard let generation = await set(token, for: user, from: origin) else {
             guard let code = verdicts[user]?.code else { return [] }
             return [.failed(failure(code, "token_unchanged", of: user, token: token, origin: .app))]
         }
@@ -137,13 +160,37 @@ actor UserTokenSource: CredentialSource {
     /// Takes a token of a provider that took longer than it may.
     func takeLate(_ token: SignedToken, for user: UserKey, since baseline: Baseline) async -> [CredentialNews]
     {
-        self.baseline(of: user) == baseline ? await take(token, for: user) : []
+        self.baseline(of: user) == baseline ? await take(token, for: user, from: .provider) : []
     }
 
-    /// Forgets the user's token, unless there is another one by now.
-    func forget(_ user: UserKey, generation: Int) async -> [CredentialNews] {
-        if self.generation(of: user) == generation { await forget(user) }
+    /// The user logs out: `leave` is to follow when what is left was sent. `count` says when, as `Recorder` counts.
+    func beginLeaving(_ user: UserKey, at count: Int) async -> [CredentialNews] {
+        guard let userID = user.userID, isLastWord(count, of: user) else { return [] }
+        leaving.insert(user)
+        await stored.beginLeaving(userID)
         return []
+    }
+
+    /// Forgets the token of a user who has logged out, unless the app has handed over one since. What is left waits for
+    /// another one, unless there was never any: users of an app without tokens come back without one, too.
+    func leave(_ user: UserKey) async -> [CredentialNews] {
+        guard let userID = user.userID, leaving.remove(user) != nil else { return [] }
+        let isSigned: Bool
+        if settings.provider != nil || cache[user] != nil {
+            isSigned = true
+        } else {
+            isSigned = await stored.find(userID) != .none
+        }
+        switch await stored.leave(userID, isSigned: isSigned) {
+        case .isBack: return []
+        case .failed: unforgotten.insert(user)
+        case .forgotten: break
+        }
+        cache.remove(user)
+        verdicts[user] = nil
+        standings[user] = nil
+        forgettings.of[user, default: 0] += 1
+        return [.forgotten(user)]
     }
 
     private func failure(
@@ -158,38 +205,51 @@ actor UserTokenSource: CredentialSource {
     // MARK: Keeping
 
     /// Takes a token and stores it. Returns its generation; nil if it is the one that is there already.
-    private func set(_ token: SignedToken, for user: UserKey) async -> Int? {
-        guard let userID = user.userID, let generation = cache.set(token, for: user) else { return nil }
-        loaded.insert(user)
+    private func set(
+        _ token: SignedToken, for user: UserKey, from origin: SignedUserTokens.Origin
+    ) async -> Int? {
+        guard let userID = user.userID else { return nil }
+        guard let generation = cache.set(token, for: user) else {
+            // This process or another may be about to forget it.
+            if origin != .provider { await stored.save(token, of: userID, isNew: false, from: origin) }
+            return nil
+        }
+        unforgotten.remove(user)
         standings[user] = nil
-        await stored.save(token, of: userID)
+        await stored.save(token, of: userID, isNew: true, from: origin)
         return generation
-    }
-
-    private func forget(_ user: UserKey) async {
-        guard let userID = user.userID else { return }
-        cache.remove(user)
-        loaded.insert(user)
-        verdicts[user] = nil
-        standings[user] = nil
-        forgettings.of[user, default: 0] += 1
-        await stored.remove(of: userID)
     }
 
     func forgetAll() async {
         cache.removeAll()
+        leaving = []
         verdicts = [:]
         standings = [:]
         forgettings.ofAll += 1
-        await stored.removeAll()
+        distrustsStore = await !stored.tokens.removeAll()
     }
 
-    /// Reads a user's token from the store: once, and again when it was refused, since another process may have a newer.
-    private func load(_ user: UserKey, again: Bool) async {
-        guard let userID = user.userID, again || !loaded.contains(user) else { return }
-        guard let text = await stored.text(of: userID) else { return }
-        loaded.insert(user)
-        if let token = text.flatMap(SignedToken.init) { _ = cache.set(token, for: user) }
+    /// Reads a user's token from the store where none is known, and where it was refused: another process may have a newer.
+    private func load(_ user: UserKey, _ userID: String, replacing rejected: Int?) async
+        -> SignedUserTokens.Found
+    {
+        guard cache[user] == nil || cache[user]?.generation == rejected else { return .none }
+        if unforgotten.contains(user) { return .loggedOut }
+        let found = await stored.find(userID)
+        guard case .token(let token) = found else { return found }
+        if distrustsStore { return .none }
+        _ = cache.set(token, for: user)
+        return found
+    }
+
+    /// Why nothing may go as long as there is no token; nil if the server is the judge of that.
+    private static func obstacle(_ found: SignedUserTokens.Found) -> ServerAnswer.Explanation? {
+        switch found {
+        case .loggedOut:
+            .init("logged_out", "the user has logged out; what was left waits until there is a token again")
+        case .unreadable: .init("store_unreadable", "the stored token cannot be read now")
+        case .token, .none: nil
+        }
     }
 
     // MARK: Finding
@@ -199,21 +259,27 @@ actor UserTokenSource: CredentialSource {
         post: @escaping @Sendable (@escaping CredentialWork) -> Void
     ) async -> CredentialDecision {
         guard let userID = user.userID else { return .ready(Credential(settings.scheme, token: nil)) }
-        await load(user, again: rejected != nil && rejected == cache[user]?.generation)
+        let found = await load(user, userID, replacing: rejected)
         let entry = cache[user]
-        let current = credential(of: user)
-        guard let provider = settings.provider else { return .ready(current) }
+        let obstacle = entry == nil ? Self.obstacle(found) : nil
+        let current = obstacle == nil ? credential(of: user) : nil
+        guard let provider = settings.provider else {
+            guard let obstacle else { return .ready(credential(of: user)) }
+            // Only the app can have another token; a store may be open again soon.
+            let retryAt = found == .unreadable ? clock.uptime + Self.storeRetryInterval : nil
+            return .unavailable(obstacle, retryAt: retryAt)
+        }
         let reason: TokenRequest.Reason
         if entry == nil {
             reason = .missing
         } else if entry?.generation == rejected {
             reason = .rejected
-        } else if let entry, doubtful[user] != current.generation,
+        } else if let entry, doubtful[user] != entry.generation,
             isExpired(entry.token, margin: Self.expiryMargin)
         {
             reason = .expired
         } else {
-            return .ready(current)
+            return .ready(credential(of: user))
         }
         searches = searches.filter { $0.value.call.isRunning || !$0.value.hasTimedOut }
         if let search = searches[user] {
@@ -281,7 +347,7 @@ actor UserTokenSource: CredentialSource {
                 problem = .init("token_unchanged", "the provider returned the same token again")
                 break
             }
-            let generation = await set(token, for: user) ?? self.generation(of: user)
+            let generation = await set(token, for: user, from: .provider) ?? self.generation(of: user)
             // Never withheld: the device clock may be what is wrong, and only an answer can tell.
             doubtful[user] = isExpired(token, margin: Self.expiryMargin) ? generation : nil
             standings[user] = nil

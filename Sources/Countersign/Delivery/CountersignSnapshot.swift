@@ -10,7 +10,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public struct Parked: Sendable, Hashable {
         /// Who; nil for events without a user.
         public let userID: String?
-        /// Why, such as `EXPIRED` or `provider_timed_out`.
+        /// Why, such as `EXPIRED`, `provider_timed_out` or `logged_out`.
         public let reason: String
         /// Refusals and failed attempts to get a token, in a row.
         public let failures: Int

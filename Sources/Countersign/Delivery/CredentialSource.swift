@@ -58,7 +58,8 @@ package enum CredentialDecision: Sendable, Equatable {
     /// Somebody is being asked. `CredentialNews.sought` is to follow.
     case pending
     /// There is none better than this one now. The server is the judge of it, but not over and over of one that it has refused.
-    case doubtful(Credential, ServerAnswer.Explanation)
+    /// Nil: nothing may be sent without one, and there may be one later.
+    case doubtful(Credential?, ServerAnswer.Explanation)
     /// Send nothing before this uptime, or if that is nil, before there is news.
     case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
 }
@@ -69,6 +70,8 @@ package enum CredentialNews: Sendable {
     case changed(UserKey, generation: Int)
     /// Whoever was asked for this owner's credential has answered, or took too long: ask the source again.
     case sought(UserKey)
+    /// The credential for this owner's records is to be sent no more: ask the source again.
+    case forgotten(UserKey)
     /// Something to tell the app.
     case failed(AuthenticationFailure)
 }

@@ -297,6 +297,7 @@ actor DeliveryEngine {
         case .changed(let user, let generation):
             sender.tokenChanged(for: user, generation: generation, now: clock.uptime)
         case .sought(let user): sender.tokenSought(for: user)
+        case .forgotten(let user): sender.tokenForgotten(for: user)
         case .failed(let failure): report(failure)
         }
     }
@@ -314,7 +315,7 @@ actor DeliveryEngine {
             self.credential = credential
             note(
                 sender.authorizationFailed(
-                    problem, generation: credential.generation, now: clock.uptime, fraction: random()))
+                    problem, generation: credential?.generation, now: clock.uptime, fraction: random()))
         case .unavailable(let problem, let instant):
             note(sender.authorizationDeferred(problem, until: instant))
         }

@@ -6,6 +6,17 @@ extension EventQueue {
         try connection.all("SELECT body FROM event ORDER BY seq") { row throws(SQLiteError) in row.blob(0) }
     }
 
+    /// Whether anything of this user's waits, or was set aside and may be put back.
+    func hasEvents(of userID: String) throws -> Bool {
+        let found = try connection.first(
+            """
+            SELECT EXISTS (SELECT 1 FROM event WHERE user_id = ?1)
+                OR EXISTS (SELECT 1 FROM quarantine WHERE user_id = ?1)
+            """, .text(userID)
+        ) { row throws(SQLiteError) in row.int(0) }
+        return found == 1
+    }
+
     /// Removes an event by its id, as if the app had wiped it. Returns false if there is none.
     func remove(messageID: String) throws -> Bool {
         try connection.transaction {

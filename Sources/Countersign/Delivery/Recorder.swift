@@ -32,6 +32,8 @@ final class Recorder: Sendable {
 
     private struct State {
         var userID: String?
+        /// How often the app has said who the user is.
+        var userCount = 0
         var sessionID: String
         var unsaved: [Unsaved] = []
         var logged: [Logged] = []
@@ -129,11 +131,15 @@ final class Recorder: Sendable {
         state.withLock { $0.isUser(userID) }
     }
 
-    /// Events from now on belong to this user. Returns true if that is another one than before.
-    func setUser(_ userID: String?) -> Bool {
+    /// The present user, and how often the app has said who that is: what it says in two threads is told apart by that.
+    var user: (id: String?, count: Int) { state.withLock { ($0.userID, $0.userCount) } }
+
+    /// Events from now on belong to this user. Returns the one before, and the count of this call.
+    func setUser(_ userID: String?) -> (previous: String?, isAnother: Bool, count: Int) {
         state.withLock { state in
             defer { state.userID = userID }
-            return !state.isUser(userID)
+            state.userCount += 1
+            return (state.userID, !state.isUser(userID), state.userCount)
         }
     }
 

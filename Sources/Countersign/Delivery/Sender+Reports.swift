@@ -54,12 +54,12 @@ extension Sender {
     /// The token provider has failed, or gave a token that is no better: the server is the judge of the last one, as it
     /// may have stopped to ask for any. One that it has refused already is sent again after a wait only.
     ///
-    /// `generation` is that of the last token; 0 if there is none.
+    /// `generation` is that of the last token; 0 if there is none, and nil if nothing may go without one.
     mutating func authorizationFailed(
-        _ problem: ServerAnswer.Explanation, generation: Int, now: TimeInterval, fraction: Double
+        _ problem: ServerAnswer.Explanation, generation: Int?, now: TimeInterval, fraction: Double
     ) -> Consequence? {
         guard let current else { return nil }
-        if users[current.user]?.mustNotResend(generation) == true {
+        guard let generation, users[current.user]?.mustNotResend(generation) != true else {
             parkForProvider(current, problem, serverDelay: nil, now: now, fraction: fraction)
             return Consequence(batch: current.result(.tokenProblem, problem.code))
         }

@@ -187,6 +187,11 @@ struct Sender {
         sendSoon()
     }
 
+    /// The token of this user is forgotten: what was about to be sent under it, or for want of any, asks again.
+    mutating func tokenForgotten(for user: UserKey) {
+        if current?.user == user { setAside() }
+    }
+
     /// The queue was emptied, or another user's data must no longer be touched.
     mutating func reset() {
         current = nil

@@ -1,0 +1,294 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// What a log-out leaves behind. What can be seen from outside alone is in the scenarios of `Conformance` too.
+@Suite(.closing, .timeLimit(.minutes(5)))
+struct LogOutTests {
+    /// A gateway that cannot be reached.
+    @Sendable private func offline(_: FakeGateway.Received) -> TransportResponse? { .json(503, "{}") }
+
+    private func token(_ bench: Bench) throws -> String? {
+        let directory = bench.configuration.instanceDirectory.appendingPathComponent("tokens")
+        return try FileTokenStore(directory: directory).token(for: "ada")
+    }
+
+    private func tokens(_ bench: Bench) -> [String?] { bench.gateway.batches.map(\.token) }
+
+    private func parked(_ client: CountersignClient) async -> [String] {
+        await client.snapshot().parked.map { "\($0.userID ?? "") \($0.reason) \($0.isPaused)" }
+    }
+
+    @Test(arguments: [false, true])
+    func whatIsLeftNeverGoesWithoutAToken(restarts: Bool) async throws {
+        let (bench, first) = try Bench.open()
+        var client = first
+        client.setUser("ada", token: "a.a.a")
+        client.track("hers")
+        bench.gateway.judge(offline)
+        #expect(await client.logOut().queued == 1)
+        #expect(try token(bench) == nil)
+        bench.gateway.judge { _ in nil }
+        if restarts {
+            await client.close()
+            client = try bench.makeClient()
+        }
+        let before = bench.gateway.batches.count
+        client.setUser("bob", token: "b.b.b")
+        client.track("his")
+        let result = await client.flush()
+        #expect(Set(result.batches.map { "\($0.userID ?? "") \($0.code)" }) == ["ada logged_out", "bob "])
+        bench.clock.advance(by: 3_600)
+        client.startSession()
+        await client.flush()
+        #expect(tokens(bench).dropFirst(before) == ["b.b.b"])
+        #expect(await parked(client) == ["ada logged_out true"])
+        let inspection = "\(await CountersignInspector(client).inspect())"
+        #expect(inspection.contains("ada: logged_out, 0 failures, paused"))
+        client.setUser("ada", token: nil)
+        await client.flush()
+        #expect(bench.gateway.events == ["his"], "back, but not yet with a token")
+        client.setToken("c.c.c")
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.events == ["his", "hers"])
+        #expect(tokens(bench).last == "c.c.c")
+        await client.logOut()
+        client.setUser("ada", token: nil)
+        client.track("later")
+        #expect(await client.flush().isComplete, "nothing was left this time")
+    }
+
+    @Test func whatIsLeftGoesUnderNoTokenButOneThatTheProviderHas() async throws {
+        let token = Lock<String?>(nil)
+        let (bench, client) = try Bench.open { $0.tokenProvider = { _ in token.withLock { $0 } } }
+        bench.gateway.judge(offline)
+        client.setUser("ada", token: nil)
+        client.track("hers")
+        await client.logOut()
+        bench.gateway.judge { _ in nil }
+        let before = bench.gateway.batches.count
+        for _ in 0..<3 { await client.flush() }
+        #expect(bench.gateway.batches.count == before)
+        #expect(await parked(client) == ["ada no_token false"])
+        token.withLock { $0 = "a.a.a" }
+        #expect(await client.flush().isComplete)
+        #expect(tokens(bench).dropFirst(before) == ["a.a.a"])
+    }
+
+    @Test func whatAUserWithoutATokenLeavesIsSentAsItAlwaysWas() async throws {
+        let (bench, client) = try Bench.open()
+        bench.gateway.judge(offline)
+        client.setUser("ada", token: nil)
+        client.track("hers")
+        await client.logOut()
+        bench.gateway.judge { _ in nil }
+        #expect(await client.flush().isComplete)
+        #expect(bench.gateway.events == ["hers"])
+    }
+
+    @Test func whoLeavesTwiceWithoutATokenStaysLoggedOut() async throws {
+        let (bench, client) = try Bench.open()
+        bench.gateway.judge(offline)
+        client.setUser("ada", token: "a.a.a")
+        client.track("hers")
+        await client.logOut()
+        client.setUser("ada", token: nil)
+        await client.logOut()
+        bench.gateway.judge { _ in nil }
+        await client.flush()
+        #expect(bench.gateway.events == [])
+    }
+
+    @Test func whatWasSetAsideWaitsToo() async throws {
+        let (bench, client) = try Bench.open()
+        bench.gateway.judge { received in
+            let rejected = #"[{"index":0,"code":"invalid_event","reason":"scripted"}]"#
+            return received.messages.contains { $0.event == "bad" }
+                ? .json(200, #"{"success":true,"accepted":1,"duplicates":0,"rejected":\#(rejected)}"#) : nil
+        }
+        client.setUser("ada", token: "a.a.a")
+        client.track("bad")
+        client.track("good")
+        #expect(await client.logOut().isComplete)
+        bench.gateway.judge { _ in nil }
+        #expect(try await client.requeueQuarantinedEvents() == 1)
+        await client.flush()
+        #expect(tokens(bench) == ["a.a.a"])
+    }
+
+    /// What a log-out does that the app does not outlive, or the client that it was called of.
+    @Test(arguments: [false, true])
+    func aLogOutThatIsNotThroughIsFinishedByTheNextRun(isBack: Bool) async throws {
+        let store = UnreliableStore()
+        let (bench, client) = try Bench.open { $0.tokenStore = store }
+        client.setUser("ada", token: "a.a.a")
+        client.track("hers")
+        let forever = Handshake()
+        bench.transport.setHandler { _ in
+            await forever.wait()
+            throw CancellationError()
+        }
+        let over = Task { await client.logOut() }
+        await bench.transport.waitForRequests(1)
+        if isBack { client.setUser("ada", token: "b.b.b") }
+        await client.close()
+        #expect(await over.value.ending == .closed)
+        bench.transport.setHandler { [gateway = bench.gateway] request in try gateway.answer(request) }
+        let next = try bench.makeClient()
+        #expect(next.userID == (isBack ? "ada" : nil))
+        if isBack { await next.flush() } else { await store.hasForgotten.wait() }
+        #expect(bench.gateway.events == ["hers"])
+        #expect(tokens(bench) == [isBack ? "b.b.b" : "a.a.a"])
+        #expect(try store.token(for: "ada") == (isBack ? "b.b.b" : nil))
+    }
+
+    @Test(arguments: ["a.a.a", "b.b.b"])
+    func whoIsBackBeforeTheLogOutIsThroughKeepsTheToken(token: String) async throws {
+        let (bench, client) = try Bench.open()
+        client.setUser("ada", token: "a.a.a")
+        client.track("one")
+        let gate = Handshake()
+        bench.transport.setHandler { [gateway = bench.gateway] request in
+            await gate.wait()
+            return try gateway.answer(request)
+        }
+        let over = Task { await client.logOut() }
+        await bench.transport.waitForRequests(1)
+        client.setUser("ada", token: token)
+        client.setUser("bob", token: "o.o.o")
+        gate.signal()
+        #expect(await over.value.isComplete)
+        client.setUser("ada", token: nil)
+        client.track("two")
+        await client.flush()
+        #expect(tokens(bench) == ["a.a.a", token])
+        #expect(try self.token(bench) == token)
+    }
+
+    @Test func aWipeLeavesNothingOfALogOut() async throws {
+        let (bench, client) = try Bench.open()
+        client.setUser("ada", token: "a.a.a")
+        client.track("hers")
+        let gate = Handshake()
+        bench.transport.setHandler { _ in
+            await gate.wait()
+            return .json(503, "{}")
+        }
+        let over = Task { await client.logOut() }
+        await bench.transport.waitForRequests(1)
+        let wipe = Task { try await client.wipeData() }
+        gate.signal()
+        try await wipe.value
+        _ = await over.value
+        bench.transport.setHandler { [gateway = bench.gateway] request in try gateway.answer(request) }
+        await client.close()
+        #expect(try token(bench) == nil)
+        let file = bench.configuration.instanceDirectory.appendingPathComponent("user.json")
+        let content = FileManager.default.contents(atPath: file.path) ?? Data()
+        #expect(String(decoding: content, as: UTF8.self).contains("ada") == false)
+    }
+
+    // MARK: Two processes
+
+    @Test func whatOneProcessLeavesWaitsInTheOther() async throws {
+        let (bench, one) = try Bench.open()
+        let two = try bench.makeClient()
+        // It has looked for a token already.
+        two.setUser("ada", token: nil)
+        two.track("first")
+        #expect(await two.flush().isComplete)
+        bench.gateway.judge(offline)
+        one.setUser("ada", token: "a.a.a")
+        one.track("hers")
+        await one.logOut()
+        bench.gateway.judge { _ in nil }
+        let before = bench.gateway.batches.count
+        await two.flush()
+        #expect(bench.gateway.batches.count == before)
+        one.setUser("ada", token: "c.c.c")
+        await one.pipeline.engine.perform { [] }
+        #expect(await two.flush().isComplete)
+        #expect(tokens(bench).last == "c.c.c", "the token that the other process has")
+    }
+
+    @Test func whoIsBackInAnotherProcessKeepsTheTokenThere() async throws {
+        let (bench, one) = try Bench.open()
+        let two = try bench.makeClient()
+        one.setUser("ada", token: "a.a.a")
+        one.track("one")
+        let gate = Handshake()
+        bench.transport.setHandler { [gateway = bench.gateway] request in
+            await gate.wait()
+            return try gateway.answer(request)
+        }
+        let over = Task { await one.logOut() }
+        await bench.transport.waitForRequests(1)
+        two.setUser("ada", token: "a.a.a")
+        await two.pipeline.engine.perform { [] }
+        gate.signal()
+        #expect(await over.value.isComplete)
+        #expect(try token(bench) == "a.a.a")
+    }
+
+    // MARK: A store that fails
+
+    @Test func nothingGoesWithoutATokenWhileTheStoreCannotBeRead() async throws {
+        let store = UnreliableStore()
+        let (bench, client) = try Bench.open { $0.tokenStore = store }
+        client.setUser("ada", token: "a.a.a")
+        #expect(await client.flush().isComplete)
+        await client.close()
+        store.isReadable.withLock { $0 = false }
+        let next = try bench.makeClient()
+        next.track("hers")
+        await next.flush()
+        #expect(bench.gateway.events == [])
+        #expect(await parked(next) == ["ada store_unreadable false"])
+        store.isReadable.withLock { $0 = true }
+        #expect(await next.flush().isComplete)
+        #expect(tokens(bench) == ["a.a.a"])
+    }
+
+    @Test func whatCannotBeForgottenIsNotUsedAgain() async throws {
+        let store = UnreliableStore()
+        let (bench, client) = try Bench.open { $0.tokenStore = store }
+        client.setUser("ada", token: "a.a.a")
+        client.track("hers")
+        await client.flush()
+        store.mayForget.withLock { $0 = false }
+        await client.logOut()
+        client.setUser("ada", token: nil)
+        client.track("later")
+        await client.flush()
+        await client.close()
+        let next = try bench.makeClient()
+        await next.flush()
+        #expect(tokens(bench) == ["a.a.a"])
+    }
+}
+
+/// A token store that can be made to fail.
+private final class UnreliableStore: TokenStore {
+    private let tokens = Lock([String: String]())
+    let isReadable = Lock(true)
+    let mayForget = Lock(true)
+    let hasForgotten = Handshake()
+
+    func token(for userID: String) throws -> String? {
+        guard isReadable.withLock({ $0 }) else { throw CocoaError(.fileReadNoPermission) }
+        return tokens.withLock { $0[userID] }
+    }
+
+    func store(_ token: String, for userID: String) throws { tokens.withLock { $0[userID] = token } }
+
+    func removeToken(for userID: String) throws {
+        guard mayForget.withLock({ $0 }) else { throw CocoaError(.fileWriteNoPermission) }
+        tokens.withLock { $0[userID] = nil }
+        hasForgotten.signal()
+    }
+
+    func removeAll() throws { tokens.withLock { $0 = [:] } }
+}
