@@ -225,6 +225,113 @@ struct AccessTokensTests {
         #expect(await bench.make(login).authorize(rejected: nil).token == "NEW")
     }
 
+    // MARK: Logging out
+
+    private var stored: TokenPair? {
+        get throws {
+            try bench.store.token(for: "access-token").map {
+                try JSONDecoder().decode(TokenPair.self, from: Data($0.utf8))
+            }
+        }
+    }
+
+    @Test func whatIsForgottenWhileANewPairIsStoredDoesNotComeBack() async throws {
+        let store = HeldStore(store: bench.store)
+        let tokens = bench.make(store: store)
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        // The last one before the new pair is stored.
+        bench.transport.setHandler { [server = bench.server] request in
+            store.isHolding.withLock { $0 = true }
+            return server.answer(request)
+        }
+        async let refused = tokens.authorize(rejected: 1)
+        await store.isReading.wait()
+        let forgetting = await tokens.beginForgetting()
+        // It queues up after it, and gets no further.
+        _ = await tokens.state
+        store.mayGoOn.signal()
+        await forgetting.value
+        #expect(await refused.token == nil)
+        #expect(try stored == nil)
+        #expect(await tokens.state.kind == .noCredential)
+        await tokens.close()
+    }
+
+    @Test func whatIsForgottenWhileTheAppsPairIsStoredDoesNotComeBack() async throws {
+        let tokens = bench.make()
+        await tokens.prepare()
+        await tokens.close()
+        let store = SlowStore(store: bench.store)
+        let again = bench.make(bench.login(nil, nil), store: store)
+        await again.prepare()
+        let handover = Task { await again.configure(bench.login("NEW", "RNEW")) }
+        await store.isSaving.wait()
+        let forgetting = await again.beginForgetting()
+        _ = await again.state
+        store.mayGoOn.signal()
+        await handover.value
+        await forgetting.value
+        #expect(await again.state.kind == .noCredential)
+        #expect(try stored == nil)
+    }
+
+    @Test func aLogOutInAnotherProcessDuringARefreshWins() async throws {
+        let gate = bench.holdAnswers()
+        let refreshing = bench.make()
+        let other = bench.make()
+        await other.prepare()
+        async let refused = refreshing.authorize(rejected: 1)
+        await bench.transport.waitForRequests(1)
+        await other.forget()
+        gate.signal()
+        #expect(await refused.token == nil)
+        #expect(try stored == nil)
+        #expect(await refreshing.state.kind == .noCredential)
+        await refreshing.close()
+        await other.close()
+    }
+
+    @Test func aLogOutInAnotherProcessIsNoticedBeforeTheNextRefresh() async throws {
+        let tokens = bench.make()
+        let other = bench.make()
+        for tokens in [tokens, other] { await tokens.prepare() }
+        await other.forget()
+        #expect(await tokens.authorize(rejected: 1).token == nil)
+        #expect(bench.refreshes == 0)
+        #expect(try stored == nil)
+        await tokens.close()
+        await other.close()
+    }
+
+    @Test func aPairThatCouldNotBeStoredDoesNotOutliveALogOutInAnotherProcess() async throws {
+        let store = FrozenStore(store: bench.store, savesLeft: 1)
+        let tokens = bench.make(store: store)
+        let other = bench.make()
+        let verdict = await tokens.authorize(rejected: 1)
+        #expect(verdict.problem == "not_stored")
+        await other.prepare()
+        await other.forget()
+        store.savesLeft.withLock { $0 = 10 }
+        bench.clock.advance(to: verdict.retryAt ?? 0)
+        #expect(await tokens.authorize(rejected: 1).token == nil)
+        #expect(try stored == nil)
+        await tokens.close()
+        await other.close()
+    }
+
+    @Test func whatCouldNotBeForgottenIsForgottenLater() async throws {
+        await bench.make().close()
+        let store = FrozenStore(store: bench.store, savesLeft: 10)
+        store.isReadable.withLock { $0 = false }
+        let tokens = bench.make(bench.login(nil, nil), store: store, isSparse: true)
+        await tokens.forget()
+        store.isReadable.withLock { $0 = true }
+        await tokens.configure(bench.login(nil, nil))
+        #expect(await tokens.authorize(rejected: nil).token == nil)
+        #expect(try stored == nil)
+        await tokens.close()
+    }
+
     // MARK: Crashes
 
     @Test func newPairIsNotUsedBeforeItIsOnDisk() async {
@@ -548,8 +655,29 @@ private struct SlowStore: TokenStore {
         try store.store(token, for: userID)
     }
 
-    func removeToken(for userID: String) throws {}
+    func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
     func removeAll() throws {}
+}
+
+/// A store that can be held up while it is read, with what it has read.
+private struct HeldStore: TokenStore {
+    let store: FileTokenStore
+    let isHolding = Lock(false)
+    let isReading = Handshake()
+    let mayGoOn = Handshake()
+
+    func token(for userID: String) throws -> String? {
+        let token = try store.token(for: userID)
+        if isHolding.withLock({ $0 }) {
+            isReading.signal()
+            mayGoOn.block()
+        }
+        return token
+    }
+
+    func store(_ token: String, for userID: String) throws { try store.store(token, for: userID) }
+    func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
+    func removeAll() throws { try store.removeAll() }
 }
 
 /// A store whose disk gives up.
@@ -577,7 +705,11 @@ private struct FrozenStore: TokenStore {
         try store.store(token, for: userID)
     }
 
-    func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
+    func removeToken(for userID: String) throws {
+        guard isReadable.withLock({ $0 }) else { throw CocoaError(.fileWriteNoPermission) }
+        try store.removeToken(for: userID)
+    }
+
     func removeAll() throws { try store.removeAll() }
 }
 
@@ -598,5 +730,10 @@ extension AccessTokens {
     /// Asks for the token in a task that is next in this actor's line.
     fileprivate func beginAuthorizing() -> Task<CredentialDecision, Never> {
         Task { await authorize(rejected: nil) }
+    }
+
+    /// Forgets the tokens in a task that is next in this actor's line.
+    fileprivate func beginForgetting() -> Task<Void, Never> {
+        Task { await forget() }
     }
 }

@@ -69,6 +69,10 @@ package actor AccessTokens {
     private var pending: Change?
     private var preparation: Task<Void, Never>?
     private var isPrepared = false
+    /// How often the app has forgotten its user.
+    private var forgettings = 0
+    /// True as long as the store has tokens that it could not remove.
+    private var mustForget = false
     private var flight: Task<Void, Never>?
     private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
     private var lastWaiter = 0
@@ -107,12 +111,15 @@ package actor AccessTokens {
     /// Forgets the tokens, such as when the person logs out.
     package func forget() async {
         await prepare()
+        forgettings += 1
         machine.forget()
         pending = nil
         do {
             try await pairs.forget()
         } catch {
             surroundings.log?(.warning, "access token could not be forgotten", ["error": "\(error)"])
+            // It is tried again before the store is used.
+            (mustForget, isPrepared) = (true, false)
         }
         settle()
     }
@@ -134,6 +141,7 @@ package actor AccessTokens {
             change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, now: now,
             uptime: uptime, fraction: surroundings.random())
         if let next {
+            let before = forgettings
             var isOnDisk = true
             do {
                 try await pairs.save(next)
@@ -141,6 +149,8 @@ package actor AccessTokens {
                 isOnDisk = false
                 surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
             }
+            // They were forgotten meanwhile, on disk too.
+            guard forgettings == before else { return }
             machine.adopted(
                 next, isOnDisk: isOnDisk, now: now, uptime: uptime, fraction: surroundings.random())
         }
@@ -153,6 +163,10 @@ package actor AccessTokens {
         if let preparation { return await preparation.value }
         let task = Task {
             do {
+                if mustForget {
+                    try await pairs.forget()
+                    mustForget = false
+                }
                 let stored = try await pairs.load()
                 machine.loaded(stored)
                 while let change = pending {
@@ -298,12 +312,12 @@ package actor AccessTokens {
                     received, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
             case .save(let credential):
                 do {
-                    if isLocked, let stored = try await pairs.load(), machine.isSuperseded(by: stored) {
+                    if case .superseded(let stored) = try await pairs.replace(machine.base, with: credential)
+                    {
                         action = machine.superseded(
                             by: stored, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
                         continue
                     }
-                    try await pairs.save(credential)
                 } catch {
                     surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
                     saveFailure = .init("not_stored", "the new token could not be stored; it is tried again")

@@ -4,7 +4,7 @@ internal import Foundation
 extension RefreshMachine {
     mutating func begin(uptime: TimeInterval) -> Action {
         obstacle.pass()
-        state = .refreshing(generation: generation, base: nil)
+        state = .refreshing(generation: generation, base: unsavedBase)
         if let unsaved { return .save(unsaved) }
         let count = rate.count(at: uptime, window: policy.window)
         if !token.hasLived(at: uptime), count >= policy.windowCount {
@@ -20,7 +20,12 @@ extension RefreshMachine {
         stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {
         guard isUpToDate, let current = credential else { return finish() }
-        if let stored, stored != current, token.isOnDisk {
+        if token.isOnDisk, stored != current {
+            guard let stored else {
+                // Another process has logged the person out.
+                forget()
+                return finish()
+            }
             serverClock = ServerClock(offset: stored.clockOffset)
             take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
             obstacle.forgiveFailures()
@@ -38,19 +43,25 @@ extension RefreshMachine {
         if case .refreshing(generation, _) = state { true } else { false }
     }
 
-    /// Whether an app has handed over other credentials, in another process, while this one refreshed.
-    func isSuperseded(by stored: TokenPair) -> Bool {
+    /// What the store had when the refresh began.
+    var base: TokenPair? {
         switch state {
-        case .refreshing(_, let base?), .outdated(let base?): stored != base
-        case .resting, .refreshing, .outdated: false
+        case .refreshing(_, let base), .outdated(let base): base
+        case .resting: nil
         }
     }
 
+    /// An app has handed over other credentials, in another process, while this one refreshed, or has forgotten its user.
     mutating func superseded(
-        by stored: TokenPair, now: Date, uptime: TimeInterval, fraction: Double
+        by stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {
-        unsaved = nil
-        take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
+        guard isUpToDate else { return finish() }
+        if let stored {
+            unsaved = nil
+            take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
+        } else {
+            forget()
+        }
         return finish()
     }
 
@@ -72,7 +83,7 @@ extension RefreshMachine {
             let clockOffset = serverClock.offset(now: now, uptime: uptime)
             let next = current.rotated(
                 to: grant, at: answer.serverTime ?? now + clockOffset, clockOffset: clockOffset)
-            unsaved = next
+            (unsaved, unsavedBase) = (next, base)
             return .save(next)
         case .dead(let problem):
             if let dead = token.die(problem.code) { return .save(dead) }

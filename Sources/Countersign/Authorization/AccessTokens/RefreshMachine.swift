@@ -66,6 +66,8 @@ struct RefreshMachine {
     private var resending = Resending()
     /// A pair that the disk did not take yet.
     var unsaved: TokenPair?
+    /// What the store had when that pair was asked for.
+    var unsavedBase: TokenPair?
     var serverClock = ServerClock()
 
     init(configuration: AuthorizationConfiguration, policy: Policy = Policy()) {

@@ -2,6 +2,8 @@ internal import Foundation
 
 /// Keeps the pair of tokens in a `TokenStore`, and lets one process at a time refresh it.
 ///
+/// What an actor asks for is done in the order in which it asks.
+///
 /// `@unchecked Sendable`: `descriptor` is only used on `queue`, which is serial.
 final class TokenPairStore: @unchecked Sendable {
     /// Seconds to wait for a process that is refreshing: longer than its request may take.
@@ -12,38 +14,72 @@ final class TokenPairStore: @unchecked Sendable {
     private let queue = DispatchQueue(label: "countersign.credentials", qos: .utility)
     private let store: any TokenStore
     private let lockFile: URL
+    /// Of the lock for a single change; the other one is held for as long as a refresh takes.
+    private let changeLock: String
     private var descriptor: Int32 = -1
 
     init(store: any TokenStore, lockFile: URL) {
         self.store = store
         self.lockFile = lockFile
+        changeLock = lockFile.path + ".change"
     }
 
     /// Throws when the store cannot be read now.
-    func load() async throws -> TokenPair? {
+    func load(isolation: isolated (any Actor)? = #isolation) async throws -> TokenPair? {
+        try await perform { pairs in try pairs.pair }
+    }
+
+    /// When it returns, the pair survives a power failure.
+    func save(_ pair: TokenPair, isolation: isolated (any Actor)? = #isolation) async throws {
         try await perform { pairs in
+            try FileLock.withLock(at: pairs.changeLock) { try pairs.put(pair) }
+        }
+    }
+
+    enum Replacement: Sendable {
+        /// When it returns, the pair survives a power failure.
+        case stored
+        /// Another process has put in or removed something meanwhile.
+        case superseded(by: TokenPair?)
+    }
+
+    /// Puts a pair where `base` is; what others have done since that was read stays.
+    func replace(
+        _ base: TokenPair?, with pair: TokenPair, isolation: isolated (any Actor)? = #isolation
+    ) async throws -> Replacement {
+        try await perform { pairs in
+            try FileLock.withLock(at: pairs.changeLock) {
+                let present = try pairs.pair
+                guard present == base || present == pair else { return .superseded(by: present) }
+                try pairs.put(pair)
+                return .stored
+            }
+        }
+    }
+
+    func forget(isolation: isolated (any Actor)? = #isolation) async throws {
+        try await perform { pairs in
+            try FileLock.withLock(at: pairs.changeLock) { try pairs.store.removeToken(for: Self.key) }
+        }
+    }
+
+    private var pair: TokenPair? {
+        get throws {
             // What cannot be read as a pair is none: the app hands over its own.
-            try pairs.store.token(for: Self.key).flatMap {
+            try store.token(for: Self.key).flatMap {
                 try? JSONDecoder().decode(TokenPair.self, from: Data($0.utf8))
             }
         }
     }
 
-    /// When it returns, the pair survives a power failure.
-    func save(_ pair: TokenPair) async throws {
-        try await perform { pairs in
-            let text = String(decoding: try JSONEncoder().encode(pair), as: UTF8.self)
-            try pairs.store.store(text, for: Self.key)
-        }
-    }
-
-    func forget() async throws {
-        try await perform { pairs in try pairs.store.removeToken(for: Self.key) }
+    private func put(_ pair: TokenPair) throws {
+        let text = String(decoding: try JSONEncoder().encode(pair), as: UTF8.self)
+        try store.store(text, for: Self.key)
     }
 
     /// Waits until no other process refreshes. The system releases the lock of a process that dies. Throws when another
     /// process holds the lock for too long, or the file cannot be made.
-    func lock(clock: any ClientClock) async throws {
+    func lock(clock: any ClientClock, isolation: isolated (any Actor)? = #isolation) async throws {
         let deadline = clock.uptime + Self.patience
         while try await perform({ pairs in try pairs.tryLock() }) == false {
             guard clock.uptime < deadline else { throw POSIXError(.ETIMEDOUT) }
@@ -51,7 +87,7 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    func unlock() async {
+    func unlock(isolation: isolated (any Actor)? = #isolation) async {
         _ = try? await perform { pairs in
             if pairs.descriptor >= 0 {
                 // A child that the app is just making has the descriptor too, and would keep what closing alone lets go.
@@ -76,7 +112,9 @@ final class TokenPairStore: @unchecked Sendable {
         return true
     }
 
+    // On the caller's actor, so that nothing comes between what it decides and its place in the queue.
     private func perform<Result: Sendable>(
+        isolation: isolated (any Actor)? = #isolation,
         _ body: @escaping @Sendable (TokenPairStore) throws -> Result
     ) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
