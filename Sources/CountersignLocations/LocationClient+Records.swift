@@ -50,13 +50,18 @@ extension LocationClient {
         let collector = destination.beginCollecting()
         let result = await pipeline.flush()
         let delivered = destination.endCollecting(collector)
-        guard result.isComplete, !result.batches.contains(where: { $0.outcome == .quarantined }) else {
-            throw Self.error(of: result)
-        }
+        if let error = Self.error(of: result) { throw error }
         return delivered.compactMap { JSONDocument.value($0.body) }
     }
 
-    private static func error(of result: FlushResult) -> CountersignError {
+    /// Nil if all that waited was sent; what was recorded meanwhile may wait.
+    static func error(of result: FlushResult) -> CountersignError? {
+        // The last one counts: a request may have been repeated under another token or in parts.
+        if result.ending == .drained, result.batches.last.map({ $0.outcome == .delivered }) ?? true,
+            !result.batches.contains(where: { $0.outcome == .quarantined })
+        {
+            return nil
+        }
         let detail = "\(result.queued) records wait"
         if result.ending == .otherProcessIsSending { return CountersignError(.syncInProgress, detail) }
         guard let last = result.batches.last else { return CountersignError(.response, detail) }

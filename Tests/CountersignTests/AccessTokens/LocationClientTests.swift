@@ -139,6 +139,26 @@ struct LocationClientTests {
         #expect(try await client.count() == 0)
     }
 
+    /// As a flush ends beside which a location was recorded.
+    @Test func whatIsRecordedBesideASyncIsNoFailureOfIt() {
+        func batch(_ outcome: FlushResult.Outcome, _ code: String = "") -> FlushResult.Batch {
+            FlushResult.Batch(userID: nil, eventCount: 1, deliveredCount: 0, outcome: outcome, code: code)
+        }
+        func code(_ batches: [FlushResult.Batch], _ ending: FlushResult.Ending, _ queued: Int)
+            -> CountersignError.Code?
+        {
+            LocationClient.error(of: FlushResult(batches: batches, ending: ending, queued: queued))?.code
+        }
+        let (delivered, refused) = (batch(.delivered), batch(.tokenProblem, "EXPIRED"))
+        #expect(code([], .drained, 1) == nil)
+        #expect(code([refused, delivered], .drained, 1) == nil)
+        #expect(code([delivered, refused], .drained, 1) == .notAuthorized)
+        #expect(code([delivered, batch(.quarantined, "http_422")], .drained, 0) == .response)
+        #expect(code([batch(.quarantined, "http_422"), delivered], .drained, 0) == .response)
+        #expect(code([delivered], .interrupted, 0) == .response)
+        #expect(code([delivered, batch(.retryLater, "timed_out")], .interrupted, 1) == .networkConnection)
+    }
+
     /// The login page of a hotel's network has every status that a server has.
     @Test func aPageIsNoDelivery() async throws {
         let page = "<!DOCTYPE html><html><body>Welcome</body></html>"
