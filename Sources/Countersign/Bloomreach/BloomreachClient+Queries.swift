@@ -111,39 +111,41 @@ extension BloomreachClient {
     }
 
     private func fetchAppInboxOnce() async throws(CountersignError) -> [AppInboxMessage] {
-        let (customer, generation) = self.customer.current
-        let owner = owner(of: customer)
+        let (project, customer, generation) = present
+        let owner = AppInboxCache.Owner(customerIDs: customer.identifiers, projectToken: project.token)
         guard let (fetch, token) = await withInbox({ $0.begin(for: owner) }) else {
             throw closed(.fetchAppInbox)
         }
         let members: [String: JSONValue]
         do {
-            members = try await requestAppInbox(customer, generation: generation, syncToken: token)
+            members = try await requestAppInbox(
+                customer, of: project, generation: generation, syncToken: token)
         } catch  where error.code == .gone && token != nil {
             _ = await withInbox { $0.clear() }
-            members = try await requestAppInbox(customer, generation: generation, syncToken: nil)
+            members = try await requestAppInbox(customer, of: project, generation: generation, syncToken: nil)
         }
         let newToken = members["sync_token"]?.string
         let messages = (members["messages"]?.array ?? []).compactMap {
             AppInboxMessage($0, customerIDs: owner.customerIDs, syncToken: newToken)
         }
-        let isCurrent = self.customer.current.generation == generation
-        let all = await withInbox { inbox in
-            isCurrent ? inbox.apply(messages, syncToken: newToken, fetch: fetch, for: owner) : []
+        // Asked there, so that nothing is stored after the customer has changed and the inbox is forgotten.
+        let applied = await withInbox { [record = self.customer] inbox in
+            record.current.generation == generation
+                ? inbox.apply(messages, syncToken: newToken, fetch: fetch, for: owner) : nil
         }
-        guard isCurrent else { throw changed(.fetchAppInbox) }
-        guard let all else { throw closed(.fetchAppInbox) }
+        guard let applied else { throw closed(.fetchAppInbox) }
+        guard let all = applied else { throw changed(.fetchAppInbox) }
         return all
     }
 
     private func requestAppInbox(
-        _ customer: BloomreachCustomer, generation: Int, syncToken: String?
+        _ customer: BloomreachCustomer, of project: BloomreachProject, generation: Int, syncToken: String?
     ) async throws(CountersignError) -> [String: JSONValue] {
         var body: [String: JSONValue] = ["customer_ids": customer.json]
         body["sync_token"] = syncToken.map { .string($0) }
         body["application_id"] = configuration.applicationID.map { .string($0) }
         return try await ask(
-            .fetchAppInbox, body,
+            .fetchAppInbox, body, of: project,
             isForPresentCustomer: {
                 self.customer.current.generation == generation
             })
@@ -214,12 +216,12 @@ extension BloomreachClient {
 
     /// Sends one request and reads the answer.
     ///
-    /// `isForPresentCustomer` is asked when a customer token was refused: with other ids since, that had to be expected.
+    /// `given` is the project that the customer of the body is of; nil for the present one. `isForPresentCustomer` is asked when a customer token was refused: with other ids since, that had to be expected.
     private func ask(
-        _ endpoint: BloomreachEndpoint, _ body: [String: JSONValue],
+        _ endpoint: BloomreachEndpoint, _ body: [String: JSONValue], of given: BloomreachProject? = nil,
         isForPresentCustomer: @Sendable () -> Bool = { true }
     ) async throws(CountersignError) -> [String: JSONValue] {
-        let project = self.project
+        let project = given ?? self.project
         guard let url = endpoint.url(of: project) else {
             throw CountersignError(.invalidArgument, endpoint, "the project's base URL does not work")
         }

@@ -39,6 +39,14 @@ public final class BloomreachClient: Sendable {
     var storage: Storage { pipeline.storage }
     var project: BloomreachProject { setup.withLock { $0.project } }
 
+    /// The project and its customer.
+    var present: (project: BloomreachProject, customer: BloomreachCustomer, generation: Int) {
+        setup.withLock { setup in
+            let (customer, generation) = customer.current
+            return (setup.project, customer, generation)
+        }
+    }
+
     /// Makes a client.
     ///
     /// - Parameters:
@@ -126,9 +134,9 @@ public final class BloomreachClient: Sendable {
         let kept = ids.filter {
             $0.key != BloomreachCustomer.cookieName && !$0.key.isEmpty && !$0.value.isEmpty
         }
-        let (_, isAnother) = customer.change { $0.ids.merge(kept) { _, new in new } }
+        let (customer, isAnother) = customer.change { $0.ids.merge(kept) { _, new in new } }
         if isAnother { customerChanged() }
-        trackCustomer(properties: properties, timestamp: timestamp)
+        trackCustomer(customer, properties: properties, timestamp: timestamp)
     }
 
     /// Starts over with a customer of whom nothing is known, under a new cookie.
@@ -147,14 +155,13 @@ public final class BloomreachClient: Sendable {
         if hasSession { endSession() }
         let pushToken = device.current.pushToken?.token
         if let pushToken { tellPushToken(pushToken, isValid: false, "Invalidated") }
-        if project != nil || mapping != nil {
-            setup.withLock { setup in
-                if let project { setup.project = project }
-                if let mapping { setup.mapping = mapping }
-            }
-            useKeys()
+        // In one step: nobody is recorded for a project that knows somebody else.
+        setup.withLock { setup in
+            if let project { setup.project = project }
+            if let mapping { setup.mapping = mapping }
+            _ = customer.change { $0 = .anonymous() }
         }
-        _ = customer.change { $0 = .anonymous() }
+        if project != nil || mapping != nil { useKeys() }
         if hasSession { startSession() } else { pipeline.startSession() }
         if let pushToken { tellPushToken(pushToken, isValid: true, "Permission granted") }
         if configuration.advancedAuthEnabled, isDiscovered {
@@ -184,10 +191,18 @@ public final class BloomreachClient: Sendable {
     ///   - properties: They replace earlier ones of the same name.
     ///   - timestamp: When that was so, in seconds since 1970; nil for now.
     public func trackCustomer(properties: [String: JSONValue], timestamp: TimeInterval? = nil) {
+        trackCustomer(nil, properties: properties, timestamp: timestamp)
+    }
+
+    private func trackCustomer(
+        _ customer: BloomreachCustomer?, properties: [String: JSONValue], timestamp: TimeInterval?
+    ) {
         let properties =
             configuration.allowDefaultCustomerProperties ? withDefaults(properties) : properties
         record(
-            .trackCustomer, .trackCustomer, ["properties": .object(properties), "timestamp": time(timestamp)])
+            .trackCustomer, .trackCustomer,
+            ["properties": .object(properties), "timestamp": time(timestamp)],
+            of: customer)
     }
 
     /// Records that the customer did something.
@@ -254,11 +269,12 @@ public final class BloomreachClient: Sendable {
     }
 
     private func record(
-        _ endpoint: BloomreachEndpoint, _ kind: BloomreachEventKind, _ members: [String: JSONValue]
+        _ endpoint: BloomreachEndpoint, _ kind: BloomreachEventKind, _ members: [String: JSONValue],
+        of given: BloomreachCustomer? = nil
     ) {
-        let setup = setup.withLock { $0 }
+        let (setup, present) = setup.withLock { ($0, customer.customerForEvent()) }
         var body = members
-        body["customer_ids"] = customer.customerForEvent().json
+        body["customer_ids"] = (given ?? present).json
         for project in [setup.project] + (setup.mapping[kind] ?? []) {
             guard let url = endpoint.url(of: project) else { continue }
             pipeline.recorder.record(BloomreachRecord(url: url, body: body), owner: project.token)
@@ -329,12 +345,19 @@ public final class BloomreachClient: Sendable {
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.
     public func wipeData() async throws(CountersignError) {
         pipeline.recorder.setOptedOut(true)
+        forgetCustomerToken()
         try await pipeline.wipe(removeFiles)
     }
 
     /// As `wipeData()`, for a thread that may wait: a client that is made next finds nothing.
     package func wipeDataNow() throws(CountersignError) {
+        forgetCustomerToken()
         try pipeline.wipeAndStop(isLasting: false, removeFiles)
+    }
+
+    /// A provider that keeps the customer's token must not have it for the next one.
+    private func forgetCustomerToken() {
+        if configuration.advancedAuthEnabled { customerTokens.customerChanged(to: [:]) }
     }
 
     private var removeFiles: @Sendable () throws -> Void {

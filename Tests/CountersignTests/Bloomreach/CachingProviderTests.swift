@@ -12,6 +12,7 @@ struct CachingProviderTests {
         let clock: ManualClock
         let calls = Lock(0)
         let customers = Lock<[[String: String]]>([])
+        let hasHeard = Handshake()
         let opaque: Bool
 
         init(clock: ManualClock, opaque: Bool = false) {
@@ -31,7 +32,29 @@ struct CachingProviderTests {
 
         func customerChanged(to customerIDs: [String: String]) {
             customers.withLock { $0.append(customerIDs) }
+            hasHeard.signal()
         }
+    }
+
+    /// Does something just before it stores.
+    private final class SlowStore: TokenStore {
+        let store: FileTokenStore
+        let before: Lock<[@Sendable () -> Void]>
+
+        init(_ store: FileTokenStore) {
+            self.store = store
+            before = Lock([])
+        }
+
+        func token(for userID: String) throws -> String? { try store.token(for: userID) }
+
+        func store(_ token: String, for userID: String) throws {
+            for step in before.withLock({ $0 }) { step() }
+            try store.store(token, for: userID)
+        }
+
+        func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
+        func removeAll() throws { try store.removeAll() }
     }
 
     private let clock = ManualClock()
@@ -68,6 +91,34 @@ struct CachingProviderTests {
         provider.customerTokenRefused()
         #expect(try await provider.authorizationToken() != second)
         #expect(source.calls.withLock { $0 } == 3)
+    }
+
+    @Test func aTokenThatIsForgottenWhileItIsStoredDoesNotComeBack() async throws {
+        let store = SlowStore(FileTokenStore(directory: folder.url))
+        let provider = CachingAuthorizationProvider(
+            Source(clock: clock), store: store, now: { [clock] in clock.now })
+        store.before.withLock { $0 = [{ provider.customerChanged(to: [:]) }] }
+        _ = try await provider.authorizationToken()
+        #expect(try store.token(for: "customer-token") == nil)
+        store.before.withLock { $0 = [] }
+    }
+
+    @Test func aWipeForgetsTheToken() async throws {
+        let source = Source(clock: clock)
+        let caching = provider(source)
+        let server = ScriptedTransport { _ in
+            .json(200, #"{"success":true,"messages":[],"sync_token":"1"}"#)
+        }
+        let device = try BloomreachDevice(clock: clock, server: server) {
+            $0.advancedAuthEnabled = true
+            $0.authorizationProvider = .suspending(caching)
+        }
+        _ = try await device.client.fetchAppInbox()
+        let store = FileTokenStore(directory: folder.url)
+        #expect(try store.token(for: "customer-token") != nil)
+        try await device.client.wipeData()
+        await source.hasHeard.wait()
+        #expect(try store.token(for: "customer-token") == nil)
     }
 
     @Test func aTokenWithoutAReadableEndIsNotKept() async throws {

@@ -76,8 +76,12 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
         if case .token(let token, let expiresAt) = kept,
             now().timeIntervalSince1970 < expiresAt - margin
         {
-            state.withLock { if $0.generation == generation { $0.cached = kept } }
-            return token.rawValue
+            let isCurrent = state.withLock { state in
+                guard state.generation == generation else { return false }
+                state.cached = kept
+                return true
+            }
+            if isCurrent { return token.rawValue }
         }
         guard let text = try await ask() else { return nil }
         if let token = SignedToken(text), let expiresAt = token.expiresAt {
@@ -86,7 +90,11 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
                 state.cached = .token(token, expiresAt: expiresAt)
                 return true
             }
-            if isCurrent { try? store.store(text, for: Self.key) }
+            if isCurrent {
+                try? store.store(text, for: Self.key)
+                // It was forgotten while it was being stored: the next run must not find an earlier customer's.
+                if state.withLock({ $0.generation != generation }) { try? store.removeToken(for: Self.key) }
+            }
         }
         return text
     }

@@ -48,9 +48,20 @@ final class CustomerTokenCoordinator: Sendable {
     private let state: Lock<State>
     private let timeout: TimeInterval
     private let clock: any ClientClock
+    private let run: Run
+
+    /// What makes the task of a provider that suspends.
+    struct Run: Sendable {
+        var body: @Sendable (@escaping @Sendable () async -> Void) -> Task<Void, Never> = {
+            ProviderThread.run($0)
+        }
+    }
 
     // `timeout`: seconds for a request, waiting for earlier ones included.
-    init(provider: CustomerTokenProvider?, timeout: TimeInterval, clock: any ClientClock) {
+    init(
+        provider: CustomerTokenProvider?, timeout: TimeInterval, clock: any ClientClock, run: Run = Run()
+    ) {
+        self.run = run
         state = Lock(State(provider: provider))
         self.timeout = timeout
         self.clock = clock
@@ -73,7 +84,6 @@ final class CustomerTokenCoordinator: Sendable {
 
     private func tell(_ news: @escaping @Sendable (any CustomerObserving) -> Void) {
         let next = state.withLock { state -> Start? in
-            guard state.waiting.count < Self.maximumWaiting else { return nil }
             let id = Self.makeID(&state)
             enqueue(Job(id: id, work: .tell(news), waiter: nil), in: &state)
             return Self.takeNext(&state)
@@ -107,8 +117,11 @@ final class CustomerTokenCoordinator: Sendable {
     }
 
     private func enqueue(_ job: Job, in state: inout State) {
-        let id = job.id
         state.waiting.append(job)
+        setTimer(job.id, in: &state)
+    }
+
+    private func setTimer(_ id: Int, in state: inout State) {
         let deadline = clock.uptime + timeout
         state.timers[id] = Task { [weak self, clock] in
             do {
@@ -155,7 +168,7 @@ final class CustomerTokenCoordinator: Sendable {
                 self.finish(job.id, outcome)
             }
         case .suspending(let provider):
-            let task = ProviderThread.run {
+            let task = run.body {
                 let outcome = await TokenProviderCall.$isInside.withValue(true) { () async -> Outcome in
                     switch job.work {
                     case .token:
@@ -171,7 +184,12 @@ final class CustomerTokenCoordinator: Sendable {
                 }
                 self.finish(job.id, outcome)
             }
-            state.withLock { if $0.running?.id == job.id { $0.task = task } }
+            let isLate = state.withLock { state in
+                if state.running?.id == job.id { state.task = task }
+                return state.abandoned.contains(job.id)
+            }
+            // Its time was up before anybody had the task.
+            if isLate { task.cancel() }
         case .className, nil: finish(job.id, .noProvider)
         }
     }
@@ -205,6 +223,11 @@ final class CustomerTokenCoordinator: Sendable {
                 return (running.waiter, task, Self.takeNext(&state))
             }
             guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return (nil, nil, nil) }
+            if case .tell = state.waiting[index].work {
+                // However long that takes: a provider that does not hear of it has the token of an earlier customer.
+                setTimer(id, in: &state)
+                return (nil, nil, nil)
+            }
             return (state.waiting.remove(at: index).waiter, nil, nil)
         }
         task?.cancel()

@@ -1,0 +1,97 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+@Suite(.timeLimit(.minutes(5)))
+struct CustomerTokenCoordinatorTests {
+    /// Never returns unless it is cancelled.
+    private struct EndlessProvider: AsyncAuthorizationProvider {
+        let isCancelled: Handshake
+
+        func authorizationToken() async throws -> String? {
+            await withTaskCancellationHandler {
+                await Handshake().wait()
+            } onCancel: {
+                isCancelled.signal()
+            }
+            return nil
+        }
+    }
+
+    @Test func aCallWhoseTimeIsUpWhileItBeginsIsCancelledToo() async {
+        let clock = ManualClock()
+        let (isBeginning, isNext, isCancelled) = (Handshake(), Handshake(), Handshake())
+        let calls = Lock(0)
+        let run = CustomerTokenCoordinator.Run { body in
+            let task = ProviderThread.run(body)
+            let call = calls.withLock { calls in
+                calls += 1
+                return calls
+            }
+            if call == 1 {
+                isBeginning.signal()
+                // The next call begins when the time of this one is up.
+                isNext.block()
+            } else {
+                isNext.signal()
+            }
+            return task
+        }
+        let coordinator = CustomerTokenCoordinator(
+            provider: .suspending(EndlessProvider(isCancelled: isCancelled)), timeout: 30, clock: clock,
+            run: run)
+        let outcomes = Lock([CustomerTokenCoordinator.Outcome]())
+        // On a thread of its own, which it holds.
+        let first = ProviderThread.run {
+            let outcome = await coordinator.token()
+            outcomes.withLock { $0.append(outcome) }
+        }
+        await isBeginning.wait()
+        clock.advance(by: 1)
+        let second = Task { await coordinator.token() }
+        let deadline = await clock.waitForSleeper(count: 2)
+        clock.advance(to: deadline)
+        await first.value
+        #expect(outcomes.withLock { $0 } == [.timedOut])
+        await isCancelled.wait()
+        second.cancel()
+        #expect(await second.value == .cancelled)
+        clock.advance(by: 30)
+        await isCancelled.wait(count: 2)
+    }
+
+    /// A provider that keeps tokens would give that of an earlier customer.
+    @Test func aProviderThatIsBusyForLongHearsOfTheCustomerAllTheSame() async {
+        let clock = ManualClock()
+        let provider = BusyProvider()
+        let coordinator = CustomerTokenCoordinator(provider: .instance(provider), timeout: 30, clock: clock)
+        for call in 1...CustomerTokenCoordinator.maximumAbandoned {
+            let outcome = Task { await coordinator.token() }
+            await provider.isAsked.wait(count: call)
+            clock.advance(to: await clock.waitForSleeper())
+            #expect(await outcome.value == .timedOut)
+        }
+        coordinator.customerChanged(to: ["registered": "grace"])
+        for _ in 1...2 { clock.advance(to: await clock.waitForSleeper()) }
+        await clock.waitForSleeper()
+        provider.gate.signal()
+        await provider.hasHeard.wait()
+    }
+
+    private final class BusyProvider: AuthorizationProviderType, CustomerObserving {
+        let isAsked = Handshake()
+        let gate = Handshake()
+        let hasHeard = Handshake()
+
+        func getAuthorizationToken() -> String? {
+            isAsked.signal()
+            gate.block()
+            return nil
+        }
+
+        func customerChanged(to customerIDs: [String: String]) { hasHeard.signal() }
+    }
+}
