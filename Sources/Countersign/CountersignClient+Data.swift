@@ -40,7 +40,14 @@ extension CountersignClient {
     ///
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.
     public func wipeData() async throws(CountersignError) {
-        try await pipeline.wipe { [storedUser] in try storedUser.removeAll() }
+        try await pipeline.wipe { [storedUser, recorder, tokens, inbox = pipeline.engine.inbox] in
+            try storedUser.removeAll()
+            guard !recorder.hasOptedOut else { return }
+            // Whoever has come since the call stays, with the token that came along.
+            try storedUser.change { $0.userID = recorder.userID }
+            let count = recorder.forgottenCount
+            inbox.post(.credentials { await tokens.willForget(upTo: count) })
+        }
     }
 
     /// As `optOut()`, for a thread that may wait: whatever is called next comes after it. What fails is logged.

@@ -100,6 +100,22 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
+    /// Whoever comes while the data is being wiped.
+    @Test func whatIsHandedOverAfterAWipeWasCalledForStays() async throws {
+        let users = userTokens()
+        _ = await users.take(try token("a.a.a"), for: ada, at: 1)
+        _ = await users.take(try token("b.b.b"), for: UserKey("bob"), at: 3)
+        _ = await users.willForget(upTo: 2)
+        await users.forgetAll()
+        #expect(await users.token(of: ada) == nil)
+        #expect(await users.token(of: UserKey("bob"))?.rawValue == "b.b.b")
+        #expect(await stored.text(of: "ada") == .some(nil))
+        #expect(await stored.text(of: "bob") == "b.b.b")
+        await users.forgetAll()
+        #expect(await users.token(of: UserKey("bob")) == nil)
+        await storage.close()
+    }
+
     @Test func theServersClockIsLearnt() async throws {
         let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
         let date = bench.clock.now + 100

@@ -124,6 +124,20 @@ struct SenderTests {
         #expect(simulation.queue.isEmpty)
     }
 
+    @Test func whatWasAboutToBeSentIsNotSentAfterItsTokenIsForgotten() {
+        var sender = Sender(settings: Sender.Settings())
+        let event = QueuedEvent(sequence: 1, messageID: "m", userID: "ada", body: [])
+        sender.flush()
+        for isForgotten in [true, false] {
+            guard case .claim = sender.next(now: 0) else { return #expect(Bool(false), "not read") }
+            sender.claimed([event], now: 0)
+            _ = sender.next(now: 0)
+            sender.authorized(generation: 1)
+            sender.tokenForgotten(for: UserKey(isForgotten ? "ada" : "bob"))
+        }
+        #expect(sender.next(now: 0) == .send([event], attempt: 1))
+    }
+
     /// Braze's own sample fetches a new token in the callback; with a server that refuses all, that must not spin.
     @Test func appThatAnswersEachRefusalWithANewTokenIsSlowedDown() {
         var simulation = Simulation { _ in .refusedToken(.noMatchingPublicKeys) }

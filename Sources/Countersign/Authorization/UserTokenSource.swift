@@ -59,6 +59,8 @@ actor UserTokenSource: CredentialSource {
     private var leaving: Set<UserKey> = []
     /// The last that the app said of a user, as `Recorder` counts: what it said before comes too late.
     private var lastWords: [UserKey: Int] = [:]
+    /// What the app has said up to here is forgotten with everything else.
+    private var forgottenCount = Int.max
     /// Who has logged out without a trace of it on disk, which has failed.
     private var unforgotten: Set<UserKey> = []
     /// True if the tokens of all could not be removed from the store, which must not bring them back.
@@ -220,13 +222,24 @@ actor UserTokenSource: CredentialSource {
         return generation
     }
 
+    /// The next `forgetAll` keeps what the app has handed over after this count.
+    func willForget(upTo count: Int) -> [CredentialNews] {
+        forgottenCount = count
+        return []
+    }
+
     func forgetAll() async {
+        let kept = lastWords.filter { $0.value > forgottenCount }.keys.compactMap { user in
+            token(of: user).map { (user, $0) }
+        }
+        forgottenCount = .max
         cache.removeAll()
         leaving = []
         verdicts = [:]
         standings = [:]
         forgettings.ofAll += 1
         distrustsStore = await !stored.tokens.removeAll()
+        for (user, token) in kept { _ = await set(token, for: user, from: .app) }
     }
 
     /// Reads a user's token from the store where none is known, and where it was refused: another process may have a newer.

@@ -34,6 +34,8 @@ final class Recorder: Sendable {
         var userID: String?
         /// How often the app has said who the user is.
         var userCount = 0
+        /// The last of those that forgot the user.
+        var forgottenCount = 0
         var sessionID: String
         var unsaved: [Unsaved] = []
         var logged: [Logged] = []
@@ -233,7 +235,16 @@ final class Recorder: Sendable {
     }
 
     /// At once, so that whoever comes next is not forgotten too.
-    func forgetUser() { state.withLock { $0.userID = nil } }
+    func forgetUser() {
+        state.withLock { state in
+            state.userID = nil
+            state.userCount += 1
+            state.forgottenCount = state.userCount
+        }
+    }
+
+    /// The count of the last call that forgot the user.
+    var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
     /// Removes all events, wherever they are. Throws when the queue file cannot be written now.
     func removeAll() async throws {
