@@ -191,6 +191,19 @@ struct LogOutTests {
         #expect(String(decoding: content, as: UTF8.self).contains("ada") == false)
     }
 
+    @Test func aFailureOfATokenThatIsForgottenIsToldNoMore() async throws {
+        let (bench, client) = try Bench.open()
+        bench.gateway.judge { _ in .tokenProblem(.expired) }
+        client.setUser("ada", token: "a.a.a")
+        client.track("hers")
+        await client.logOut()
+        var failures = client.authenticationFailures.makeAsyncIterator()
+        client.setUser("bob", token: "b.b.b")
+        client.track("his")
+        await client.flush()
+        #expect(await failures.next()?.userID == "bob")
+    }
+
     // MARK: Two processes
 
     @Test func whatOneProcessLeavesWaitsInTheOther() async throws {

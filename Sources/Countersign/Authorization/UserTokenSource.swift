@@ -230,7 +230,7 @@ actor UserTokenSource: CredentialSource {
 
     func forgetAll() async {
         let kept = lastWords.filter { $0.value > forgottenCount }.keys.compactMap { user in
-            token(of: user).map { (user, $0) }
+            leaving.contains(user) ? nil : token(of: user).map { (user, $0) }
         }
         forgottenCount = .max
         cache.removeAll()

@@ -297,7 +297,11 @@ actor DeliveryEngine {
         case .changed(let user, let generation):
             sender.tokenChanged(for: user, generation: generation, now: clock.uptime)
         case .sought(let user): sender.tokenSought(for: user)
-        case .forgotten(let user): sender.tokenForgotten(for: user)
+        case .forgotten(let user):
+            sender.tokenForgotten(for: user)
+            // They are about a token that nobody has any more.
+            throttle.succeeded(user)
+            failures.forget { UserKey($0.userID) == user }
         case .failed(let failure): report(failure)
         }
     }
