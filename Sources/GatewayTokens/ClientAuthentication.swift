@@ -79,20 +79,32 @@ package struct ClientAuthentication {
     }
 
     private func caller(assertion: String, clientID: String?) throws(OAuthError) -> Caller {
+        let jws: CompactJWS
+        do throws(JOSEError) {
+            jws = try CompactJWS(parsing: assertion)
+        } catch {
+            throw OAuthError(.invalidClient, "the assertion cannot be read: \(error.reason)")
+        }
         // Believed only as far as choosing whose key must verify it.
-        guard let jws = try? CompactJWS(parsing: assertion),
-            let id = Self.text("iss", of: jws.payload), clientID?.utf8.elementsEqual(id.utf8) ?? true,
-            let client = apps.client(id: id), let keyText = client.publicKey
-        else { throw OAuthError(.invalidClient, "the assertion's iss is no client with a key") }
+        guard let id = Self.text("iss", of: jws.payload) else {
+            throw OAuthError(
+                .invalidClient,
+                "the assertion's payload is not a JSON object without duplicate members, or has no iss")
+        }
+        guard clientID?.utf8.elementsEqual(id.utf8) ?? true else {
+            throw OAuthError(.invalidClient, "client_id is another client than the assertion's iss")
+        }
+        // Judged alike whether or not there is such a client, or anybody could find out which there are.
+        let client = apps.client(id: id)
+        let key = client?.publicKey.map { KeyRing.Entry(id: "client", text: $0, algorithm: .rs256) }
         let verifier = TokenVerifier(
-            keys: KeyRing(entries: [KeyRing.Entry(id: "client", text: keyText, algorithm: .rs256)]),
+            keys: KeyRing(entries: key.map { [$0] } ?? []),
             policy: ClaimsPolicy(
                 leeway: Self.leeway, maximumLifetime: Self.longestAssertion, issuer: id, requiresIssuer: true)
         )
         let report = verifier.inspect(assertion, at: now)
-        guard report.isAccepted, let claims = report.claims else {
-            throw OAuthError(
-                .invalidClient, "the assertion is not good: \(report.code?.reason ?? "DECODING_ERROR")")
+        guard report.isAccepted, let claims = report.claims, let client else {
+            throw OAuthError(.invalidClient, Self.refusal(report.faults.first))
         }
         guard claims.subject.utf8.elementsEqual(id.utf8) else {
             throw OAuthError(.invalidClient, "the assertion's sub is not its iss")
@@ -112,6 +124,16 @@ package struct ClientAuthentication {
                 clientID: id, id: assertionID,
                 expiresMilliseconds: Milliseconds(seconds: min(forgetAt, now + 2 * Self.longestAssertion))
                     .count))
+    }
+
+    /// Faults of claims are found after the signature, so that they are said to nobody but the client.
+    private static func refusal(_ fault: VerificationReport.Fault?) -> String {
+        guard let fault, fault.code != .noMatchingPublicKeys, fault.code != .publicKeyError else {
+            return
+                "no client's key verifies the assertion: its iss must be the id of a client that was created "
+                + "with a public key, and its signature that key's"
+        }
+        return "the assertion is not good: \(fault.code.reason): \(fault.detail)"
     }
 
     private static func text(_ name: StaticString, of json: [UInt8]) -> String? {

@@ -250,6 +250,51 @@ struct OAuthTests {
             error(try postAssertion(assertion(), extra: "&client_secret=\(secret)")) == "400 invalid_request")
     }
 
+    /// An assertion that is built by hand, signed by `keyed`'s key or, for any other client, by none.
+    private func assertion(header: JSONValue, payload: String? = nil, of id: String) throws -> String {
+        let now = Int64(Date().timeIntervalSince1970)
+        let claims: JSONValue = [
+            "iss": .string(id), "sub": .string(id), "aud": .string(url + "/oauth/token"),
+            "exp": .integer(now + 55), "jti": .string(UUID().uuidString),
+        ]
+        let input = [header.bytes, payload.map { Array($0.utf8) } ?? claims.bytes].map {
+            Base64URL.encode($0)
+        }
+        .joined(separator: ".")
+        return input + "." + Base64URL.encode([UInt8](repeating: 1, count: 256))
+    }
+
+    @Test func whatIsWrongWithAnAssertionIsSaid() throws {
+        func said(_ assertion: String, extra: String = "") throws -> String {
+            let answer = try postAssertion(assertion, extra: extra)
+            #expect(error(answer) == "401 invalid_client")
+            return answer.json["error_description"] as? String ?? answer.body
+        }
+        let now = Int64(Date().timeIntervalSince1970)
+        #expect(try said(assertion(["exp": .integer(now - 120)])).contains("EXPIRED: exp passed"))
+        #expect(try said(assertion(["nbf": .integer(now + 120)])).contains("nbf lies"))
+        #expect(try said(assertion(["exp": .null])).contains("exp is absent"))
+        #expect(try said(assertion(["iss": .null])).contains("no iss"))
+        #expect(try said("nonsense").contains("three parts"))
+        #expect(
+            try said(assertion(), extra: "&client_id=\(client.id)").contains("client_id is another client"))
+        // The same for a client with a key, one without, and none at all.
+        for id in [keyed.id, client.id, "client_none"] {
+            let good: JSONValue = ["alg": "RS256", "typ": "JWT"]
+            let header: [(JSONValue, String)] = [
+                (["alg": "RS256", "crit": ["b64"], "b64": true], "crit"),
+                (["alg": "RS256", "typ": "dpop+jwt"], "typ"), (["alg": "RS256", "typ": "at+jwt"], "typ"),
+                (["alg": "none"], "alg is missing"), (["alg": "HS256"], "alg is missing"),
+                (good, "no client's key verifies"),
+            ]
+            for (header, reason) in header {
+                #expect(try said(assertion(header: header, of: id)).contains(reason), "\(id) \(header)")
+            }
+            let twice = #"{"iss":"\#(id)","iss":"\#(id)"}"#
+            #expect(try said(assertion(header: good, payload: twice, of: id)).contains("duplicate"))
+        }
+    }
+
     @Test func aClientMayUseItsGrantsOnly() throws {
         #expect(throws: GatewayError.self) {
             try sessions.open(for: "user-1", of: "shop", clientID: keyed.id)
