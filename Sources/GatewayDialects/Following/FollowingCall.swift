@@ -53,11 +53,15 @@ struct FollowingCall: Sendable {
 
     // MARK: What stands in the query
 
-    /// Refuses parameters that nobody reads: a misspelt one would silently mean something else.
+    /// Refuses parameters that nobody reads: a misspelt one, or one that stands twice, would silently mean something else.
     func takes(_ names: [String]) throws(FollowingRefusal) {
+        var found: Set<String> = []
         for pair in (query ?? "").split(separator: "&") {
-            let name = pair.prefix { $0 != "=" }
-            guard !names.contains(String(name)) else { continue }
+            let name = String(pair.prefix { $0 != "=" })
+            if names.contains(name) {
+                guard found.insert(name).inserted else { throw .invalid(name, "stands more than once") }
+                continue
+            }
             throw .invalid(
                 "the query",
                 names.isEmpty

@@ -82,6 +82,17 @@ struct FollowingTests {
         #expect(ids(after) == ["m-2", "m-3"])
     }
 
+    @Test func aParameterStandsOnceAndAsLongAsItsValueMayBe() throws {
+        for query in ["limit=1&limit=2", "name=a&name=a", "user=a&limit=1&user="] {
+            let answer = try bench.ask("GET", "events?" + query)
+            #expect(answer.status == 400 && answer.json["code"] as? String == "invalid_parameter", "\(query)")
+        }
+        // 512 bytes, each of which takes three.
+        let name = String(repeating: "%C3%A9", count: 256)
+        #expect(try bench.ask("GET", "events?name=" + name).status == 200)
+        #expect(try bench.ask("GET", "events?name=" + name + "a").status == 400)
+    }
+
     @Test func linesAndCompressionAreAnsweredToWhoTakesThem() throws {
         let event = trackEvent("m-1", extra: ",\n\"properties\":{}")
         try bench.store(event, trackEvent("m-2"))
@@ -102,6 +113,8 @@ struct FollowingTests {
     @Test(
         arguments: [
             ("type=identify", []), ("name=Order%20Placed", ["m-1", "m-2"]), ("user=user-2", ["m-2"]),
+            // As forms and most libraries write a space.
+            ("name=Order+Placed", ["m-1", "m-2"]), ("name=Order%2BPlaced", []),
             ("verdict=verified", []), ("verdict=unverified", ["m-1", "m-2"]),
         ] as [(String, [String])])
     func aFilterHolds(query: String, found: [String]) throws {
