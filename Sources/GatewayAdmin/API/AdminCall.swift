@@ -23,7 +23,7 @@ struct AdminCall: Sendable {
     /// The app that the path begins with.
     func app() throws -> App { try directory.app(id: self[0]) }
 
-    /// A parameter of the query; nil when it does not exist or empty.
+    /// A parameter of the query; nil when it is not there.
     func query(_ name: String) -> String? {
         assert(operation.query.contains { $0.name == name }, "the route does not say that it takes \(name)")
         return query[name]

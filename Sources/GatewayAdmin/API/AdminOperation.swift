@@ -103,8 +103,8 @@ struct AdminOperation: Sendable {
 }
 
 extension AdminOperation {
-    /// Reads the query of a request. Returns the parameters that are not empty. Throws 422 for one that is not known,
-    /// stands twice or is not as it must be.
+    /// Reads the query of a request. Throws 422 for a parameter that is not known, stands twice, is empty or is not as it
+    /// must be. Only a cursor may be empty: a loop over pages begins with it.
     func parameters(of query: String?) throws(AdminProblem) -> [String: String] {
         var found: [String: String] = [:]
         for pair in (query ?? "").split(separator: "&") {
@@ -119,7 +119,9 @@ extension AdminOperation {
             guard let text, found[name] == nil else {
                 throw .invalidParameter(name, "must stand once, as percent-encoded UTF-8")
             }
-            if text.isEmpty { continue }
+            if text.isEmpty, name == "cursor" { continue }
+            // As of a variable that a script does not have: it would mean everything.
+            guard !text.isEmpty else { throw .invalidParameter(name, "is empty; leave it out") }
             try parameter.check(text)
             found[name] = text
         }

@@ -160,6 +160,15 @@ struct AdminRefusalTests {
         #expect(try status("", "41") < 300)
     }
 
+    @Test(arguments: [
+        "apps/shop/events?user=", "apps/shop/events/export?after=", "apps/shop/events/export?unmask=1&user",
+        "apps/shop/sessions?user=", "audit?app=", "apps/shop/samples?code=", "apps/shop/events?limit=",
+    ])
+    func anEmptyParameterDoesNotMeanEverything(path: String) throws {
+        let answer = try bench.ask("GET", path, nil, bench.token("admin"))
+        #expect(answer.status == 422 && answer.body.contains("is empty; leave it out"), "\(answer.body)")
+    }
+
     @Test func aTextOfSeveralLinesHasThem() throws {
         let headers = try bench.token("admin")
         let pem = try SigningKey.generate(.es256).publicKey.pem
