@@ -217,11 +217,23 @@ struct CustomerTests {
                 headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + token])
             #expect(answer?.status == 200)
         }
+        // Webhooks answer with what they were sent.
+        let deliveries = try bench.place.open().openDeliveries()
+        let endpoint = DeliveryRecord.alerts(of: "shop")
+        for user in [ada, bob] {
+            try deliveries.keep(
+                nil, of: endpoint,
+                after: DeliveryRecord(
+                    endpointID: endpoint, messageID: "msg_1", kind: .events, events: 1, attempt: 1,
+                    atMilliseconds: bench.now, durationMilliseconds: 1, status: 500, error: "status",
+                    answer: "no account \(user)"))
+        }
         let done = try bench.ask("DELETE", "apps/shop/customers/\(ada)", nil, writer)
         #expect(done.status == 200)
         #expect(done.json["samples"] as? Int == 2 && done.json["sessions"] as? Int == 1)
         #expect(done.json["inbox_messages"] as? Int == 1)
-        for database in try WholeDatabase.all(of: bench.place) {
+        let files = ["control", "events", "analytics", "tokens", "webhooks"]
+        for database in try WholeDatabase.all(of: bench.place, files: files) {
             let name = database.name
             // The log of changes keeps what was done before.
             #expect(try database.tables(with: ada).filter { $0 != "audit" } == [], "\(name)")
