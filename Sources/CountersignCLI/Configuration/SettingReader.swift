@@ -175,7 +175,19 @@ struct SettingReader {
             throw error
         } catch {
             throw CommandError(
-                .usage, "\(path) is not JSON (\(error))", hint: "write one object: {\"port\": 8787}")
+                .usage, "\(path) \(Self.problem(error as? StrictJSONError))",
+                hint: "write one object: {\"port\": 8787}")
+        }
+    }
+
+    private static func problem(_ error: StrictJSONError?) -> String {
+        switch error {
+        case .empty: "is empty"
+        case .notUTF8: "is not UTF-8 without a byte order mark"
+        case .duplicateMember: "has a setting twice"
+        case .tooLarge: "is larger than 1 MiB"
+        case .numberOutOfRange: "has a number that is outside of what 64 bits can hold"
+        default: "is not JSON"
         }
     }
 

@@ -121,7 +121,7 @@ struct AdminDoctor: Sendable {
             } else if let failures = hook["failures"].integer, failures > 0 {
                 found.append(
                     (
-                        "the webhook \(id) has not taken its last \(failures) attempts",
+                        "the webhook \(id) has not taken its last \(failures == 1 ? "attempt" : "\(failures) attempts")",
                         "countersign webhook deliveries \(app) \(id)"
                     ))
             }

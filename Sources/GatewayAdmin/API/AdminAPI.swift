@@ -46,7 +46,9 @@ package final class AdminAPI: Sendable {
     /// How a path or method that is not there is refused.
     package static let refusal = Router.Refusal(prefixes: [AdminOperation.prefix]) {
         status, code, reason, request in
-        AdminProblem(status, code, reason).response(requestID: request.id)
+        let reason =
+            status == 404 ? "there is no such endpoint; see \(AdminOperation.prefix)/openapi.json" : reason
+        return AdminProblem(status, code, reason).response(requestID: request.id)
     }
 
     /// Waits for what has begun.

@@ -71,7 +71,8 @@ struct SettingReaderTests {
 
     @Test(arguments: [
         (#"{"prot": 1}"#, "did you mean port?"), (#"{"port": "x"}"#, "whole number"),
-        (#"{"port": 70000}"#, "0 to 65535"), (#"{"port": 1, "port": 2}"#, "duplicateMember"),
+        (#"{"port": 70000}"#, "0 to 65535"), (#"{"port": 1, "port": 2}"#, "has a setting twice"),
+        ("\u{FEFF}{}", "not UTF-8 without a byte order mark"), ("", "is empty"),
         (#"{"port": true}"#, "a text, a whole number or a list"), ("[1]", "not a JSON object"),
         (#"{"log-level": "loud"}"#, "off, error, warning, info, debug"), ("{", "not JSON"),
         (#"{"trusted-proxies": "10.0.0.1/8"}"#, "10.0.0.0/8,192.0.2.7"),

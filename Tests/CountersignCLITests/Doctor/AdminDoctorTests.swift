@@ -26,7 +26,7 @@ struct AdminDoctorTests {
 
         func stream(
             _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
-        ) async throws {}
+        ) async throws -> [(name: String, value: String)] { [] }
     }
 
     private static let shop: JSONValue = [
@@ -130,6 +130,10 @@ struct AdminDoctorTests {
             (
                 "webhooks", ["id": "w", "state": "active", "failures": 3],
                 "the webhook w has not taken its last 3 attempts", "countersign webhook deliveries shop w"
+            ),
+            (
+                "webhooks", ["id": "w", "state": "active", "failures": 1],
+                "the webhook w has not taken its last attempt", "countersign webhook deliveries shop w"
             ),
             (
                 "sinks", ["name": "s", "state": "failing", "reason": "no server"],

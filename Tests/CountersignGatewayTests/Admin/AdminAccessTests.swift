@@ -246,6 +246,7 @@ struct AdminAccessTests {
         }
         let unknown = try bench.ask("POST", "apps", #"{"id":"a","co~l/r":1}"#, token).json
         #expect((unknown["errors"] as? [[String: String]])?.first?["pointer"] == "/co~0l~1r")
+        #expect(try bench.ask("GET", "nothing", nil, token).body.contains("see /admin/api/openapi.json"))
         let query = try bench.ask("GET", "apps?form=1", nil, token).json
         #expect((query["errors"] as? [[String: String]])?.first?["parameter"] == "form")
     }
