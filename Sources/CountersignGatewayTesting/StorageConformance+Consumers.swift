@@ -355,22 +355,41 @@ extension StorageConformance {
         func left() throws -> [String] {
             try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.messageID)
         }
+        func hasMissed(after sequence: Int64, type: String? = nil) throws -> Bool {
+            var query = EventQuery(appID: "shop")
+            query.type = type
+            return try storage.log.oldest(query, after: sequence, limit: 1).hasMissed
+        }
         let id = EventConsumerID(appID: "shop", name: "slow")
         let store = try open(storage)
         _ = try storage.openConsumers(with: store, now: Clock().now).create(
             id, EventConsumerSettings(holdDays: 5), from: .start)
+        let rare = EventConsumerID(appID: "shop", name: "rare")
+        _ = try storage.openConsumers(with: store, now: Clock().now).create(
+            rare, EventConsumerSettings(filter: EventFilter(verdict: VerdictFilter("verified"))), from: .start
+        )
         for (name, age) in [("nine", 9), ("four", 4), ("three", 3), ("new", 0)] {
             _ = try append(
                 [event(name, user: "ada")], receivedMilliseconds: now - Int64(age) * day, to: store)
         }
+        let stored = try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events
+        try expect(try !hasMissed(after: stored[0].sequence), "nothing was deleted yet")
         store.close()
 
         try reopen { store, consumers in
             _ = try append([event("x", user: "eve")], of: "kiosk", to: store)
             try expect(
+                try hasMissed(after: stored[0].sequence - 1)
+                    && hasMissed(after: stored[0].sequence - 1, type: "identify"),
+                "who pages on from before what was deleted is told, whatever it looks for")
+            try expect(
+                try !hasMissed(after: stored[0].sequence) && !hasMissed(after: stored[1].sequence),
+                "who had read it has missed nothing")
+            try expect(
                 try left() == ["four", "three", "new"], "what was not read stays, but not beyond its days")
             try expect(try consumers.find(id).hasMissed, "who was too slow is told")
             try expect(missed.consumers == ["slow"], "once")
+            try gapIsTold(to: rare, consumers, store)
             let lease = try unwrap(try leased(consumers, id, limit: 1), "the oldest that is left")
             try expect(lease.hasMissed && lease.events.map(\.messageID) == ["four"], "with what was missed")
             try consumers.acknowledge(lease.id, of: id, through: nil)
@@ -378,14 +397,38 @@ extension StorageConformance {
         }
         try reopen { store, consumers in
             _ = try append([event("y", user: "eve")], of: "kiosk", to: store)
-            try expect(try left() == ["three", "new"], "what was read goes")
+            try expect(try left() == ["three", "new", "rare"], "what was read goes")
             try expect(missed.consumers == ["slow"], "and is not missed")
             try consumers.delete(id)
         }
         try reopen { store, _ in
             _ = try append([event("z", user: "eve")], of: "kiosk", to: store)
-            try expect(try left() == ["new"], "without the consumer nothing waits")
+            try expect(try left() == ["new", "rare"], "without the consumer nothing waits")
         }
+    }
+
+    /// To a consumer whose filter leaves out what comes after the gap.
+    private static func gapIsTold(
+        to id: EventConsumerID, _ consumers: any EventConsumers, _ store: any EventStore
+    ) throws {
+        for _ in 0..<2 {
+            try expect(try leased(consumers, id) == nil, "the filter leaves out what is left")
+            try expect(try consumers.find(id).hasMissed, "who has passed a gap was not told of it yet")
+        }
+        let proof = EventProof(
+            verdict: .verified, code: nil, keyID: "k", enforcement: "required", dialect: "native",
+            requestID: "01989f6e-7d3a-7c11-8e5b-0123456789ab", tokenID: nil)
+        _ = try append(
+            [event("rare", user: "ada")], receivedMilliseconds: Milliseconds(Date()).count, proof: proof,
+            to: store)
+        for _ in 0..<2 {
+            let lease = try unwrap(try leased(consumers, id), "what the filter lets through")
+            try expect(lease.hasMissed, "and with it what was missed, until that is acknowledged")
+            try consumers.release(lease.id, of: id)
+        }
+        let lease = try unwrap(try leased(consumers, id), "what the filter lets through")
+        _ = try consumers.acknowledge(lease.id, of: id, through: nil)
+        try expect(try !consumers.find(id).hasMissed, "then it was told")
     }
 
     private final class Missed: GatewayObserver {

@@ -12,6 +12,8 @@ struct DeliveryLane: Sendable {
     private var requests: [WebhookRequest] = []
     /// True while a job is being done: there is never a second one.
     var isBusy = false
+    /// True when it has passed a gap without an event to deliver, so that no delivery has told of it yet.
+    var isAfterGap = false
     /// The two kinds take turns.
     private var isRequestsTurn = true
 

@@ -20,7 +20,8 @@ package struct LoggedEvents: WebhookEvents {
     }
 
     package func read(
-        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool
+        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool,
+        isAfterGap: Bool
     ) throws -> WebhookReading {
         let filter = EventFilter(
             verdict: endpoint.verdictFilter, type: endpoint.type, name: endpoint.name,
@@ -30,7 +31,9 @@ package struct LoggedEvents: WebhookEvents {
         let positions = try log.positions()
         return WebhookReading(
             stretch.events, of: endpoint.appID, isReplay: isReplay, reached: stretch.reached,
-            hasMore: stretch.hasMore, through: through
+            hasMore: stretch.hasMore,
+            // Whoever begins with the oldest event that is kept misses nothing.
+            hasMissed: isAfterGap || stretch.hasMissed && sequence > 0, through: through
         ) { positions.text(after: $0, in: endpoint.appID) }
     }
 }

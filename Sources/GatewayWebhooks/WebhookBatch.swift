@@ -11,10 +11,12 @@ package struct WebhookBatch: Sendable {
     package private(set) var lastSequence: Int64?
     package private(set) var events = 0
 
-    init(appID: String, isReplay: Bool) {
+    init(appID: String, isReplay: Bool, isAfterGap: Bool) {
         body = Array(#"{"type":"events","app":"#.utf8)
         JSONValue.string(appID).write(to: &body)
-        body.append(contentsOf: (isReplay ? #","replay":true,"events":["# : #","events":["#).utf8)
+        if isReplay { body.append(contentsOf: #","replay":true"#.utf8) }
+        if isAfterGap { body.append(contentsOf: #","events_missed":true"#.utf8) }
+        body.append(contentsOf: #","events":["#.utf8)
     }
 
     /// Takes an event; false when there is no room for it.

@@ -9,9 +9,11 @@ package protocol WebhookEvents: Sendable {
     /// Keeps that an endpoint needs nothing up to a number any more, whatever becomes of this process.
     func commit(_ sequence: Int64, of endpoint: WebhookEndpoint) throws
 
-    /// The next events that an endpoint wants: after one number, and up to the other where there is one.
+    /// The next events that an endpoint wants: after one number, and up to the other where there is one. `isAfterGap` is true
+    /// when events were missed before that of which no delivery has told.
     func read(
-        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool
+        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool,
+        isAfterGap: Bool
     ) throws -> WebhookReading
 }
 
@@ -22,14 +24,17 @@ package struct WebhookReading: Sendable {
     package var reached: Int64
     /// True when there may be more after that, now.
     package var hasMore: Bool
+    /// True when retention has deleted events before these that the endpoint was not told of.
+    package let hasMissed: Bool
 
     /// A delivery of as many of `events` as fit, which were found by looking at everything up to `reached`.
     /// `position` is what the reader's API calls the place after an event.
     package init(
         _ events: [StoredEvent], of appID: String, isReplay: Bool, reached: Int64, hasMore: Bool,
-        through: Int64?, position: (Int64) -> String
+        hasMissed: Bool, through: Int64?, position: (Int64) -> String
     ) {
-        var batch = WebhookBatch(appID: appID, isReplay: isReplay)
+        var batch = WebhookBatch(appID: appID, isReplay: isReplay, isAfterGap: hasMissed)
+        self.hasMissed = hasMissed
         let end = through ?? .max
         self.reached = min(reached, end)
         self.hasMore = hasMore && reached < end

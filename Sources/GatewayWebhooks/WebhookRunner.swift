@@ -234,10 +234,17 @@ package final class WebhookRunner: Sendable {
 
     private func deliver(_ work: DeliveryMachine.Work, to endpoint: WebhookEndpoint) {
         do {
+            let isAfterGap = state.withLock { $0.lanes[endpoint.id]?.isAfterGap ?? false }
             let reading = try events.read(
-                for: endpoint, after: work.after, through: work.through, isReplay: false)
+                for: endpoint, after: work.after, through: work.through, isReplay: false,
+                isAfterGap: isAfterGap)
+            if reading.hasMissed, !isAfterGap, work.attempt == 1 {
+                log.note(
+                    .error, "webhook missed events", [("app", endpoint.appID), ("webhook", endpoint.id)])
+            }
             guard reading.batch.events > 0 else {
                 if reading.reached > work.after { try events.commit(reading.reached, of: endpoint) }
+                state.withLock { $0.lanes[endpoint.id]?.isAfterGap = reading.hasMissed }
                 return end(.nothing(through: reading.reached, hasMore: reading.hasMore), endpoint, nil)
             }
             let progress = state.withLock { state -> DeliveryProgress? in
@@ -279,6 +286,7 @@ package final class WebhookRunner: Sendable {
             state -> (DeliveryProgress?, WebhookEndpoint.Pause.Reason?) in
             guard var lane = state.lanes[endpoint.id] else { return (nil, nil) }
             let reason = lane.machine.ended(outcome, atMilliseconds: now, random: random)
+            if case .delivered = outcome { lane.isAfterGap = false }
             state.lanes[endpoint.id] = lane
             return (lane.machine.progress, reason)
         }
@@ -321,7 +329,8 @@ package final class WebhookRunner: Sendable {
             var reading: WebhookReading?
             if request.kind == .replay {
                 reading = try events.read(
-                    for: endpoint, after: request.after, through: request.through, isReplay: true)
+                    for: endpoint, after: request.after, through: request.through, isReplay: true,
+                    isAfterGap: false)
             }
             let began = milliseconds
             if let reading, reading.batch.events == 0 {

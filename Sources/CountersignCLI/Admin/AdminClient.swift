@@ -57,8 +57,10 @@ protocol AdminClient: Sendable {
     /// - Throws: A refusal or a failure as ``CommandError``.
     func send(_ request: AdminRequest) async throws -> AdminAnswer
 
-    /// Hands the body of the answer on as it comes.
-    func stream(_ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void) async throws
+    /// Hands the body of the answer on as it comes. Returns the answer's header fields.
+    @discardableResult func stream(
+        _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws -> [(name: String, value: String)]
 }
 
 extension AdminClient {

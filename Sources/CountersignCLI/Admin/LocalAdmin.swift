@@ -34,13 +34,15 @@ struct LocalAdmin: AdminClient {
 
     func stream(
         _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
-    ) async throws {
+    ) async throws -> [(name: String, value: String)] {
         let response = answer(request)
         guard let page = response.stream?.page else {
             _ = try AdminAnswer(
                 status: response.status, tag: nil, bytes: response.status == 200 ? [] : response.body)
-            return try take(response.body)
+            try take(response.body)
+            return response.headers
         }
         while let bytes = try page() { try take(bytes) }
+        return response.headers
     }
 }

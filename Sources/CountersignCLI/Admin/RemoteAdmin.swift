@@ -105,15 +105,15 @@ struct RemoteAdmin: AdminClient {
 
     func stream(
         _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
-    ) async throws {
+    ) async throws -> [(name: String, value: String)] {
         try await stream(request, accept: "*/*", lastEventID: nil, take)
     }
 
     /// The same with the header fields of server-sent events.
-    func stream(
+    @discardableResult func stream(
         _ request: AdminRequest, accept: String, lastEventID: String?,
         _ take: @escaping @Sendable ([UInt8]) throws -> Void
-    ) async throws {
+    ) async throws -> [(name: String, value: String)] {
         let request = try self.request(request, accept: accept, timeout: 86_400, lastEventID: lastEventID)
         let failure = Lock<(any Error)?>(nil)
         do {
@@ -129,8 +129,9 @@ struct RemoteAdmin: AdminClient {
             if let error = failure.withLock({ $0 }) { throw error }
             guard response.status == 200 else {
                 _ = try AdminAnswer(status: response.status, tag: nil, bytes: response.body)
-                return
+                return response.headers
             }
+            return response.headers
         } catch let error as HTTPTransportError {
             throw unavailable(error)
         }

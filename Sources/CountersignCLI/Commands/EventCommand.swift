@@ -70,7 +70,8 @@ enum EventCommand {
             whatever else identifies a user, unless you give --unmask: an export that you want to send elsewhere needs it.
             With --after or --follow each line is an event's whole entry: position, time of receipt, verdict, and in body
             the event as it came. The position to resume from is printed on standard error, also after Ctrl-C, which ends --follow
-            with status 0.
+            with status 0. If retention has deleted events after the position, the first line after the gap has
+            "events_missed":true, standard error says so, and the status is 1 although all other events were printed.
             """,
         positionals: [.app], flags: filters + [format, after, follow] + Flag.place,
         examples: [
@@ -158,10 +159,11 @@ enum EventCommand {
         invocation.io.say(
             "\(count) \(count == 1 ? "event" : "events"); --after \(position) continues from here.")
         if running.isCancelled {
-            if isFollowing { return }
-            throw ExitCode.interrupted
+            guard isFollowing else { throw ExitCode.interrupted }
+        } else {
+            try result.get()
         }
-        try result.get()
+        if follower.hasMissed { throw ExitCode.failed }
     }
 
     private static func query(

@@ -7,6 +7,7 @@ struct EventFollower: Sendable {
         /// The number of the event that the position is after; 0 until one was seen.
         var sequence: Int64 = 0
         var count = 0
+        var hasMissed = false
 
         mutating func move(to position: String, _ sequence: Int64) {
             if sequence > self.sequence { (self.position, self.sequence) = (position, sequence) }
@@ -35,6 +36,8 @@ struct EventFollower: Sendable {
     /// Up to here all events were printed or left out by the filters; nil before the first.
     var position: String? { state.withLock { $0.position } }
     var count: Int { state.withLock { $0.count } }
+    /// True when retention has deleted events after the position before they were printed.
+    var hasMissed: Bool { state.withLock { $0.hasMissed } }
 
     /// Prints the events that there are after the position.
     func printNew() async throws {
@@ -58,7 +61,8 @@ struct EventFollower: Sendable {
 
     private func printAll() async throws {
         let lines = Lock(TextPieces())
-        try await admin.stream(
+        let before = count
+        let fields = try await admin.stream(
             AdminRequest(
                 method: "GET", path: ["apps", app, "events", "export"],
                 query: query + [("after", position ?? "start")])
@@ -69,6 +73,7 @@ struct EventFollower: Sendable {
                 guard let position = entry?["position"].text, let sequence = entry?["seq"].integer else {
                     throw CommandError(.failed, "a line of the answer has no position")
                 }
+                if entry?["events_missed"] == .bool(true) { sayMissed() }
                 try io.output(String(decoding: line, as: UTF8.self) + "\n")
                 state.withLock { state in
                     state.move(to: position, sequence)
@@ -76,5 +81,23 @@ struct EventFollower: Sendable {
                 }
             }
         }
+        // Without an event after the gap to say it of.
+        let isMissing = fields.contains { $0.name.lowercased() == Self.missed && $0.value == "true" }
+        guard isMissing, count == before else { return }
+        sayMissed()
+        // Nothing that is kept came before what comes next, and the gap is told once.
+        state.withLock { $0.position = nil }
+    }
+
+    private static let missed = "x-countersign-events-missed"
+
+    private func sayMissed() {
+        let position = state.withLock { state in
+            state.hasMissed = true
+            return state.position
+        }
+        io.say(
+            "Retention deleted events after \(position ?? "start") before they were exported: they are missing here."
+        )
     }
 }

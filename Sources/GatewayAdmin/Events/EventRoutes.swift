@@ -20,6 +20,9 @@ struct EventRoutes: Sendable {
         ]
     }
 
+    /// Says that events after the position that was given were deleted before they were exported.
+    private static let missed = "X-Countersign-Events-Missed"
+
     private static let filters: [AdminOperation.Parameter] = [
         .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
         .init("type", .choice(EventKind.storedWords)), .init("name", .text(longest: 512)),
@@ -80,16 +83,27 @@ struct EventRoutes: Sendable {
         let query = try query(call)
         let mask = try call.userMask("event", "export", app: query.appID, user: query.userID)
         let positions = try positions()
-        let start = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) } ?? 0
-        return Export.list(
+        let after = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) }
+        let start = after ?? 0
+        let hasMissed = start > 0 ? try log.hasMissed(after: start, of: query.appID) : false
+        // Whatever begins with the oldest event misses nothing; what goes on from a position does, also when retention
+        // overtakes it on its way.
+        let isAfterGap = Lock(false)
+        let response = Export.list(
             call, name: "\(query.appID)-events", columns: Self.columns, from: start
         ) { [log, positions = positions?.of(query.appID)] sequence in
             let page = try log.oldest(
                 query, after: sequence, limit: 500)
+            if page.hasMissed, after != nil, sequence > 0 { isAfterGap.withLock { $0 = true } }
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
                 var line: [UInt8] = []
-                event.write(to: &line, position: positions?.text(after: event.sequence), asLine: true)
+                event.write(
+                    to: &line, position: positions?.text(after: event.sequence), asLine: true,
+                    afterGap: isAfterGap.withLock { isAfterGap in
+                        defer { isAfterGap = false }
+                        return isAfterGap
+                    })
                 return Export.Row(
                     cells: [
                         String(event.sequence), event.messageID, event.type, event.userID ?? "",
@@ -103,6 +117,7 @@ struct EventRoutes: Sendable {
             }
             return (rows, page.next)
         }
+        return after == nil ? response : response.with(Self.missed, String(hasMissed))
     }
 
     /// Nil in a folder that no gateway of this version has run on.

@@ -193,8 +193,9 @@ package struct FollowingDialect: Dialect {
             reached.withLock { $0 = stretch.reached }
             let answer = FollowingAnswer.events(
                 stretch, isFirst: after == nil, try log.positions(), for: call)
-            return stretch.events.isEmpty && !stretch.hasMore
-                ? .nothing(answer, againAfter: nil) : .answer(answer)
+            // Nor is what it missed said again by the looks after it.
+            let isNew = !stretch.events.isEmpty || stretch.hasMore || stretch.hasMissed && after != nil
+            return isNew ? .answer(answer) : .nothing(answer, againAfter: nil)
         }
     }
 

@@ -11,6 +11,8 @@ struct ConsumerRows {
         let settings: EventConsumerSettings
         let createdMilliseconds: Int64
         let partitions: [Partition]
+        /// True when it has passed a gap without an event, so that no lease has told of it yet.
+        let hasPassedGap: Bool
     }
 
     struct Partition {
@@ -73,8 +75,10 @@ struct ConsumerRows {
         ) { Partition(position: $0.int64(0), leaseEnd: $0.optionalInt64(1)) }
         return try connection.all(
             """
-            SELECT verdict, type, event_name, user_id, hold_days, created_ms FROM event_consumer
-            WHERE \(Self.isIt)
+            SELECT verdict, type, event_name, user_id, hold_days, created_ms,
+                missed_ms IS NOT NULL AND (SELECT min(seq) FROM event_consumer_position WHERE \(Self.isIt))
+                    >= coalesce((SELECT seq FROM event_floor WHERE app_id = ?1), 0)
+            FROM event_consumer WHERE \(Self.isIt)
             """, Self.key(id)
         ) { row in
             let filter = EventFilter(
@@ -85,7 +89,7 @@ struct ConsumerRows {
                 settings: EventConsumerSettings(
                     filter: filter, partitions: partitions.count,
                     holdDays: row.optionalInt64(4).map { Int($0) }),
-                createdMilliseconds: row.int64(5), partitions: partitions)
+                createdMilliseconds: row.int64(5), partitions: partitions, hasPassedGap: row.int(6) != 0)
         }.first
     }
 
@@ -184,9 +188,11 @@ struct ConsumerRows {
         return connection.changes > 0
     }
 
-    /// Moves a position that nobody has leased on, over events that the filter leaves out.
+    /// Moves a position that nobody has leased on, over events that the filter leaves out. The consumer is told of a gap
+    /// among them with the next event that it gets.
     func pass(
-        _ partition: Int, of id: EventConsumerID, from position: Int64, to reached: Int64, at now: Int64
+        _ partition: Int, of id: EventConsumerID, from position: Int64, to reached: Int64, hasMissed: Bool,
+        at now: Int64
     ) throws {
         try run(
             """
@@ -194,7 +200,10 @@ struct ConsumerRows {
             WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND \(Self.isFree(at: 7))
             """, id, .integer(Int64(partition)), .integer(position), .integer(reached), .integer(now),
             .integer(EventConsumerRules.lastDeadline(at: now)))
-        if connection.changes > 0 { try noteCaughtUp(id) }
+        guard connection.changes > 0, hasMissed else { return }
+        try run(
+            "UPDATE event_consumer SET missed_ms = coalesce(missed_ms, ?4) WHERE \(Self.isIt)", id,
+            .integer(now))
     }
 
     /// The lease with this id, expired or not, while nobody has leased its partition since. Nobody else changes it until

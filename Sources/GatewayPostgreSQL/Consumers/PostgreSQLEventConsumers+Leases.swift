@@ -61,14 +61,15 @@ extension PostgreSQLEventConsumers {
         guard let last = stretch.events.last else {
             // What the filter leaves out is passed, so that nobody looks at it again.
             if stretch.looked > 0 {
-                try rows.pass(partition, of: id, from: from, to: stretch.reached, at: now)
+                try rows.pass(
+                    partition, of: id, from: from, to: stretch.reached, hasMissed: stretch.hasMissed, at: now)
             }
             return (nil, stretch.looked, stretch.hasMore)
         }
         let lease = EventLease(
             id: Base64URL.encode(.random(count: 12)), partition: partition,
             deadlineMilliseconds: now + Milliseconds(seconds: seconds).count, events: stretch.events,
-            reached: stretch.reached, hasMissed: stretch.hasMissed)
+            reached: stretch.reached, hasMissed: stretch.hasMissed || row.hasPassedGap)
         let isLeased = try rows.lease(
             lease.id, partition, of: id, from: from, last: last.sequence, reached: lease.reached,
             until: lease.deadlineMilliseconds, at: now)

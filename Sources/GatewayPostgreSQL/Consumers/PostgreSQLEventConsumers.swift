@@ -98,7 +98,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
                     leasedUntilMilliseconds: partition.lease(at: now))
             },
             lag: (behind + row.partitions.count - 1) / max(1, row.partitions.count),
-            oldestUnreadMilliseconds: oldest, hasMissed: floor > least)
+            oldestUnreadMilliseconds: oldest, hasMissed: floor > least || row.hasPassedGap)
     }
 
     private static func floor(of appID: String, _ connection: PostgreSQLConnection) throws -> Int64 {

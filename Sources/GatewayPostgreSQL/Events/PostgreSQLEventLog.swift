@@ -39,8 +39,18 @@ package struct PostgreSQLEventLog: EventLog {
     private func page(
         _ query: EventQuery, after sequence: Int64, limit: Int, _ connection: PostgreSQLConnection
     ) throws -> EventPage {
-        let head = try EventHorizon.head(connection)
-        return try EventRows.page(query, .after(sequence, through: head), limit: limit, at: now(), connection)
+        // As of one moment: what is deleted in the middle of it would be missing, and no gap.
+        try connection.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") {
+            let head = try EventHorizon.head(connection)
+            var page = try EventRows.page(
+                query, .after(sequence, through: head), limit: limit, at: now(), connection)
+            page.hasMissed = try Self.floor(of: query.appID, connection) > sequence
+            return page
+        }
+    }
+
+    package func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool {
+        try read { try Self.floor(of: appID, $0) > sequence }
     }
 
     package func follow(
@@ -107,10 +117,7 @@ extension PostgreSQLEventLog {
         let head = try EventHorizon.head(connection)
         var stretch = EventStretch(reached: sequence)
         // After the head: what was deleted until then could have been read.
-        let floor = try connection.first(
-            "SELECT seq FROM event_floor WHERE app_id = ?1", .text(following.appID)
-        ) { $0.int64(0) }
-        stretch.hasMissed = (floor ?? 0) > sequence
+        stretch.hasMissed = try floor(of: following.appID, connection) > sequence
         guard sequence < head else { return stretch }
         var page = EventRows(limit: limit)
         while true {
@@ -136,6 +143,12 @@ extension PostgreSQLEventLog {
                 return stretch
             }
         }
+    }
+
+    /// Up to which number an app's events were deleted because they are kept no longer.
+    private static func floor(of appID: String, _ connection: PostgreSQLConnection) throws -> Int64 {
+        try connection.first("SELECT seq FROM event_floor WHERE app_id = ?1", .text(appID)) { $0.int64(0) }
+            ?? 0
     }
 
     private static func statement(

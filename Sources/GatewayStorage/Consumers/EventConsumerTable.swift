@@ -10,6 +10,8 @@ struct EventConsumerTable {
         let createdMilliseconds: Int64
         let generation: Int64
         let positions: [Int64]
+        /// True when it has passed a gap without an event, so that no lease has told of it yet.
+        let hasPassedGap: Bool
     }
 
     let sqlite: SQLiteConnection
@@ -48,8 +50,10 @@ struct EventConsumerTable {
         ) { $0.int64(0) }
         return try sqlite.all(
             """
-            SELECT verdict, type, event_name, user_id, hold_days, created_ms, generation FROM event_consumer
-            WHERE \(Self.isIt)
+            SELECT verdict, type, event_name, user_id, hold_days, created_ms, generation,
+                missed_ms IS NOT NULL AND (SELECT min(seq) FROM event_consumer_position WHERE \(Self.isIt))
+                    >= coalesce((SELECT seq FROM event_floor WHERE app_id = ?1), 0)
+            FROM event_consumer WHERE \(Self.isIt)
             """, Self.key(id)
         ) { row in
             let filter = EventFilter(
@@ -60,7 +64,8 @@ struct EventConsumerTable {
                 settings: EventConsumerSettings(
                     filter: filter, partitions: positions.count,
                     holdDays: row.optionalInt64(4).map { Int($0) }),
-                createdMilliseconds: row.int64(5), generation: row.int64(6), positions: positions)
+                createdMilliseconds: row.int64(5), generation: row.int64(6), positions: positions,
+                hasPassedGap: row.int(7) != 0)
         }.first
     }
 
@@ -104,8 +109,29 @@ struct EventConsumerTable {
         try run("DELETE FROM event_consumer_position WHERE \(Self.isIt)", id)
     }
 
-    /// Moves a position on. False when it is not where it was when it was read, or somebody has sought since.
+    /// Moves a position on to what was acknowledged. False when it is not where it was when it was read, or somebody has sought
+    /// since.
     func move(
+        _ id: EventConsumerID, _ partition: Int, from: Int64, to: Int64, generation: Int64
+    ) throws -> Bool {
+        guard try place(id, partition, from: from, to: to, generation: generation) else { return false }
+        try noteCaughtUp(id)
+        return true
+    }
+
+    /// Moves a position on over events that the filter leaves out. The consumer is told of a gap among them with the next
+    /// event that it gets.
+    func pass(
+        _ id: EventConsumerID, _ partition: Int, from: Int64, to: Int64, generation: Int64, hasMissed: Bool,
+        atMilliseconds now: Int64
+    ) throws {
+        guard try place(id, partition, from: from, to: to, generation: generation), hasMissed else { return }
+        try run(
+            "UPDATE event_consumer SET missed_ms = coalesce(missed_ms, ?4) WHERE \(Self.isIt)", id,
+            .integer(now))
+    }
+
+    private func place(
         _ id: EventConsumerID, _ partition: Int, from: Int64, to: Int64, generation: Int64
     ) throws -> Bool {
         try run(
@@ -113,9 +139,7 @@ struct EventConsumerTable {
             UPDATE event_consumer_position SET seq = ?6 WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5
             AND EXISTS (SELECT 1 FROM event_consumer WHERE \(Self.isIt) AND generation = ?7)
             """, id, .integer(Int64(partition)), .integer(from), .integer(to), .integer(generation))
-        guard sqlite.changes > 0 else { return false }
-        try noteCaughtUp(id)
-        return true
+        return sqlite.changes > 0
     }
 
     private func noteCaughtUp(_ id: EventConsumerID) throws {

@@ -58,9 +58,11 @@ extension SQLiteEventConsumers {
             guard let last = stretch.events.last else {
                 // What the filter leaves out is passed, so that nobody looks at it again.
                 if stretch.looked > 0 {
-                    _ = try write { table in
-                        try table.move(
-                            id, partition, from: from, to: stretch.reached, generation: row.generation)
+                    let now = now()
+                    try write { table in
+                        try table.pass(
+                            id, partition, from: from, to: stretch.reached, generation: row.generation,
+                            hasMissed: stretch.hasMissed, atMilliseconds: now)
                     }
                 }
                 leases.withLock { $0[id]?.abandon(partition) }
@@ -73,7 +75,8 @@ extension SQLiteEventConsumers {
             leases.withLock { $0[id]?.begin(lease) }
             let given = EventLease(
                 id: lease.id, partition: partition, deadlineMilliseconds: lease.deadlineMilliseconds,
-                events: stretch.events, reached: stretch.reached, hasMissed: stretch.hasMissed)
+                events: stretch.events, reached: stretch.reached,
+                hasMissed: stretch.hasMissed || row.hasPassedGap)
             return (given, stretch.looked, stretch.hasMore)
         } catch {
             leases.withLock { $0[id]?.abandon(partition) }

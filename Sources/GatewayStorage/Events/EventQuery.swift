@@ -35,6 +35,9 @@ package struct EventPage: Sendable {
     package var events: [StoredEvent] = []
     /// The number to go on from; nil when there are no more.
     package var next: Int64?
+    /// True when events after where this began were deleted by retention, so that they are not in it. Said of pages that
+    /// begin with the oldest only.
+    package var hasMissed = false
 
     package init() {}
 }

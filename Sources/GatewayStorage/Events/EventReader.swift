@@ -9,6 +9,9 @@ package protocol EventLog: Sendable {
     /// A page of events stored after `sequence`, the oldest first; 0 begins with the oldest.
     func oldest(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventPage
 
+    /// Whether retention has deleted events of an app after `sequence`.
+    func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool
+
     /// The events of an app after `sequence`, in their order, for whoever follows them; see ``EventFollowing``.
     func follow(_ following: EventFollowing, after sequence: Int64, limit: Int) throws(GatewayError)
         -> EventStretch
@@ -57,6 +60,17 @@ struct EventReader: EventLog {
         _ query: EventQuery, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventPage {
         try page(query, .after(sequence), limit: limit)
+    }
+
+    func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool {
+        try read { try Self.hasMissed(after: sequence, of: appID, $0) }
+    }
+
+    /// A file of an earlier version does not say it.
+    private static func hasMissed(
+        after sequence: Int64, of appID: String, _ sqlite: SQLiteConnection
+    ) throws -> Bool {
+        try EventConsumerSchema.isThere(sqlite) && EventFloor.read(of: appID, sqlite) > sequence
     }
 
     package func users(
@@ -117,6 +131,9 @@ struct EventReader: EventLog {
                 return !isCut
             }
             var found = page.page
+            if case .after(let start) = side {
+                found.hasMissed = try Self.hasMissed(after: start, of: query.appID, sqlite)
+            }
             if isCut {
                 found.next = found.events.last?.sequence
             } else if !hasEnded {

@@ -155,7 +155,8 @@ extension EventTexts {
             put(UInt8(ascii: "\""))
         }
 
-        private mutating func put(_ text: StaticString) {
+        /// Writes whole members as they are.
+        mutating func put(_ text: StaticString) {
             put(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
         }
 

@@ -63,11 +63,15 @@ package struct StoredEvent: Sendable {
     /// `unknown` for events that were stored before verdicts were.
     package var verdict: String { knownVerdict?.rawValue ?? "unknown" }
 
-    /// The event as a JSON object, appended to `output`, with its position when one is given.
+    /// The event as a JSON object, appended to `output`, with its position when one is given, and with `events_missed` when
+    /// it is the first after a gap.
     ///
     /// The body's bytes are those that came, so no number and no order of members changes. A line has none inside: the
     /// line breaks between members, the only ones that JSON allows, are spaces there.
-    package func write(to output: inout [UInt8], position: String? = nil, asLine isLine: Bool = false) {
+    package func write(
+        to output: inout [UInt8], position: String? = nil, asLine isLine: Bool = false,
+        afterGap isAfterGap: Bool = false
+    ) {
         output.append(contentsOf: #"{"body":"#.utf8)
         writeBody(to: &output, asLine: isLine)
         texts.withWriter(of: position ?? "", to: &output) { writer in
@@ -75,6 +79,7 @@ package struct StoredEvent: Sendable {
             writer.number(#","code":"#, code)
             writer.text(#","dialect":"#, .dialect)
             writer.text(#","enforcement":"#, .enforcement)
+            if isAfterGap { writer.put(#","events_missed":true"#) }
             writer.text(#","key_id":"#, .keyID)
             writer.text(#","message_id":"#, .messageID)
             writer.text(#","name":"#, .name)

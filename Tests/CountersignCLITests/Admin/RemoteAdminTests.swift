@@ -230,5 +230,7 @@ private struct Lists: AdminClient {
         try AdminAnswer(status: 200, tag: nil, bytes: Array("[]".utf8))
     }
 
-    func stream(_ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {}
+    func stream(
+        _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws -> [(name: String, value: String)] { [] }
 }

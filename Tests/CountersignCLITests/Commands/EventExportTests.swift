@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
+import CountersignSQLite
 import Foundation
 import GatewayStorage
 import Testing
@@ -65,6 +66,52 @@ struct EventExportTests {
         #expect(followed.talk.contains("1 event; --after \(third["position"].text ?? "?") continues"))
         let garbage = try await shell.run("countersign event export shop --after nowhere")
         #expect(garbage.status != 0 && garbage.output.isEmpty && garbage.talk.contains("no position"))
+        #expect(await gateway.stop() == 0)
+    }
+
+    @Test(arguments: [false, true])
+    func itSaysWhatRetentionHasDeletedMeanwhile(_ isRemote: Bool) async throws {
+        let directory = try AppDirectory(dataDirectory: data)
+        let key = try directory.createApp(id: "shop").writeKey
+        let token = try directory.apiTokens.create(name: "t", scopes: ["read"]).text
+        let url = try await gateway.start().absoluteString
+        let place =
+            isRemote
+            ? ["COUNTERSIGN_SERVER": url, "COUNTERSIGN_TOKEN": token] : ["COUNTERSIGN_DATA": data]
+        let shell = shell(
+            place.merging(["COUNTERSIGN_WRITE_KEY": key, "COUNTERSIGN_URL": url]) { one, _ in one })
+        let sent = try await shell.run(
+            #"""
+            for name in one two three; do
+              curl -sSf -H "X-Write-Key: $COUNTERSIGN_WRITE_KEY" "$COUNTERSIGN_URL/v1/batch" \
+                -d '{"batch":[{"type":"track","event":"'$name'","messageId":"'$name'","anonymousId":"d"}]}' >/dev/null
+            done
+            countersign event export shop --after start
+            """#)
+        let lines = sent.output.split(separator: "\n").map { JSONValue(parsing: Array($0.utf8)) ?? .null }
+        let position = try #require(lines.first?["position"].text, "\(sent.talk)")
+        let sequences = lines.compactMap { $0["seq"].integer }
+        try #require(sequences.count == 3)
+        func forget(through sequence: Int64) throws {
+            let events = try SQLiteConnection(path: data + "/events.sqlite")
+            try events.run("DELETE FROM event WHERE seq <= ?1", .integer(sequence))
+            try events.run("INSERT OR REPLACE INTO event_floor VALUES ('shop', ?1)", .integer(sequence))
+        }
+        try forget(through: sequences[1])
+        let gap = try await shell.run("countersign event export shop --after \(position)")
+        #expect(gap.status == 1)
+        #expect(gap.talk.contains("Retention deleted events after \(position)"), "\(gap.talk)")
+        let left = try #require(JSONValue(parsing: Array(gap.output.utf8.dropLast())))
+        #expect(left["name"].text == "three" && left["events_missed"] == .bool(true))
+        let next = try #require(left["position"].text)
+        #expect(gap.talk.contains("1 event; --after \(next) continues"))
+        let whole = try await shell.run("countersign event export shop --after \(next)")
+        #expect(whole.status == 0 && whole.output.isEmpty && !whole.talk.contains("Retention"))
+        // Nothing is left that could say it.
+        try forget(through: sequences[2])
+        let empty = try await shell.run("countersign event export shop --after \(position)")
+        #expect(empty.status == 1 && empty.output.isEmpty && empty.talk.contains("Retention deleted"))
+        #expect(empty.talk.contains("0 events; --after start continues"), "\(empty.talk)")
         #expect(await gateway.stop() == 0)
     }
 }

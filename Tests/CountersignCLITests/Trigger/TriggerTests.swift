@@ -131,5 +131,7 @@ private struct Untouched: AdminClient {
         throw CommandError(.failed, "unexpected")
     }
 
-    func stream(_ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {}
+    func stream(
+        _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
+    ) async throws -> [(name: String, value: String)] { [] }
 }

@@ -59,6 +59,53 @@ struct AdminReadTests {
         )
     }
 
+    @Test func anExportFromAPositionSaysWhatRetentionHasDeleted() throws {
+        let events = (1...4).map {
+            #"{"type":"track","event":"e\#($0)","messageId":"m\#($0)","anonymousId":"a"}"#
+        }
+        let stored = try bench.client().post(
+            #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": bench.writeKey])
+        #expect(stored?.status == 200)
+        try bench.place.settle()
+        func export(_ query: String) throws -> (header: String?, lines: [[String: Any]]) {
+            let answer = try bench.ask(
+                "GET", "apps/shop/events/export?unmask=1" + query, nil, bench.token("write"))
+            let header = answer.headers.first { $0.key.lowercased() == "x-countersign-events-missed" }?.value
+            let lines = try answer.body.split(separator: "\n").map {
+                try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+            }
+            return (header, lines)
+        }
+        let all = try export("&after=start")
+        #expect(all.header == "false" && all.lines.count == 4)
+        let positions = all.lines.compactMap { $0["position"] as? String }
+        let sequences = all.lines.compactMap { $0["seq"] as? Int64 }
+        try #require(positions.count == 4 && sequences.count == 4)
+        // As if retention had deleted up to the second.
+        try bench.place.connection(to: "events").execute(
+            "INSERT INTO event_floor VALUES ('shop', \(sequences[1]))")
+        let gap = try export("&after=\(positions[0])")
+        #expect(gap.header == "true")
+        #expect(gap.lines.map { $0["events_missed"] as? Bool } == [true, nil, nil])
+        // The filter leaves out what comes right after the gap.
+        #expect(
+            try export("&after=\(positions[0])&name=e4").lines.map { $0["events_missed"] as? Bool } == [true])
+        let nothing = try export("&after=\(positions[0])&name=none")
+        #expect(nothing.header == "true" && nothing.lines.isEmpty)
+        for query in ["&after=\(positions[1])", "&after=start"] {
+            let whole = try export(query)
+            #expect(
+                whole.header == "false" && whole.lines.allSatisfy { $0["events_missed"] == nil }, "\(query)")
+        }
+        #expect(try export("").header == nil)
+        let csv = try bench.ask(
+            "GET", "apps/shop/events/export?format=csv&after=\(positions[0])", nil, bench.token("read"))
+        #expect(
+            csv.headers.contains {
+                $0.key.lowercased() == "x-countersign-events-missed" && $0.value == "true"
+            })
+    }
+
     @Test func writeKeysAreListedByHowTheyBegin() throws {
         let made = try bench.ask("POST", "apps/shop/write-keys", "{}", bench.token("write"))
         let text = try #require(made.json["write_key"] as? String)

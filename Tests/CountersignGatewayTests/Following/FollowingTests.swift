@@ -82,6 +82,21 @@ struct FollowingTests {
         #expect(ids(after) == ["m-2", "m-3"])
     }
 
+    @Test(arguments: ["", "&wait=1"])
+    func whatRetentionDeletedIsSaidAlsoWhereNothingComesAfterIt(_ wait: String) throws {
+        try bench.store(trackEvent("m-1"), trackEvent("m-2"))
+        let events = try bench.ask("GET", "events").json["events"] as? [[String: Any]] ?? []
+        let position = try #require(events.first?["position"] as? String)
+        let last = try #require(events.last?["seq"] as? Int64)
+        // As if retention had deleted both.
+        try bench.fixture.place.connection(to: "events").execute(
+            "INSERT INTO event_floor VALUES ('shop', \(last))")
+        let answer = try bench.ask("GET", "events?after=\(position)&name=none" + wait)
+        #expect(ids(answer).isEmpty && answer.json["events_missed"] as? Bool == true)
+        let next = try #require(answer.json["next"] as? String)
+        #expect(try bench.ask("GET", "events?after=\(next)").json["events_missed"] as? Bool == false)
+    }
+
     @Test func aParameterStandsOnceAndAsLongAsItsValueMayBe() throws {
         for query in ["limit=1&limit=2", "name=a&name=a", "user=a&limit=1&user="] {
             let answer = try bench.ask("GET", "events?" + query)

@@ -14,6 +14,10 @@ final class ListedEvents: WebhookEvents {
         var committed: [String: Int64] = [:]
         /// The positions cannot be read.
         var isBroken = false
+        /// Up to here retention has deleted them.
+        var floor: Int64 = 0
+        /// The numbers of those that filters leave out.
+        var leftOut: Set<Int64> = []
     }
 
     let state = Lock(State())
@@ -44,13 +48,19 @@ final class ListedEvents: WebhookEvents {
     }
 
     func read(
-        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool
+        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool,
+        isAfterGap: Bool
     ) -> WebhookReading {
-        let all = state.withLock { $0.events }
-        let found = Array(all.dropFirst(Int(sequence)).prefix(endpoint.batchSize))
+        let (all, floor, leftOut) = state.withLock { ($0.events, $0.floor, $0.leftOut) }
+        let wanted = all.dropFirst(Int(sequence)).filter {
+            $0.sequence > floor && !leftOut.contains($0.sequence)
+        }
+        let found = Array(wanted.prefix(endpoint.batchSize))
         return WebhookReading(
-            found, of: endpoint.appID, isReplay: isReplay, reached: found.last?.sequence ?? sequence,
-            hasMore: found.last.map { $0.sequence < Int64(all.count) } ?? false, through: through
+            found, of: endpoint.appID, isReplay: isReplay,
+            reached: found.last?.sequence ?? max(sequence, Int64(all.count)),
+            hasMore: found.last.map { $0.sequence < Int64(all.count) } ?? false,
+            hasMissed: isAfterGap || floor > sequence && sequence > 0, through: through
         ) { "p\($0)" }
     }
 }
@@ -64,6 +74,7 @@ final class WebhookBench: Sendable {
         var events: [Int64]
         var isReplay: Bool
         var isTest: Bool
+        var isAfterGap: Bool
         /// What was committed when it was sent.
         var committed: Int64
     }
@@ -105,6 +116,7 @@ final class WebhookBench: Sendable {
                 endpoint: endpoint.id, messageID: messageID,
                 events: numbers,
                 isReplay: text.contains(#""replay":true"#), isTest: text == #"{"type":"test"}"#,
+                isAfterGap: json?["events_missed"] as? Bool == true,
                 committed: (try? events.committed(of: endpoint)) ?? -1)
             sent.withLock { $0.append(delivery) }
             return answer.withLock { $0 }(delivery)

@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignTesting
 import GatewayHTTP
 import GatewayModel
@@ -87,6 +88,49 @@ struct WebhookRunnerTests {
         bench.runner.waitUntilIdle()
         let late = bench.sent.withLock { $0.filter { $0.endpoint == slow.id } }
         #expect(late.map(\.events) == [[1, 2, 3, 4, 5], Array(6...15)])
+    }
+
+    @Test func whatRetentionDeletedIsToldWithTheNextEventThatIsDelivered() throws {
+        let endpoint = try bench.endpoint()
+        bench.events.add(1)
+        bench.look()
+        bench.events.add(2)
+        bench.events.state.withLock { ($0.floor, $0.leftOut) = (2, [3]) }
+        bench.runner.wake()
+        bench.look()
+        // Passed, and nobody was told.
+        #expect(try bench.events.committed(of: endpoint) == 3)
+        bench.events.add(1)
+        bench.fail(500)
+        bench.runner.wake()
+        bench.look()
+        bench.succeed()
+        bench.look(after: 5_000)
+        bench.events.add(1)
+        bench.runner.wake()
+        bench.look()
+        let sent = bench.sent.withLock { $0 }
+        #expect(sent.map(\.events) == [[1], [4], [4], [5]])
+        #expect(sent.map(\.isAfterGap) == [false, true, true, false])
+    }
+
+    @Test func anEventAfterAGapSaysSo() throws {
+        let storage = try bench.place.open()
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let endpoint = try bench.endpoint()
+        try bench.place.connection(to: "events").execute("INSERT INTO event_floor VALUES ('shop', 7)")
+        let events = LoggedEvents(log: storage.log, store: bench.store)
+        func isAfterGap(_ sequence: Int64) throws -> Bool {
+            let reading = try events.read(
+                for: endpoint, after: sequence, through: nil, isReplay: false, isAfterGap: false)
+            #expect(
+                String(decoding: reading.batch.body, as: UTF8.self).contains(#""events_missed":true"#)
+                    == reading.hasMissed)
+            return reading.hasMissed
+        }
+        #expect(try isAfterGap(3) && !isAfterGap(7), "7 is the last that is missing")
+        #expect(try !isAfterGap(0), "it begins with the oldest that is kept")
     }
 
     @Test func goneAndDaysOfFailuresPauseAndTellTheAlertWebhook() throws {
