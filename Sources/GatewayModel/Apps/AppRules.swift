@@ -30,17 +30,23 @@ extension AppRules: AppSetting {
     package func check() throws(GatewayError) {
         guard origins.allSatisfy(Self.isOrigin) else {
             throw GatewayError(
-                .invalid, "an origin is * or looks like https://shop.example or http://localhost:3000")
+                .invalid,
+                "an origin is * or looks like https://shop.example or http://localhost:3000: as browsers send it, "
+                    + "in lower case, without :443 or :80 where that goes without saying, and with other letters than "
+                    + "ASCII as xn--")
         }
     }
 
-    /// RFC 6454, section 6.2: scheme, host and port, nothing else.
+    /// RFC 6454, section 6.2: scheme, host and port, nothing else, as browsers write them: what they never send would match
+    /// nothing.
     private static func isOrigin(_ text: String) -> Bool {
         if text == "*" { return true }
         guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
             let host = url.host, !host.isEmpty, url.path.isEmpty, url.query == nil, url.fragment == nil,
-            url.user == nil, url.hasUsablePort, text == text.lowercased(), !text.contains(" ")
+            url.user == nil, url.hasUsablePort, text == text.lowercased(), !text.contains(" "),
+            URLComponents.hasASCIIHost(text)
         else { return false }
-        return true
+        guard let port = url.port else { return !text.hasSuffix(":") }
+        return port != (url.scheme == "https" ? 443 : 80) && text.hasSuffix(":\(port)")
     }
 }

@@ -28,10 +28,13 @@ extension NetworkAddress {
         guard reach == .everywhere else {
             return "its address is private; an owner can allow private addresses for it"
         }
-        guard [80, 443].contains(port) || port >= 1_024 else {
-            return "its port is 80, 443 or at least 1024, unless an owner allows private addresses for it"
-        }
-        return nil
+        return Self.refusal(port: port)
+    }
+
+    /// Why a port is not asked where no owner allows private addresses; nil when it is.
+    static func refusal(port: UInt16) -> String? {
+        [80, 443].contains(port) || port >= 1_024
+            ? nil : "its port is 80, 443 or at least 1024, unless an owner allows private addresses for it"
     }
 
     /// Whether it is one of the public Internet: none that IANA's registries of special-purpose addresses reserve for

@@ -15,6 +15,10 @@ enum OutgoingURL {
         guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
             let host = parts.host?.lowercased().trimmingCharacters(in: ["[", "]"]), !host.isEmpty
         else { return try refuse("the address must be a URL such as https://example.com/in") }
+        // Pasted along with it, and then nothing is ever asked.
+        if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
+            try refuse("the address must have no spaces; one that belongs to it is %20")
+        }
         if parts.user != nil || parts.password != nil || parts.fragment != nil {
             try refuse("the address must have no user name, no password and no fragment")
         }
@@ -27,6 +31,12 @@ enum OutgoingURL {
         if let refusal = address?.refusal(
             port: UInt16(clamping: port), allowsPrivateAddresses: allowsPrivateAddresses)
         {
+            try refuse(refusal)
+        }
+        if !URLComponents.hasASCIIHost(url) {
+            try refuse("the address must name its host in ASCII; other letters are written as xn--")
+        }
+        if !allowsPrivateAddresses, let refusal = NetworkAddress.refusal(port: UInt16(clamping: port)) {
             try refuse(refusal)
         }
         let isOwn =
@@ -45,5 +55,11 @@ extension URLComponents {
     var hasUsablePort: Bool {
         guard let string, let range = rangeOfPort else { return true }
         return range.isEmpty || UInt16(string[range]) ?? 0 > 0
+    }
+
+    /// Whether the host stands there as it is asked for: other letters as `xn--` (RFC 5890). `host` has them decoded.
+    static func hasASCIIHost(_ url: String) -> Bool {
+        url.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst("://".count).prefix { !"/?#".utf8.contains($0) }
+            .allSatisfy { $0 < 0x80 }
     }
 }

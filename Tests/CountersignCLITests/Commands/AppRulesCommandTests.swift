@@ -26,6 +26,19 @@ struct AppRulesCommandTests {
         #expect(rules.retentionBytes == 1_000)
         let wrong = RecordedIO()
         #expect(await wrong.run("app", "origins", "shop", "shop.example", "--data", data) == .usage)
+        // No browser sends these.
+        for origin in [
+            "https://shop.example:443", "http://shop.example:80", "https://shop.example:08443",
+            "https://b\u{FC}cher.example", "https://Shop.example", "https://shop.example/",
+        ] {
+            #expect(await wrong.run("app", "origins", "shop", origin, "--data", data) == .usage, "\(origin)")
+        }
+        #expect(wrong.talk.contains("without :443 or :80"))
+        for origin in [
+            "https://shop.example:8443", "http://shop.example:443", "https://xn--bcher-kva.example",
+        ] {
+            #expect(await wrong.run("app", "origins", "shop", origin, "--data", data) == .done, "\(origin)")
+        }
         #expect(await wrong.run("app", "origins", "none-such", "--data", data) == .notFound)
     }
 }
