@@ -8,7 +8,10 @@ extension GatewayError {
         } catch let error as GatewayError {
             throw error
         } catch {
-            throw GatewayError(.storage, "\(error)")
+            let isFull = (error as? any StorageError)?.isFull == true
+            throw GatewayError(
+                .storage,
+                isFull ? "the disk is full; make room, then try again" : "\(error)")
         }
     }
 }
