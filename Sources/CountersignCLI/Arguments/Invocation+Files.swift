@@ -1,5 +1,3 @@
-internal import Foundation
-
 extension Invocation {
     /// The text of a file, or of standard input for `-`.
     func text(ofFile path: String) throws -> String {
@@ -8,11 +6,6 @@ extension Invocation {
 
     /// The bytes of a file, or of standard input for `-`.
     func bytes(ofFile path: String) throws -> [UInt8] {
-        if path == "-" { return try io.input() }
-        do {
-            return [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
-        } catch {
-            throw CommandError(.notFound, "cannot read \(path)")
-        }
+        path == "-" ? try io.input() : try InputFile(path: path).bytes()
     }
 }

@@ -20,8 +20,8 @@ enum ConfigCommand {
         ]
     ) { invocation in
         let reader = SettingReader(invocation: invocation)
-        _ = try reader.configuration()
         let settings = try reader.all()
+        _ = try reader.configuration(of: settings)
         if invocation.printsJSON {
             let members = settings.map { found -> JSONValue in
                 var members: [String: JSONValue] = [

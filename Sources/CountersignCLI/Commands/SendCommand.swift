@@ -26,10 +26,10 @@ enum SendCommand {
             and all other columns are its properties: a number if it is written as in JSON (42, -7, 1.5), else text
             (+491701234567, 00501, 1e3, 1.10, true). A line that cannot be read, such as one that is not UTF-8 or longer
             than 1 MiB, is skipped and counted, and the command exits with 1. Sending a file again stores nothing twice:
-            message ids are derived from the file's name and lines; events from standard input are new each time. If
-            interrupted, run it again with the same file, URL and write key, and it resumes where it stopped. If a gateway
-            cannot be reached at all, it gives up after half a minute, with 7; if the gateway answered before, it keeps
-            waiting.
+            message ids are derived from the file's name and lines; events from standard input or a pipe are new each
+            time. If interrupted, run it again with the same file, URL and write key, and it resumes where it stopped. If
+            a gateway cannot be reached at all, it gives up after half a minute, with 7; if the gateway answered before, it
+            keeps waiting.
             """,
         positionals: [file],
         flags: [format, writeKeyFile, key, userTokenFile, .url, .profile, .json] + Flag.local,
@@ -52,8 +52,9 @@ enum SendCommand {
         init(_ invocation: Invocation) throws {
             let name = invocation.word(of: file) ?? "-"
             let bytes = try invocation.bytes(ofFile: name)
+            let isPipe = name == "-" || !InputFile(path: name).hasOwnName
             let input = SendInput(
-                bytes, named: name,
+                bytes, named: name, isPipe: isPipe,
                 format: try invocation.value(of: format).flatMap(SendInput.Format.init(rawValue:)))
             let io = invocation.io
             guard !bytes.isEmpty else {
@@ -80,7 +81,8 @@ enum SendCommand {
             if let profile { io.say("To \(url.absoluteString), the profile \(profile.name).") }
             let writeKey = try SendCommand.writeKey(invocation)
             let place = SendPlace(
-                name: name, bytes: bytes, url: url, writeKey: writeKey, environment: io.environment)
+                name: isPipe ? "-" : name, bytes: bytes, url: url, writeKey: writeKey,
+                environment: io.environment)
             let start = min(place.done, input.events.count)
             if start > 0 { io.say("Resuming after \(start) events that are already stored.") }
             let bar = ProgressLine(total: input.events.count, from: start, io: io)
@@ -159,6 +161,7 @@ enum SendCommand {
 struct SendPlace: Sendable {
     private let path: String?
 
+    /// For `-` no place is kept: what a pipe held cannot be sent again.
     init(name: String, bytes: [UInt8], url: URL, writeKey: String, environment: [String: String]) {
         guard name != "-" else {
             path = nil

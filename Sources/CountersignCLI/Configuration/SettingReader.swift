@@ -39,6 +39,9 @@ struct SettingReader {
         "config", .path("PATH"), environment: "COUNTERSIGN_CONFIG",
         help: "JSON file with settings, such as {\"port\": 8787}")
 
+    /// The most bytes of the file with the settings, and of one with a secret.
+    private static let longestFile = 1 << 20
+
     /// Every flag of a command that takes settings.
     static let flags = [file] + SettingTable.all.map(\.flag) + [.data]
 
@@ -64,8 +67,12 @@ struct SettingReader {
     /// How the gateway is to run. Throws `usage` for an unknown key or a value that is not right, `notFound` for a file
     /// that cannot be read.
     func configuration() throws(CommandError) -> GatewayConfiguration {
+        try configuration(of: try all())
+    }
+
+    /// The same with what was found: the file may be a pipe, which is read once.
+    func configuration(of found: [Found]) throws(CommandError) -> GatewayConfiguration {
         var configuration = GatewayConfiguration(dataDirectory: try invocation.dataDirectory())
-        let found = try all()
         configuration.settings = found.map {
             GatewaySetting(
                 name: $0.setting.name, value: $0.value == nil ? nil : $0.shown, origin: $0.origin.text,
@@ -132,10 +139,8 @@ struct SettingReader {
 
     /// The text of a secret's file without its line end.
     private func secret(_ path: String) throws(CommandError) -> String {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw CommandError(.notFound, "cannot read \(path)")
-        }
-        return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .newlines)
+        let bytes = try InputFile(path: path).bytes(longest: Self.longestFile)
+        return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines)
     }
 
     /// A variable that is nearly one of ours is a slip; other programs may have names that merely begin like ours.
@@ -163,12 +168,10 @@ struct SettingReader {
     }
 
     private func values(ofFile path: String) throws(CommandError) -> [String: String] {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw CommandError(.notFound, "cannot read \(path)")
-        }
+        let bytes = try InputFile(path: path).bytes(longest: Self.longestFile)
         let known = SettingTable.all.flatMap { $0.isSecret ? [$0.name, $0.fileName] : [$0.name] }
         do {
-            return try StrictJSONParser(maximumBytes: 1 << 20, maximumDepth: 3).parse(bytes: [UInt8](data)) {
+            return try StrictJSONParser(maximumBytes: Self.longestFile, maximumDepth: 3).parse(bytes: bytes) {
                 try Self.members($0, known: known, path: path)
             }
         } catch let error as CommandError {

@@ -4,12 +4,7 @@ extension Replay {
     /// Reads an access log in the combined format or a GPX file; which one it is, the first byte tells. Returns the
     /// events in the order of the file. Throws `notFound` when the file cannot be read, `failed` when it has no event.
     static func read(path: String) throws(CommandError) -> Replay {
-        let data: Data
-        do {
-            data = try Data(contentsOf: URL(fileURLWithPath: path))
-        } catch {
-            throw CommandError(.notFound, "cannot read \(path)")
-        }
+        let data = Data(try InputFile(path: path).bytes())
         let name = URL(fileURLWithPath: path).lastPathComponent
         let isXML = data.drop { $0 <= 0x20 || [0xEF, 0xBB, 0xBF].contains($0) }.first == UInt8(ascii: "<")
         let replay =

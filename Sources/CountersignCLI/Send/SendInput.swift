@@ -27,10 +27,13 @@ struct SendInput: Sendable {
     private let source: String
 
     /// Reads a whole input. Message ids are derived from the name, the line and its text, so that sending a file twice
-    /// stores it once; an NDJSON line or a CSV column `message_id` may give its own. Standard input has no name that
-    /// would tell it from the next one, so that its ids are new each time.
-    init(_ bytes: [UInt8], named name: String, format: Format?, run: String = UUIDv7.make()) {
-        source = name == "-" ? "-\n\(run)" : URL(fileURLWithPath: name).lastPathComponent
+    /// stores it once; an NDJSON line or a CSV column `message_id` may give its own. Standard input and other pipes have no
+    /// name that would tell them from the next one, so that their ids are new each time.
+    init(
+        _ bytes: [UInt8], named name: String, isPipe: Bool = false, format: Format?,
+        run: String = UUIDv7.make()
+    ) {
+        source = name == "-" || isPipe ? "-\n\(run)" : URL(fileURLWithPath: name).lastPathComponent
         let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
         let known = format ?? Self.format(of: bytes, named: name)
         isGuess = known == nil
@@ -164,7 +167,7 @@ struct SendInput: Sendable {
         case .tooLarge?: "it is longer than 1 MiB"
         case .notUTF8?: "it is not UTF-8"
         case .nameTooLong: "a member's name is too long"
-        case .duplicateMember?: "a member stands twice in an object"
+        case .duplicateMember?: "an object has a duplicate member"
         case .tooDeep?: "it is nested deeper than 62 levels"
         case .numberOutOfRange?: "a number is out of range"
         case .outOfMemory?: "there is not enough memory for it"

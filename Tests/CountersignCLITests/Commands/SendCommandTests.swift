@@ -40,6 +40,16 @@ struct SendCommandTests {
         #expect(io.output.hasPrefix("stored 1,"))
     }
 
+    /// Pipes have no names that would tell one from the next, so equal lines of two are two events, as on standard input.
+    @Test func aPipeIsSentEachTime() async throws {
+        for _ in 1...2 {
+            let pipe = try FilledPipe("{\"event\":\"a\",\"userId\":\"u\"}\n")
+            let io = RecordedIO(environment: environment)
+            #expect(await io.run("send", pipe.path, "--url", url) == .done, "\(io.talk)")
+            #expect(io.output == "stored 1, already there 0, refused 0, unreadable 0\n")
+        }
+    }
+
     @Test func theProfileInUseSaysWhere() async throws {
         let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
         let added = RecordedIO(environment: environment, input: token)

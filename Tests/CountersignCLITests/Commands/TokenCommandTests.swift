@@ -43,6 +43,14 @@ struct TokenCommandTests {
         _ = try SigningKey(pem: String(contentsOfFile: folder.path + "/ec/private.pem", encoding: .utf8))
     }
 
+    @Test func aPipeIsReadAsAFile() async throws {
+        let token = try FilledPipe(await token())
+        let key = try FilledPipe(String(contentsOfFile: publicKey, encoding: .utf8))
+        let (code, recorded) = await run(
+            "token", "verify", token.path, "--key", key.path, "--now", "1800000000")
+        #expect(code == .done, "\(recorded.talk)")
+    }
+
     @Test func nothingIsWrittenOver() async throws {
         let before = try String(contentsOfFile: privateKey, encoding: .utf8)
         #expect(await run("key", "generate", "--out", folder.path).0 == .conflict)

@@ -30,6 +30,11 @@ struct ReplayTests {
         #expect(error?.hint != nil)
     }
 
+    @Test func aPipeIsReadAsAFile() throws {
+        let pipe = try FilledPipe("<gpx><trk><trkpt lat=\"1\" lon=\"2\"/></trk></gpx>")
+        #expect(try Replay.read(path: pipe.path).events.count == 1)
+    }
+
     @Test func aFileThatIsNotThereIsNotFound() {
         let error = #expect(throws: CommandError.self) { try Replay.read(path: "/no/such/file") }
         #expect(error?.code == .notFound)

@@ -79,7 +79,7 @@ struct SendInputTests {
     }
 
     @Test(arguments: [
-        (#"{"a":1,"a":2}"#, "a member stands twice in an object"), (#"{"a":"#, "it is not JSON"),
+        (#"{"a":1,"a":2}"#, "an object has a duplicate member"), (#"{"a":"#, "it is not JSON"),
         ("[1]", "it is not a JSON object"), (#"{"a":1e999}"#, "a number is out of range"),
         (
             String(repeating: "[", count: 70) + String(repeating: "]", count: 70),

@@ -1,0 +1,22 @@
+import Foundation
+
+/// A pipe that holds a text and whose writer has ended, as a shell's `<(…)` makes it: readable once, with no size.
+final class FilledPipe: Sendable {
+    let path: String
+    private let reading: Int32
+
+    /// The text fits into the pipe's buffer.
+    init(_ text: String) throws {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }
+        reading = ends[0]
+        path = "/dev/fd/\(reading)"
+        let writer = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
+        try writer.write(contentsOf: Data(text.utf8))
+        try writer.close()
+    }
+
+    deinit {
+        close(reading)
+    }
+}
