@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import GatewayModel
 
 /// Follows verdicts as they happen, over connections that end.
 final class Tail: Sendable {
@@ -159,19 +160,37 @@ final class Tail: Sendable {
         for event in events {
             guard let word = Self.verdicts[event["verdict"].text ?? ""] else { continue }
             let code = event["code"].integer.flatMap { AuthErrorCode(rawValue: Int($0)) }
-            found[event["request_id"].text ?? event["seq"].shown] = [
-                "app": .string(earlier.app), "at_ms": event["received_ms"], "verdict": .string(word),
-                "code": event["code"], "reason": code.map { .string($0.reason) } ?? .null,
-                "user": event["user_id"] == .null ? event["anonymous_id"] : event["user_id"],
-                "request_id": event["request_id"],
-            ]
+            found[event["request_id"].text ?? event["seq"].shown] = Self.row(
+                of: earlier.app,
+                [
+                    "at_ms": event["received_ms"], "verdict": .string(word), "code": event["code"],
+                    "reason": code.map { .string($0.reason) } ?? .null,
+                    "user": event["user_id"] == .null ? event["anonymous_id"] : event["user_id"],
+                    "enforcement": event["enforcement"], "request_id": event["request_id"],
+                ])
         }
-        for sample in samples { found[sample["request_id"].text ?? sample["id"].shown] = sample }
+        for sample in samples {
+            found[sample["request_id"].text ?? sample["id"].shown] = Self.row(
+                of: earlier.app, sample.members ?? [:], ["sample_id": sample["id"]])
+        }
         let code = value("code")
         let rows = found.values.filter { code == nil || $0["code"].shown == code }
             .sorted { $0["at_ms"].integer ?? 0 < $1["at_ms"].integer ?? 0 }.suffix(earlier.count)
         if !options.printsJSON { sayHeader() }
         for row in rows { try print(row) }
+    }
+
+    /// An earlier request with the members of a live verdict, null where nothing is kept of them.
+    private static func row(
+        of app: String, _ members: [String: JSONValue], _ more: [String: JSONValue] = [:]
+    ) -> JSONValue {
+        let names = [
+            "id", "at_ms", "verdict", "code", "reason", "endpoint", "user", "sdk", "app_version", "client",
+            "enforcement", "request_id", "sample_id",
+        ]
+        var row = Dictionary(uniqueKeysWithValues: names.map { ($0, members[$0] ?? more[$0] ?? .null) })
+        row["app"] = .string(app)
+        return .object(row)
     }
 
     /// The verdict on a request by that on its events; what an app's own server sends was accepted too.

@@ -3,6 +3,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayModel
 import GatewayStorage
 import Testing
 
@@ -152,6 +153,47 @@ struct TailTests {
         running.cancel()
         await #expect(throws: (any Error).self) { try await running.value }
         _ = await gateway.stop()
+    }
+
+    /// A program that reads the rows finds the same members in all of them: stored, sampled and live.
+    @Test func everyRowHasTheSameMembers() async throws {
+        let fixture = try GatewayFixture(enforcement: .optional)
+        func send(_ id: String, _ token: String?) throws {
+            var headers = ["X-Write-Key": fixture.writeKey, "Content-Type": "application/json"]
+            headers["Authorization"] = token.map { "Bearer " + $0 }
+            let body = #"{"batch":[{"type":"track","event":"A","messageId":"\#(id)","userId":"ada"}]}"#
+            let answer = try fixture.client().send("POST", "/v1/batch", headers, Array(body.utf8))
+            #expect(answer?.status == 200)
+        }
+        try send("good", try fixture.token(for: "ada"))
+        try send("warned", try fixture.token(for: "ada", lifetime: -600))
+        let token = try fixture.apps.apiTokens.create(name: "t", scopes: ["write"]).text
+        let admin = try RemoteAdmin(.init(url: "http://127.0.0.1:\(fixture.gateway.port)"), token: token)
+        for isJSON in [true, false] {
+            let io = RecordedIO()
+            let tail = Tail(
+                .init(
+                    query: [("app", "shop"), ("unmask", "1")], count: 1, printsJSON: isJSON,
+                    earlier: .init(app: "shop", count: 20)),
+                io: io.io, connect: { Tail.Connection(admin: admin) })
+            let running = Task { try await tail.run() }
+            defer { running.cancel() }
+            try await io.talkText.wait { $0.contains("Connected to") }
+            try send("live\(isJSON)", try fixture.token(for: "ada"))
+            try await running.value
+            let lines = io.output.split(separator: "\n")
+            #expect(lines.count == (isJSON ? 3 : 4), "\(io.output)")
+            guard isJSON else {
+                #expect(lines.allSatisfy { $0.contains(" shop ") }, "\(io.output)")
+                continue
+            }
+            let rows = lines.map { JSONValue(parsing: Array($0.utf8))?.members ?? [:] }
+            #expect(Set(rows.map { $0.keys.sorted() }).count == 1, "\(io.output)")
+            #expect(rows.allSatisfy { $0["app"] == "shop" && $0["user"] == "ada" })
+            #expect(rows.map { $0["verdict"]?.text } == ["accepted", "warned", "accepted"])
+            #expect(rows[1]["sample_id"]?.text?.isEmpty == false)
+            #expect(rows[1]["endpoint"] == rows[2]["endpoint"])
+        }
     }
 
     /// A gateway ends what somebody watches when their token expires.
