@@ -41,7 +41,7 @@ struct AdminAnswer: Sendable {
         guard (200..<300).contains(status) else { throw CommandError(status: status, problem: body ?? .null) }
         guard let body else {
             throw CommandError(
-                .failed, "the answer is no JSON", hint: "is this the URL of a Countersign gateway?")
+                .failed, "the answer is not JSON", hint: "is this the URL of a Countersign gateway?")
         }
         self.tag = tag
         self.body = body
@@ -113,7 +113,7 @@ extension AdminClient {
         let read = try await send(AdminRequest(method: "GET", path: path))
         guard case .object(var members) = read.body else {
             throw CommandError(
-                .failed, "the answer is no JSON object", hint: "is this the URL of a Countersign gateway?")
+                .failed, "the answer is not a JSON object", hint: "is this the URL of a Countersign gateway?")
         }
         try edit(&members)
         return try await send(
@@ -131,7 +131,7 @@ extension AdminClient {
 extension CommandError {
     /// What the admin API refuses (RFC 9457), with the exit code that fits it.
     init(status: Int, problem: JSONValue) {
-        let reason = problem["detail"].text.map { TerminalText.safe($0) } ?? "the server answers \(status)"
+        let reason = problem["detail"].text.map { TerminalText.safe($0) } ?? "the server answered \(status)"
         switch status {
         case 401:
             self.init(
@@ -141,11 +141,18 @@ extension CommandError {
         case 404 where problem["detail"].text == nil:
             self.init(.notFound, reason, hint: "is this the URL of a Countersign gateway's admin listener?")
         case 404:
-            let isApp = reason.hasPrefix("there is no app ")
-            self.init(.notFound, reason, hint: isApp ? "`countersign app list` lists them" : nil)
+            let hint: String? =
+                if reason.hasPrefix("there is no app ") {
+                    "`countersign app list` lists them"
+                } else if reason == "the app has no alert webhook" {
+                    "`countersign webhook alerts set APP URL` sets one"
+                } else {
+                    nil
+                }
+            self.init(.notFound, reason, hint: hint)
         case 400, 422:
             let isPrivate = reason.contains("an owner can allow private addresses")
-            self.init(.usage, reason, hint: isPrivate ? "say --allow-private when it is meant" : nil)
+            self.init(.usage, reason, hint: isPrivate ? "pass --allow-private if that is intended" : nil)
         case 412, 428: self.init(.conflict, reason, hint: "run the command again")
         case 409: self.init(.conflict, reason)
         case 429, 502, 503, 504: self.init(.unavailable, reason, hint: "try again in a moment")

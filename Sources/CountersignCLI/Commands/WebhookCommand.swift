@@ -4,7 +4,8 @@ internal import GatewayModel
 /// `countersign webhook …`.
 enum WebhookCommand {
     static let commands = [
-        list, create, show, update, pause, resume, rotate, test, deliveries, replay, delete,
+        list, create, show, update, pause, resume, rotate, test, deliveries, replay, delete, showAlerts,
+        setAlerts, deleteAlerts,
     ]
 
     private static let id = Positional(
@@ -12,6 +13,7 @@ enum WebhookCommand {
     private static let idOrAlerts = Positional(
         "WEBHOOK", help: "the webhook's id, or alerts for the app's alert webhook")
     private static let url = Positional("URL", help: "where deliveries go: https://…")
+    private static let alertURL = Positional("URL", help: "where alerts go: https://…")
 
     private static let newURL = Flag("url", .text("URL"), help: "a new address")
     private static let verdict = Flag(
@@ -94,7 +96,7 @@ enum WebhookCommand {
         examples: ["Is it behind?": "countersign webhook show shop \(example)"]
     ) { invocation in
         let webhook = try await invocation.admin().get(
-            "apps", invocation.app, "webhooks", invocation[id], query: [invocation.unmasking]
+            "apps", invocation.app, "webhooks", try webhook(invocation), query: [invocation.unmasking]
         ).body
         try invocation.printTable(
             webhook,
@@ -122,7 +124,7 @@ enum WebhookCommand {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --batch-size 500")
         }
         _ = try await invocation.admin().patch(
-            "apps", invocation.app, "webhooks", invocation[id], body: .object(body))
+            "apps", invocation.app, "webhooks", try webhook(invocation), body: .object(body))
         invocation.io.say("Changed. A running gateway knows within a second.")
     }
 
@@ -132,7 +134,7 @@ enum WebhookCommand {
         examples: ["Before an update": "countersign webhook pause shop \(example)"]
     ) { invocation in
         _ = try await invocation.admin().post(
-            "apps", invocation.app, "webhooks", invocation[id], "pause")
+            "apps", invocation.app, "webhooks", try webhook(invocation), "pause")
         invocation.io.say(
             "Paused. New events are delivered when it is resumed, as far as they are still kept.")
     }
@@ -143,7 +145,7 @@ enum WebhookCommand {
         examples: ["After an update": "countersign webhook resume shop \(example)"]
     ) { invocation in
         _ = try await invocation.admin().post(
-            "apps", invocation.app, "webhooks", invocation[id], "resume")
+            "apps", invocation.app, "webhooks", try webhook(invocation), "resume")
         invocation.io.say("Resumed.")
     }
 
@@ -160,7 +162,7 @@ enum WebhookCommand {
         let admin = try invocation.admin()
         try await invocation.printSecret("secret", of: "id") {
             try await admin.post(
-                "apps", invocation.app, "webhooks", invocation[id], "rotate",
+                "apps", invocation.app, "webhooks", try webhook(invocation), "rotate",
                 body: ["hours": .integer(Int64(hours))])
         }
     }
@@ -216,8 +218,8 @@ enum WebhookCommand {
         }
         try printRequest(
             try await invocation.admin().post(
-                "apps", invocation.app, "webhooks", invocation[id], "replay", body: .object(body)), invocation
-        )
+                "apps", invocation.app, "webhooks", try webhook(invocation), "replay", body: .object(body)),
+            invocation)
     }
 
     private static let delete = Command(
@@ -225,8 +227,77 @@ enum WebhookCommand {
         positionals: [.app, id], flags: Flag.place,
         examples: ["Undo an addition": "countersign webhook delete shop \(example)"]
     ) { invocation in
-        try await invocation.admin().delete("apps", invocation.app, "webhooks", invocation[id])
+        try await invocation.admin().delete("apps", invocation.app, "webhooks", try webhook(invocation))
         invocation.io.say("Deleted. A running gateway knows within a second.")
+    }
+
+    private static let showAlerts = Command(
+        "webhook alerts show", summary: "Print where an app's alerts are sent",
+        positionals: [.app], flags: [.json] + Flag.place,
+        examples: ["Is anybody told?": "countersign webhook alerts show shop"]
+    ) { invocation in
+        let webhook = try await invocation.admin().get("apps", invocation.app, "webhook").body
+        try invocation.print(webhook) {
+            guard webhook["url"] != .null else {
+                return invocation.io.say(
+                    "No alert webhook. Next: countersign webhook alerts set \(invocation.app) URL")
+            }
+            try invocation.io.print(
+                TextTable(rows: [
+                    ["URL", webhook["url"].shown],
+                    ["PRIVATE ADDRESS", webhook["allow_private"].isTrue ? "allowed" : "refused"],
+                ]))
+        }
+    }
+
+    private static let setAlerts = Command(
+        "webhook alerts set", summary: "Send an app's alerts to an address",
+        details: """
+            An app has one alert webhook. It receives no events, but is told when many requests are refused, when
+            enforcement has reverted to optional, when a webhook was paused, when a sink is too far behind, and when events
+            were deleted that a consumer had not confirmed. Requests are signed like a webhook's. The secret is made when
+            there is no alert webhook yet, and shown only once; another address keeps it. For a new secret, delete the
+            alert webhook first.
+            """,
+        positionals: [.app, alertURL], flags: [allowPrivate, .secretFile, .json] + Flag.place,
+        examples: [
+            "Tell the people on call": "countersign webhook alerts set shop https://shop.example/alerts"
+        ]
+    ) { invocation in
+        let admin = try invocation.admin()
+        try await invocation.printSecret("secret", of: "url") {
+            try await admin.change("apps", invocation.app, "webhook") {
+                $0["url"] = .string(invocation[alertURL])
+                $0["allow_private"] = .bool(invocation.isSet(allowPrivate))
+            }
+        }
+    }
+
+    private static let deleteAlerts = Command(
+        "webhook alerts delete", summary: "Delete an app's alert webhook and the alerts that wait for it",
+        positionals: [.app], flags: Flag.place,
+        examples: ["Nobody is told any more": "countersign webhook alerts delete shop"]
+    ) { invocation in
+        var wasSet = false
+        _ = try await invocation.admin().change("apps", invocation.app, "webhook") {
+            wasSet = $0["url"] != .null
+            $0 = ["url": .null]
+        }
+        invocation.io.say(
+            wasSet
+                ? "Deleted. A running gateway knows within a second."
+                : "\(invocation.app) has no alert webhook.")
+    }
+
+    /// The id that was given. Throws `usage` for the alert webhook, which has commands of its own.
+    private static func webhook(_ invocation: Invocation) throws -> String {
+        let given = invocation[id]
+        guard given != "alerts" else {
+            throw CommandError(
+                .usage, "\(invocation.commandName) is not for the alert webhook",
+                hint: "`countersign webhook alerts` shows, sets and deletes it")
+        }
+        return given
     }
 
     /// What a change holds, of what was given.

@@ -111,6 +111,36 @@ struct GatewayCommandTests {
         #expect(await run("write-key delete shop \(first.id)").0 == .notFound)
     }
 
+    @Test func theAlertWebhookIsSetShownAndDeleted() async throws {
+        _ = await run("app create shop")
+        #expect(await run("webhook alerts show shop").1.talk.contains("countersign webhook alerts set shop"))
+        let (code, recorded) = await run("webhook alerts set shop https://shop.example/alerts")
+        #expect(code == .done)
+        let lines = recorded.output.split(separator: "\n")
+        #expect(lines.first == "https://shop.example/alerts" && lines.count == 2)
+        let secret = try #require(lines.last)
+        #expect(secret.hasPrefix("whsec_"))
+        let shown = await run("webhook alerts show shop")
+        #expect(shown.1.output.contains("https://shop.example/alerts"))
+        #expect(!shown.1.output.contains(secret) && !shown.1.talk.contains(secret))
+        #expect(await run("webhook test shop alerts").0 == .done)
+        // Another address keeps the secret, which is not printed again.
+        let moved = await run("webhook alerts set shop http://127.0.0.1:9/alerts --allow-private --json")
+        #expect(
+            moved.1.output == #"{"allow_private":true,"secret_set":true,"url":"http://127.0.0.1:9/alerts"}"#
+                + "\n")
+        #expect(await run("webhook alerts set shop http://127.0.0.1:9/alerts").0 == .usage)
+        #expect(await run("webhook alerts delete shop").0 == .done)
+        #expect(
+            await run("webhook alerts show shop --json").1.output
+                == #"{"allow_private":false,"secret_set":false,"url":null}"# + "\n")
+        #expect(await run("webhook alerts delete shop").1.talk == "shop has no alert webhook.\n")
+        let file = folder.path + "/secret"
+        let kept = await run("webhook alerts set shop https://shop.example/alerts --secret-file \(file)")
+        #expect(kept.1.output == "https://shop.example/alerts\n", "\(kept.1.talk)")
+        #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix("whsec_"))
+    }
+
     @Test func requiringTokensWithoutAKeyIsPointedOut() async {
         _ = await run("app create shop")
         #expect(await run("enforcement set shop required").1.talk.contains("countersign key add shop"))
