@@ -11,15 +11,8 @@ extension CommandError {
             case .cannotBind: .unavailable
             default: .failed
             }
-        let hint: String? =
-            switch error.code {
-            case .dataDirectory: "Give another folder."
-            case .alreadyRunning: "Stop it, or give another folder."
-            case .conflict where error.reason == UnfinishedCopy.refusal.reason:
-                "`countersign copy` again, as before"
-            case .cannotBind: "Stop what listens there, or choose another port."
-            default: nil
-            }
-        self.init(code, error.reason, hint: hint)
+        let isUnfinished = error.reason == UnfinishedCopy.refusal.reason
+        self.init(
+            code, error.reason, hint: isUnfinished ? "`countersign copy` again, as before" : error.hint)
     }
 }

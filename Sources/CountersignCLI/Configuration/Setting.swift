@@ -95,6 +95,15 @@ struct Setting: Sendable {
         return address
     }
 
+    /// An address to listen on.
+    static func address(_ text: String) throws(Problem) -> String {
+        guard NetworkAddress(text) != nil else {
+            throw Problem(
+                text: "needs an IPv4 or IPv6 address such as 127.0.0.1, 0.0.0.0 or ::1, not '\(text)'")
+        }
+        return text
+    }
+
     static func ranges(_ text: String) throws(Problem) -> [AddressRange] {
         var ranges: [AddressRange] = []
         for part in text.split(separator: ",") {

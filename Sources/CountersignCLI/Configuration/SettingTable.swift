@@ -39,7 +39,7 @@ enum SettingTable {
         Setting(
             "host", .text("ADDRESS"), default: "127.0.0.1",
             help: "address to listen on; 0.0.0.0 is every IPv4 address of this machine"
-        ) { $0.host = $1 },
+        ) { configuration, text throws(Setting.Problem) in configuration.host = try Setting.address(text) },
         Setting(
             "port", .integer("PORT", 0...65535), default: "8787",
             help: "port to listen on; 0 picks a free one"
@@ -48,7 +48,9 @@ enum SettingTable {
             "admin-host", .text("ADDRESS"),
             help:
                 "address of a separate listener for operators; by default the dashboard is on the same listener as the apps' requests"
-        ) { $0.adminHost = $1 },
+        ) { configuration, text throws(Setting.Problem) in
+            configuration.adminHost = try Setting.address(text)
+        },
         Setting(
             "admin-port", .integer("PORT", 0...65_535), default: "8788",
             help: "port of the separate listener for operators; 0 picks a free one"

@@ -43,8 +43,10 @@ package final class HTTPServer: Sendable {
         errno = 0
         let bound = countersign_listen(host, port, &sockets, Int32(loopCount))
         guard bound > 0 else {
-            let why = errno == 0 ? "not an IPv4 or IPv6 address" : String(cString: strerror(errno))
-            throw GatewayError(.cannotBind, "cannot listen on \(host) port \(port): \(why)")
+            let error = errno
+            let why = error == 0 ? "not an IPv4 or IPv6 address" : String(cString: strerror(error))
+            throw GatewayError(
+                .cannotBind, "cannot listen on \(host) port \(port): \(why)", hint: Self.hint(error))
         }
         // All or none: a socket without a loop would let clients wait for ever.
         for (index, loop) in made.enumerated() {
@@ -60,6 +62,17 @@ package final class HTTPServer: Sendable {
         loops.withLock { $0 = made }
         common.connections.start()
         return UInt16(bound)
+    }
+
+    /// What helps when a socket could not be bound, as `errno` says why.
+    static func hint(_ error: Int32) -> String? {
+        switch error {
+        case EADDRINUSE: "Stop what listens there, or choose another port."
+        case EACCES:
+            "Choose a port from 1024 up, behind a proxy, or give the service CAP_NET_BIND_SERVICE."
+        case EADDRNOTAVAIL: "Choose an address of this machine; 0.0.0.0 is every IPv4 address."
+        default: nil
+        }
     }
 
     /// Stops accepting, answers every request that has begun, and closes.

@@ -32,6 +32,8 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
     public let reason: String
     /// What of a setting it is about, with dots between a member and its own; nil when that is not known.
     package var member: String?
+    /// A sentence on what to do next, when the reason does not say it.
+    package var hint: String?
 
     /// - Parameters:
     ///   - code: What kind of problem it is.
@@ -44,6 +46,11 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
     package init(_ code: Code, _ reason: String, member: String) {
         self.init(code, reason)
         self.member = member
+    }
+
+    package init(_ code: Code, _ reason: String, hint: String?) {
+        self.init(code, reason)
+        self.hint = hint
     }
 
     /// The reason.

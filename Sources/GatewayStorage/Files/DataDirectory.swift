@@ -5,6 +5,8 @@ package import GatewayModel
 package struct DataDirectory {
     package let path: String
 
+    private static let another = "Give another folder."
+
     /// Makes the folder with mode 0700, or checks the one that is there. Throws `dataDirectory` when it cannot be made,
     /// is no folder, or others may write to it.
     package init(path: String) throws(GatewayError) {
@@ -14,7 +16,7 @@ package struct DataDirectory {
         var isFolder: ObjCBool = false
         if manager.fileExists(atPath: absolute, isDirectory: &isFolder) {
             guard isFolder.boolValue else {
-                throw GatewayError(.dataDirectory, "\(absolute) is a file, not a folder")
+                throw GatewayError(.dataDirectory, "\(absolute) is a file, not a folder", hint: Self.another)
             }
             let mode = (try? manager.attributesOfItem(atPath: absolute))?[.posixPermissions] as? NSNumber
             if let mode, mode.intValue & 0o077 != 0 {
@@ -29,7 +31,7 @@ package struct DataDirectory {
             try manager.createDirectory(
                 atPath: absolute, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw GatewayError(.dataDirectory, "cannot make the folder \(absolute)")
+            throw GatewayError(.dataDirectory, "cannot create the folder \(absolute)", hint: Self.another)
         }
     }
 
@@ -44,7 +46,8 @@ package struct DataDirectory {
         if descriptor >= 0 {
             close(descriptor)
         } else if errno != EEXIST || access(file, R_OK | W_OK) != 0 {
-            throw GatewayError(.dataDirectory, "cannot write \(file): \(String(cString: strerror(errno)))")
+            throw GatewayError(
+                .dataDirectory, "cannot write \(file): \(String(cString: strerror(errno)))")
         }
         return file
     }
@@ -60,8 +63,8 @@ package struct DataDirectory {
         }
         if descriptor >= 0 { close(descriptor) }
         throw GatewayError(
-            .alreadyRunning,
-            "another gateway runs on \(path)")
+            .alreadyRunning, "another gateway is running on \(path)",
+            hint: "Stop it, or give another folder.")
     }
 }
 

@@ -40,6 +40,56 @@ struct MistakeTests {
         #expect(io.talk.contains("--server, --write-key-file and --key belong together"))
     }
 
+    /// 203.0.113.0/24 is for documentation (RFC 5737): no machine has an address of it.
+    @Test(arguments: [
+        (
+            "serve --host nosuch", ExitCode.usage,
+            "host (flag --host): needs an IPv4 or IPv6 address such as 127.0.0.1", ""
+        ),
+        (
+            "serve --host 203.0.113.1 --port 0", .unavailable, "Cannot assign requested address",
+            "of this machine"
+        ),
+        ("serve --data notes.txt", .failed, "is a file, not a folder", "Give another folder"),
+        ("serve --tls-certificate none.pem --tls-key none.pem", .failed, "cannot read none.pem", ""),
+        (
+            "serve --database postgresql://u@127.0.0.1:1/d --database-password-file none", .failed,
+            "cannot read the database's password in none", ""
+        ),
+    ])
+    func aGatewayThatCannotStartSaysWhatHelps(
+        line: String, expected: ExitCode, reason: String, hint: String
+    ) async throws {
+        _ = try folder.write("mine", to: "notes.txt")
+        let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
+        let result = try await shell.run("countersign " + line)
+        #expect(result.status == expected.rawValue, "\(result.talk)")
+        let lines = result.talk.split(separator: "\n")
+        #expect(lines.first?.contains(reason) == true, "\(result.talk)")
+        // Without a hint nothing more is said.
+        #expect(hint.isEmpty == (lines.count == 1), "\(result.talk)")
+        #expect(hint.isEmpty || lines.dropFirst().joined().contains(hint), "\(result.talk)")
+    }
+
+    @Test func aPortThatIsTakenIsSaidToBe() async throws {
+        let fixture = try GatewayFixture()
+        let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
+        let result = try await shell.run("countersign serve --port \(fixture.gateway.port)")
+        #expect(result.status == ExitCode.unavailable.rawValue)
+        #expect(result.talk.contains("Stop what listens there, or choose another port."), "\(result.talk)")
+    }
+
+    @Test func theAlertWebhookIsFoundBesideTheOthers() async throws {
+        let test = await run("webhook", "test", "shop", "alerts")
+        #expect(test.code == .notFound)
+        #expect(test.io.talk.contains("countersign webhook alerts set"), "\(test.io.talk)")
+        for command in ["show", "delete", "pause"] {
+            let (code, io) = await run("webhook", command, "shop", "alerts")
+            #expect(code == .usage)
+            #expect(io.talk.contains("`countersign webhook alerts`"), "\(io.talk)")
+        }
+    }
+
     @Test func aTimeThatHasPassedIsNamedByItsFlag() async {
         let (code, io) = await run("enforcement", "set", "shop", "required", "--at", "2020-01-01T00:00:00Z")
         #expect(code == .usage)
@@ -118,7 +168,7 @@ struct MistakeTests {
         ("project set shop", "nothing to change was given"),
         ("policy set shop --algorithms RS256,RS256", "names one twice"),
         ("project set shop --customer-tokens off --allow-private", "go with --webhook"),
-        ("app create -- -x", "does not begin with -"),
+        ("app create -- -x", "must not begin with -"),
     ])
     func whatContradictsItselfOrDoesNothingIsUsage(line: String, said: String) async {
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data, "HOME": folder.path])

@@ -30,6 +30,30 @@ struct SettingReaderTests {
         #expect(await printed("trusted-proxies", ["--config", file]) == "10.0.0.0/8,::1 file \(file)")
     }
 
+    @Test func aPipeIsReadAsAFile() async throws {
+        let secret = try FilledPipe("Authorization: Bearer x\n")
+        let file = try FilledPipe(
+            #"{"port": 1003, "otlp-endpoint": "http://127.0.0.1:4318", "otlp-headers-file": "\#(secret.path)"}"#
+        )
+        #expect(await printed("port", ["--config", file.path]) == "1003 file \(file.path)")
+    }
+
+    @Test func aFileWithoutAnEndIsRefused() async throws {
+        #expect(
+            await printed("port", ["--config", "/dev/zero"])?.contains("/dev/zero is larger than 1MiB")
+                == true)
+    }
+
+    @Test(arguments: ["host", "admin-host"])
+    func aNameIsNoAddress(setting: String) async throws {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("config", "print", "--" + setting, "nosuch") == .usage)
+        #expect(recorded.talk.contains("\(setting) (flag --\(setting)): needs an IPv4 or IPv6 address"))
+        for address in ["0.0.0.0", "::", "::1", "192.0.2.7"] {
+            #expect(await printed(setting, ["--" + setting, address])?.hasPrefix(address + " ") == true)
+        }
+    }
+
     @Test func timesAndSizesAreShownAsTheyAreTyped() async {
         #expect(await printed("disk-floor-bytes") == "256MiB default")
         #expect(await printed("body-bytes", ["--body-bytes", "1000000"]) == "1MB flag --body-bytes")
