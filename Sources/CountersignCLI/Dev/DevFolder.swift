@@ -78,14 +78,21 @@ struct DevFolder: Sendable {
     /// The admin API of the folder.
     func admin() throws -> LocalAdmin { try LocalAdmin(dataDirectory: path) }
 
-    /// Lets pages of these origins call the app, beside those that may already.
+    /// Lets pages of these origins call the app, beside those that the developer has allowed, and no longer those of the run
+    /// before: a free port is another one each time.
     func allow(_ origins: [String]) async throws {
         let admin = try admin()
         let known = try await admin.get("apps", Self.appID).body["origins"].elements.compactMap(\.text)
-        let all = known + origins.filter { !known.contains($0) }
-        guard all != known else { return }
+        let file = path + "/origins.json"
+        let before = FileManager.default.contents(atPath: file).flatMap { JSONValue(parsing: [UInt8]($0)) }?
+            .elements.compactMap(\.text)
+        let others = known.filter { before?.contains($0) != true }
+        let own = origins.filter { !others.contains($0) }
+        guard others + own != known else { return }
         _ = try await admin.patch(
-            "apps", Self.appID, body: ["origins": .array(all.map { .string($0) })])
+            "apps", Self.appID, body: ["origins": .array((others + own).map { .string($0) })])
+        let text = JSONValue.array(own.map { .string($0) }).bytes
+        try Data(text).write(to: URL(fileURLWithPath: file), options: .atomic)
     }
 
     /// Begins a session of the dashboard. Returns what its cookie holds.

@@ -97,6 +97,24 @@ struct DevSessionTests {
         session.stop()
     }
 
+    @Test func thePagesOfEarlierRunsMayNotCallTheGatewayAnyMore() async throws {
+        try makeFolder()
+        let folder = try await DevFolder(path: path)
+        func origins() async throws -> [String] {
+            try await folder.admin().get("apps", "dev").body["origins"].elements.compactMap(\.text)
+        }
+        let before = try await origins()
+        let own = "http://localhost:3000"
+        _ = try await folder.admin().patch(
+            "apps", "dev", body: ["origins": .array((before + [own]).map { .string($0) })])
+        try await folder.allow(["http://127.0.0.1:50001", "http://localhost:50001"])
+        try await folder.allow([own, "http://127.0.0.1:50002"])
+        #expect(try await origins() == before + [own, "http://127.0.0.1:50002"])
+        // What the developer has allowed stays, also where a run has used it.
+        try await DevFolder(path: path).allow(["http://127.0.0.1:50003"])
+        #expect(try await origins() == before + [own, "http://127.0.0.1:50003"])
+    }
+
     @Test func otherPagesGetNothing() async throws {
         let session = try await start()
         let foreign = try get(session, "/token", "user=ada", origin: "https://shop.example")
