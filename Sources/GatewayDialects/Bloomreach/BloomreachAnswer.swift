@@ -48,7 +48,7 @@ enum BloomreachAnswer {
     /// The app has had more requests than it may: 503, because clients count a 429 as one of an event's few tries.
     static func overLimit(_ refusal: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
         var response = failure(
-            503, "too many requests of this project; nothing was stored, send it again", request)
+            503, "too many requests for this project; nothing was stored, send it again", request)
         response.headers += refusal.headers.filter { $0.name != "Content-Type" }
         return response
     }
@@ -57,7 +57,7 @@ enum BloomreachAnswer {
     static func unreadable(_ failure: StoreFailure, _ request: HTTPRequest) -> HTTPResponse {
         let why =
             failure.reason == .overloaded
-            ? "more requests wait to read customers than may" : "the gateway cannot read its storage"
+            ? "too many requests are waiting to read customers" : "the gateway cannot read its storage"
         var response = Self.failure(503, why + "; try again", request)
             .with("Retry-After", String(failure.retryAfterSeconds))
         response.code = failure.code

@@ -15,7 +15,7 @@ struct BloomreachAttributes {
     static let maximumBytes = 1 << 20
 
     private static let closed =
-        "no customer has these ids, or one whose registered id no token of the request vouches for"
+        "no customer has these ids, or the customer's registered id is not in a valid token of the request"
 
     private enum Attribute: Sendable {
         case property(String)
@@ -35,7 +35,7 @@ struct BloomreachAttributes {
             return (identifiers, list.elements.map(Self.attribute))
         }
         guard attributes.count <= Self.maximum else {
-            throw call.refuse("a request may ask for \(Self.maximum) attributes")
+            throw call.refuse("a request may ask for at most \(Self.maximum) attributes")
         }
         let caller = try call.admit(identifiers)
         let request = call.request
@@ -83,7 +83,7 @@ struct BloomreachAttributes {
             for (index, attribute) in attributes.enumerated() {
                 if index > 0 { results.append(UInt8(ascii: ",")) }
                 if results.count >= BloomreachAttributes.maximumBytes {
-                    fail("the answer has grown too large: ask for this attribute alone", &results)
+                    fail("the answer is too large: ask for this attribute alone", &results)
                 } else {
                     try write(attribute, of: customer, to: &results)
                 }

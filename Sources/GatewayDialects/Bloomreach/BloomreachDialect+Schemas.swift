@@ -1,18 +1,40 @@
 package import CountersignCore
 internal import GatewayHTTP
+internal import GatewayModel
 
 extension BloomreachDialect {
     private static let text: JSONValue = ["type": "string"]
-    private static let name: JSONValue = ["type": "string", "pattern": "^[!-~]{1,64}$"]
-    private static let seconds: JSONValue = ["type": "number", "minimum": 0, "maximum": 4_000_000_000]
+    /// Seconds since 1970, or a date and time.
+    private static let timestamp: JSONValue = [
+        "anyOf": [
+            ["type": ["number", "null"], "minimum": 0, "exclusiveMaximum": .number(BloomreachTime.end)],
+            ["type": "string", "format": "date-time"],
+        ]
+    ]
+    private static let properties: JSONValue = [
+        "type": ["object", "null"], "propertyNames": LimitedText.schema(longest: 256),
+    ]
 
     private static func customer(_ members: [String: JSONValue], required: [JSONValue]) -> JSONValue {
         var properties = members
-        properties["customer_ids"] = APIOperation.schema("CustomerIDs")
+        properties["customer_ids"] = ["$ref": "#/components/schemas/CustomerIDs", "minProperties": 1]
         return [
             "type": "object", "required": .array(["customer_ids"] + required),
             "properties": .object(properties),
         ]
+    }
+
+    /// What `members` and every record of a customer, an event or a click hold.
+    private static func record(_ members: [String: JSONValue] = [:]) -> [String: JSONValue] {
+        let shared: [String: JSONValue] = [
+            "properties": properties, "timestamp": timestamp,
+            "age": [
+                "type": ["number", "null"],
+                "description": "Seconds since it happened, instead of timestamp.",
+            ],
+            "message_id": LimitedText.identifier(),
+        ]
+        return members.merging(shared) { own, _ in own }
     }
 
     package var schemas: [String: JSONValue] {
@@ -28,31 +50,35 @@ extension BloomreachDialect {
                 "type": "object", "properties": ["success": ["type": "boolean"]],
             ],
             "CustomerIDs": [
-                "type": "object", "minProperties": 1, "maxProperties": 16,
-                "properties": ["registered": Self.name, "cookie": Self.name],
-                "propertyNames": ["pattern": "^[a-z_]{1,64}$"], "additionalProperties": Self.name,
+                "type": "object", "maxProperties": .integer(Int64(CustomerIdentifier.maximum)),
+                "propertyNames": LimitedText.schema(longest: CustomerIdentifier.longestName),
+                "additionalProperties": LimitedText.identifier(),
+                "description": "Ids by their names, such as registered and cookie.",
             ],
-            "CustomerRequest": Self.customer([:], required: []),
-            "CustomerUpdate": Self.customer(
-                ["properties": ["type": "object"], "timestamp": Self.seconds], required: []),
+            "CustomerRequest": [
+                "type": "object", "properties": ["customer_ids": APIOperation.schema("CustomerIDs")],
+            ],
+            "CustomerUpdate": Self.customer(Self.record(), required: []),
             "CustomerEvent": Self.customer(
-                ["event_type": Self.name, "properties": ["type": "object"], "timestamp": Self.seconds],
+                Self.record(["event_type": LimitedText.schema(longest: BloomreachTracking.longestType)]),
                 required: ["event_type"]),
             "CampaignClick": [
                 "type": "object", "required": ["url"],
-                "properties": [
-                    "url": Self.name, "customer_ids": APIOperation.schema("CustomerIDs"),
-                    "properties": ["type": "object"], "timestamp": Self.seconds,
-                ],
+                "properties": .object(
+                    Self.record([
+                        "url": LimitedText.schema(longest: BloomreachTracking.longestURL),
+                        "customer_ids": APIOperation.schema("CustomerIDs"),
+                    ])),
             ],
             "AttributesRequest": Self.customer(
                 [
                     "attributes": [
-                        "type": "array", "maxItems": 10,
+                        "type": "array", "maxItems": .integer(Int64(BloomreachAttributes.maximum)),
                         "items": [
                             "type": "object", "required": ["type"],
                             "properties": [
-                                "type": ["enum": ["property", "id", "recommendation"]], "property": Self.name,
+                                "type": ["enum": ["property", "id", "recommendation"]],
+                                "property": Self.text, "id": Self.text,
                             ],
                         ],
                     ]
@@ -61,11 +87,18 @@ extension BloomreachDialect {
             "InboxMark": Self.customer(
                 [
                     "sync_token": ["type": ["string", "null"]],
-                    "message_ids": ["type": "array", "items": Self.name, "maxItems": 100],
+                    "message_ids": [
+                        "type": "array", "items": Self.text,
+                        "maxItems": .integer(Int64(BloomreachInbox.maximumReads)),
+                    ],
                 ], required: ["message_ids"]),
             "SelfCheck": [
                 "type": "object", "required": ["platform", "push_notification_id"],
-                "properties": ["platform": Self.name, "push_notification_id": Self.name],
+                "properties": [
+                    "platform": LimitedText.schema(longest: BloomreachSelfCheck.longestText),
+                    "push_notification_id": LimitedText.schema(longest: BloomreachSelfCheck.longestText),
+                    "application_id": Self.text, "customer_ids": APIOperation.schema("CustomerIDs"),
+                ],
             ],
         ]
     }

@@ -153,10 +153,12 @@ package struct BloomreachDialect: Dialect {
         _ summary: String, body: JSONValue?,
         query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
     ) -> APIOperation {
-        APIOperation(
+        var operation = APIOperation(
             summary: summary, security: [[projectKey], [.bearerToken]], query: query, body: body,
             answer: APIOperation.schema("BloomreachSuccess"), refusals: [404, 410, 422],
             failure: "BloomreachFailure")
+        operation.parts = ["cookie": ["type": "string", "minLength": 1]]
+        return operation
     }
 
     private func endpoint(

@@ -6,6 +6,9 @@ internal import GatewayModel
 
 /// A client asks for a push notification to itself, to see whether it would get one. The project's webhook sends it.
 struct BloomreachSelfCheck {
+    /// The most bytes of a platform's name and of a push token.
+    static let longestText = 4_096
+
     let call: BloomreachCall
     let webhooks: WebhookSender
 
@@ -14,8 +17,8 @@ struct BloomreachSelfCheck {
             root throws(BloomreachRefusal) -> ([CustomerIdentifier], JSONValue) in
             var members: [String: JSONValue] = ["project_id": .string(call.app.project.settings.token)]
             for name in ["platform", "push_notification_id"] as [StaticString] {
-                guard let text = root[name]?.utf8, (1...4_096).contains(text.count) else {
-                    throw call.refuse("Field '\(name)' must be a string of 1 to 4096 bytes.")
+                guard let text = root[name]?.utf8, (1...Self.longestText).contains(text.count) else {
+                    throw call.refuse("Field '\(name)' must be a string of 1 to \(Self.longestText) bytes.")
                 }
                 members["\(name)"] = .string(String(decoding: text, as: UTF8.self))
             }
@@ -58,7 +61,7 @@ struct BloomreachSelfCheck {
                         BloomreachAnswer.failure(502, "the push webhook was not reached: \(reason)", request)
                     case .overloaded:
                         BloomreachAnswer.failure(
-                            503, "too many deliveries wait for push webhooks; try again later", request
+                            503, "too many deliveries to push webhooks are waiting; try again later", request
                         ).with("Retry-After", "10")
                     }
                 }

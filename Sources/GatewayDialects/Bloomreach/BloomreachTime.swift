@@ -20,7 +20,7 @@ struct BloomreachTime {
     let receivedMilliseconds: Int64
 
     /// The year 10000, from which on dates have no four-digit year.
-    private static let end = 253_402_300_800.0
+    static let end = 253_402_300_800.0
 
     init(_ root: JSONNode, _ call: BloomreachCall) throws(BloomreachRefusal) {
         receivedMilliseconds = call.request.receivedMilliseconds

@@ -6,6 +6,11 @@ internal import GatewayModel
 
 /// Customer updates, events and campaign clicks: one a request.
 struct BloomreachTracking {
+    /// The most bytes of the name of an event's type.
+    static let longestType = 256
+    /// The most bytes of a campaign's URL.
+    static let longestURL = 8_192
+
     let call: BloomreachCall
     let kind: BloomreachRecordKind
 
@@ -24,7 +29,7 @@ struct BloomreachTracking {
         let json = call.request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
         guard json.count <= call.path.limits.eventBytes else {
             throw BloomreachRefusal(
-                413, "an event may have \(call.path.limits.eventBytes) bytes", call.request)
+                413, "an event may have at most \(call.path.limits.eventBytes) bytes", call.request)
         }
         let contents = try call.body { root throws(BloomreachRefusal) in try decode(root) }
         if let client = contents.client { call.request.context.client = client }
@@ -76,9 +81,9 @@ struct BloomreachTracking {
         switch kind {
         case .customer: break
         case .event:
-            contents.name = try text(root["event_type"], "event_type")
+            contents.name = try text(root["event_type"], "event_type", longest: Self.longestType)
         case .campaignClick:
-            _ = try text(root["url"], "url", longest: 8_192)
+            _ = try text(root["url"], "url", longest: Self.longestURL)
             contents.name = kind.rawValue
         }
         if let properties = root["properties"], !properties.isNull {
@@ -108,7 +113,7 @@ struct BloomreachTracking {
     }
 
     private func text(
-        _ node: JSONNode?, _ member: String, longest: Int = 256
+        _ node: JSONNode?, _ member: String, longest: Int
     ) throws(BloomreachRefusal) -> String {
         guard let node, !node.isNull else { throw call.refuse("Field '\(member)' is required.") }
         guard let utf8 = node.utf8, (1...longest).contains(utf8.count) else {

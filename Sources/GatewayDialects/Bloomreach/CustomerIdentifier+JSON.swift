@@ -4,6 +4,8 @@ internal import GatewayModel
 extension CustomerIdentifier {
     /// The most ids that a request names a customer by.
     static let maximum = 16
+    /// The most bytes of an id's name.
+    static let longestName = 64
 
     /// Why ids are not taken; holds none of them.
     struct Invalid: Error {
@@ -16,16 +18,18 @@ extension CustomerIdentifier {
         guard node.kind == .object else { throw Invalid(reason: "\(member) must be a JSON object") }
         var identifiers: [CustomerIdentifier] = []
         for (name, value) in node.members {
-            guard (1...64).contains(name.count), name.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            guard (1...longestName).contains(name.count), name.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
                 throw Invalid(
-                    reason: "the names in \(member) must have 1 to 64 bytes without control characters")
+                    reason:
+                        "the names in \(member) must have 1 to \(longestName) bytes without control characters"
+                )
             }
             switch EventIdentifier(value) {
             case .absent: break
             case .invalid: throw Invalid(reason: "the values in \(member) must be \(EventIdentifier.shape)")
             case .value(let text):
                 guard identifiers.count < maximum else {
-                    throw Invalid(reason: "\(member) may have \(maximum) ids")
+                    throw Invalid(reason: "\(member) may have at most \(maximum) ids")
                 }
                 identifiers.append(
                     CustomerIdentifier(name: String(decoding: name, as: UTF8.self), value: text))

@@ -1,18 +1,22 @@
 package import CountersignCore
 internal import GatewayHTTP
+internal import GatewayModel
 
 extension BrazeDialect {
-    private static let text: JSONValue = ["type": "string"]
+    private static let text: JSONValue = ["type": ["string", "null"]]
 
     package var schemas: [String: JSONValue] {
-        RejectedEvent.schemas.merging([
+        let list: JSONValue = [
+            "type": ["array", "null"], "items": ["type": "object"],
+            "maxItems": .integer(Int64(path.limits.batchEvents)),
+            "description": "The limit applies to events and attributes together.",
+        ]
+        return RejectedEvent.schemas.merging([
             "BrazeData": [
                 "type": "object",
                 "properties": [
                     "api_key": Self.text, "device_id": Self.text, "user_id": Self.text,
-                    "time": ["type": "integer"],
-                    "events": ["type": "array", "items": ["type": "object"], "maxItems": 500],
-                    "attributes": ["type": "array", "items": ["type": "object"], "maxItems": 500],
+                    "time": ["type": "number"], "events": list, "attributes": list,
                 ],
             ],
             "BrazeStored": [
@@ -21,7 +25,7 @@ extension BrazeDialect {
                     "message": [
                         "type": "string",
                         "description":
-                            "`success`, or a sentence, with code all_events_rejected, if no event was good.",
+                            "`success`; or, if every event was rejected, a sentence and the code all_events_rejected.",
                     ],
                     "code": ["const": "all_events_rejected"],
                     "errors": ["type": "array", "items": APIOperation.schema("RejectedEvent")],

@@ -7,6 +7,12 @@ internal import GatewayStorage
 /// What a request to read events says, read on the server's thread: nothing of the connection's own is left in it.
 struct FollowingCall: Sendable {
     private static let longestBody = 16 * 1024
+    /// The most bytes of the name or the user that events are found by.
+    static let longestText = 512
+    /// The most bytes of a position, or of a lease's id.
+    static let longestPosition = 64
+    /// The latest time that a consumer begins at.
+    static let latest: Int64 = 1 << 53
 
     let appID: String
     /// What stood for the other part of the path that varies, the consumer's name; empty where there is none.
@@ -42,12 +48,12 @@ struct FollowingCall: Sendable {
     ) throws(FollowingRefusal) -> [String: JSONValue] {
         guard request.method != "GET", request.method != "HEAD", !request.body.isEmpty else { return [:] }
         guard request.body.count <= longestBody else {
-            throw FollowingRefusal(413, "body_too_large", "the body has at most \(longestBody) bytes")
+            throw FollowingRefusal(413, "body_too_large", "the body may have at most \(longestBody) bytes")
         }
         switch parsers.read(request, { $0.value }) {
         case .failure(let invalid): throw FollowingRefusal(400, "invalid_json", invalid.reason)
         case .success(.object(let members)): return members
-        case .success: throw FollowingRefusal(400, "invalid_json", "the body is one JSON object")
+        case .success: throw FollowingRefusal(400, "invalid_json", "the body must be one JSON object")
         }
     }
 
@@ -65,7 +71,8 @@ struct FollowingCall: Sendable {
             throw .invalid(
                 "the query",
                 names.isEmpty
-                    ? "has no parameters here" : "has only the parameters " + names.joined(separator: ", "))
+                    ? "takes no parameters here"
+                    : "takes only the parameters " + names.joined(separator: ", "))
         }
     }
 
@@ -75,14 +82,14 @@ struct FollowingCall: Sendable {
         guard let text = QueryString.value(of: name, in: query) else {
             throw .invalid(name, "cannot be read")
         }
-        guard 1...longest ~= text.utf8.count else { throw .invalid(name, "has 1 to \(longest) bytes") }
+        guard 1...longest ~= text.utf8.count else { throw .invalid(name, "must have 1 to \(longest) bytes") }
         return text
     }
 
     func number(_ name: String, _ range: ClosedRange<Int>, else usual: Int) throws(FollowingRefusal) -> Int {
         guard let text = try text(name, longest: 20) else { return usual }
         guard let number = Int(text), range.contains(number) else {
-            throw .invalid(name, "is a number from \(range.lowerBound) to \(range.upperBound)")
+            throw .invalid(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
@@ -91,20 +98,21 @@ struct FollowingCall: Sendable {
         EventFilter(
             verdict: try Self.verdict(try text("verdict", longest: 20)),
             type: try Self.kind(try text("type", longest: 64)),
-            name: try text("name", longest: 512), userID: try text("user", longest: 512))
+            name: try text("name", longest: Self.longestText),
+            userID: try text("user", longest: Self.longestText))
     }
 
     private static func verdict(_ word: String?) throws(FollowingRefusal) -> VerdictFilter? {
         guard let word else { return nil }
         guard let filter = VerdictFilter(word) else {
-            throw .invalid("verdict", "is one of " + VerdictFilter.words.joined(separator: ", "))
+            throw .invalid("verdict", "must be one of " + VerdictFilter.words.joined(separator: ", "))
         }
         return filter
     }
 
     private static func kind(_ word: String?) throws(FollowingRefusal) -> String? {
         guard let word, !EventKind.storedWords.contains(word) else { return word }
-        throw .invalid("type", "is one of " + EventKind.storedWords.joined(separator: ", "))
+        throw .invalid("type", "must be one of " + EventKind.storedWords.joined(separator: ", "))
     }
 
     // MARK: What stands in the body
@@ -112,7 +120,7 @@ struct FollowingCall: Sendable {
     /// Refuses members that nobody reads: a misspelt one would silently mean something else.
     func knows(_ names: String...) throws(FollowingRefusal) {
         for name in body.keys.sorted() where !names.contains(name) {
-            throw .invalid("the body", "has only the members " + names.joined(separator: ", "))
+            throw .invalid("the body", "takes only the members " + names.joined(separator: ", "))
         }
     }
 
@@ -128,7 +136,7 @@ struct FollowingCall: Sendable {
         switch members[name] {
         case nil, .null: return nil
         case .string(let text) where 1...longest ~= text.utf8.count: return text
-        default: throw .invalid(name, "is a string of 1 to \(longest) bytes")
+        default: throw .invalid(name, "must be a string of 1 to \(longest) bytes")
         }
     }
 
@@ -136,7 +144,7 @@ struct FollowingCall: Sendable {
         switch body[name] {
         case nil, .null: return nil
         case .integer(let number) where range.contains(number): return number
-        default: throw .invalid(name, "is a number from \(range.lowerBound) to \(range.upperBound)")
+        default: throw .invalid(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
         }
     }
 
@@ -144,7 +152,7 @@ struct FollowingCall: Sendable {
         switch body[name] {
         case nil, .null: return false
         case .bool(let flag): return flag
-        default: throw .invalid(name, "is true or false")
+        default: throw .invalid(name, "must be true or false")
         }
     }
 
@@ -152,21 +160,21 @@ struct FollowingCall: Sendable {
         guard let given = body["filter"], given != .null else { return EventFilter() }
         guard case .object(let members) = given,
             members.keys.allSatisfy(["verdict", "type", "name", "user"].contains)
-        else { throw .invalid("filter", "is an object with verdict, type, name, user") }
+        else { throw .invalid("filter", "must be an object with verdict, type, name or user") }
         return EventFilter(
             verdict: try Self.verdict(try Self.text("verdict", in: members, longest: 20)),
             type: try Self.kind(try Self.text("type", in: members, longest: 64)),
-            name: try Self.text("name", in: members, longest: 512),
-            userID: try Self.text("user", in: members, longest: 512))
+            name: try Self.text("name", in: members, longest: Self.longestText),
+            userID: try Self.text("user", in: members, longest: Self.longestText))
     }
 
     /// A place to begin at: `from`, `time_ms` or `position`, of which at most one is given.
     func start(_ positions: EventPositions) throws(FollowingRefusal) -> EventStart? {
         guard ["from", "time_ms", "position"].filter(has).count <= 1 else {
-            throw .invalid("the body", "has one of from, time_ms, position")
+            throw .invalid("the body", "takes one of from, time_ms and position")
         }
-        if let milliseconds = try integer("time_ms", 0...(1 << 53)) { return .time(milliseconds) }
-        if let text = try member("position", longest: 64) {
+        if let milliseconds = try integer("time_ms", 0...Self.latest) { return .time(milliseconds) }
+        if let text = try member("position", longest: Self.longestPosition) {
             do throws(EventPositions.Fault) {
                 return .after(try positions.sequence(of: text, in: appID))
             } catch {
@@ -177,7 +185,7 @@ struct FollowingCall: Sendable {
         case nil: return nil
         case "start": return .start
         case "end": return .end
-        default: throw .invalid("from", "is start or end")
+        default: throw .invalid("from", "must be start or end")
         }
     }
 }

@@ -135,7 +135,7 @@ package struct FollowingDialect: Dialect {
         case .app, .nothing:
             throw FollowingRefusal(
                 403, "forbidden",
-                "this token does not read the events of this app; make one with the scope "
+                "this token cannot read the events of this app; create one with the scope "
                     + "reader for it")
         case .unknown:
             throw FollowingRefusal(401, "unauthenticated", "there is no such API token, or it has expired")
@@ -150,7 +150,7 @@ package struct FollowingDialect: Dialect {
         guard case .limited(let seconds) = limiter.take(appID) else { return }
         throw FollowingRefusal(
             429, "rate_limited",
-            "too many requests read the events of this app; come again after Retry-After",
+            "too many requests read the events of this app; try again after Retry-After",
             retryAfterSeconds: seconds)
     }
 
@@ -181,7 +181,7 @@ package struct FollowingDialect: Dialect {
         let limit = try call.number("limit", Self.pageSizes, else: 100)
         let wait = try call.number("wait", 0...Self.longestWait, else: 0)
         let following = EventFollowing(appID: call.appID, filter: try call.filterOfQuery())
-        let after = try call.text("after", longest: 64)
+        let after = try call.text("after", longest: FollowingCall.longestPosition)
         // What was looked at in vain is not looked at again.
         let reached = Lock<Int64?>(nil)
         return Reading(waitSeconds: wait) {
@@ -204,7 +204,8 @@ package struct FollowingDialect: Dialect {
     private func id(_ call: FollowingCall) throws(FollowingRefusal) -> EventConsumerID {
         guard EventConsumerID.isName(call.name) else {
             throw FollowingRefusal(
-                ConsumerFailure(.notFound, "a consumer's name is 1 to 64 of A-Z a-z 0-9 . _ -"))
+                ConsumerFailure(
+                    .notFound, "a consumer's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -"))
         }
         return EventConsumerID(appID: call.appID, name: call.name)
     }
@@ -274,7 +275,9 @@ package struct FollowingDialect: Dialect {
     }
 
     private func lease(_ call: FollowingCall) throws(FollowingRefusal) -> String {
-        guard let lease = try call.member("lease", longest: 64) else { throw .invalid("lease", "is missing") }
+        guard let lease = try call.member("lease", longest: FollowingCall.longestPosition) else {
+            throw .invalid("lease", "is missing")
+        }
         return lease
     }
 
@@ -282,7 +285,7 @@ package struct FollowingDialect: Dialect {
         try call.knows("lease", "position")
         let lease = try lease(call)
         let positions = try log.positions()
-        let through = try call.member("position", longest: 64).map {
+        let through = try call.member("position", longest: FollowingCall.longestPosition).map {
             try positions.sequence(of: $0, in: call.appID)
         }
         let reached = try consumers.acknowledge(lease, of: try id(call), through: through)
@@ -299,7 +302,7 @@ package struct FollowingDialect: Dialect {
     private func seek(_ call: FollowingCall) throws -> HTTPResponse {
         try call.knows("from", "time_ms", "position")
         guard let start = try call.start(try log.positions()) else {
-            throw FollowingRefusal.invalid("the body", "has one of from, time_ms, position")
+            throw FollowingRefusal.invalid("the body", "takes one of from, time_ms and position")
         }
         return try answer(try consumers.seek(try id(call), to: start), call)
     }

@@ -7,11 +7,14 @@ enum FollowingSchemas {
     private static let token = APIOperation.SecurityScheme(
         "readerToken", ["type": "http", "scheme": "bearer"])
     private static let text: JSONValue = ["type": "string"]
-    /// A text that stands in the query.
-    private static let given: JSONValue = ["type": "string", "minLength": 1]
+    /// What an event is found by.
+    private static let sought = LimitedText.schema(longest: FollowingCall.longestText)
+    private static let position = LimitedText.schema(longest: FollowingCall.longestPosition)
     private static let number: JSONValue = ["type": "integer"]
     private static let kind: JSONValue = ["enum": .array(EventKind.storedWords.map { .string($0) })]
     private static let flag: JSONValue = ["type": "boolean"]
+
+    private static let consumerName: JSONValue = ["type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"]
 
     private static func optional(_ type: String) -> JSONValue { ["type": [.string(type), "null"]] }
 
@@ -30,35 +33,41 @@ enum FollowingSchemas {
     }
 
     private static let start: [String: JSONValue] = [
-        "from": ["enum": ["start", "end"]], "time_ms": ["type": "integer", "minimum": 0], "position": text,
+        "from": ["enum": ["start", "end"]],
+        "time_ms": ["type": "integer", "minimum": 0, "maximum": .integer(FollowingCall.latest)],
+        "position": position,
     ]
 
     private static func operation(
         _ summary: String, query: [(name: String, isRequired: Bool, schema: JSONValue)] = [],
         body: JSONValue? = nil, status: Int = 200, answer: JSONValue, refusals: [Int] = []
     ) -> APIOperation {
-        APIOperation(
+        var operation = APIOperation(
             summary: summary, security: [[token]], query: query, body: body, status: status, answer: answer,
             refusals: [403, 404] + refusals)
+        operation.parts = ["name": consumerName]
+        return operation
     }
 
     static let events = operation(
-        "Read events after a position, the oldest first",
+        "Read events after a position, oldest first",
         query: [
-            ("after", false, given), ("limit", false, range(1, 1_000, 100)), ("wait", false, range(0, 60, 0)),
+            ("after", false, position), ("limit", false, range(1, 1_000, 100)),
+            ("wait", false, range(0, 60, 0)),
             ("verdict", false, ["enum": .array(VerdictFilter.words.map { .string($0) })]),
-            ("type", false, kind), ("name", false, given), ("user", false, given),
+            ("type", false, kind), ("name", false, sought), ("user", false, sought),
         ], answer: APIOperation.schema("EventStretch"), refusals: [422])
     static let list = operation(
         "List the consumers of an app",
         answer: object(["items"], ["items": ["type": "array", "items": consumer]]))
     static let create = operation(
-        "Make a consumer",
+        "Create a consumer",
         body: object(
             ["name"],
             start.merging([
-                "name": ["type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"], "filter": filter,
-                "partitions": range(1, 16, 1), "holds_retention": flag, "hold_days": range(1, 90, 7),
+                "name": consumerName, "filter": filter,
+                "partitions": range(1, EventConsumerSettings.mostPartitions, 1), "holds_retention": flag,
+                "hold_days": range(1, EventConsumerSettings.longestHold, EventConsumerSettings.usualHold),
             ]) { own, _ in own }), status: 201, answer: consumer, refusals: [409, 422])
     static let show = operation("Describe a consumer and its lag", answer: consumer)
     static let delete = operation("Delete a consumer", answer: ["type": "object"])
@@ -68,22 +77,22 @@ enum FollowingSchemas {
             [], ["limit": range(1, 1_000, 100), "wait": range(0, 60, 0), "lease_seconds": range(5, 600, 60)]),
         answer: APIOperation.schema("EventLease"))
     static let acknowledge = operation(
-        "Confirm what was leased, or a part of it",
-        body: object(["lease"], ["lease": text, "position": text]),
+        "Confirm leased events, all or up to a position",
+        body: object(["lease"], ["lease": position, "position": position]),
         answer: object(["position"], ["position": text]), refusals: [409, 422])
     static let release = operation(
-        "Give a lease back", body: object(["lease"], ["lease": text]), answer: ["type": "object"],
+        "Release a lease", body: object(["lease"], ["lease": position]), answer: ["type": "object"],
         refusals: [409])
     static let seek = operation(
-        "Move a consumer, and end its leases", body: object([], start), answer: consumer, refusals: [422])
+        "Move a consumer and end its leases", body: object([], start), answer: consumer, refusals: [422])
 
     private static let consumer = APIOperation.schema("EventConsumer")
     private static let filter: JSONValue = [
         "type": "object",
         "properties": [
             "verdict": optional("string"), "type": ["anyOf": [kind, ["type": "null"]]],
-            "name": optional("string"),
-            "user": optional("string"),
+            "name": .object(["anyOf": .array([sought, ["type": "null"]])]),
+            "user": .object(["anyOf": .array([sought, ["type": "null"]])]),
         ],
     ]
     private static let eventList: JSONValue = [

@@ -16,8 +16,9 @@ extension GeolocationDialect {
                     ],
                 ],
                 "DeviceRefresh": [
-                    "type": "object", "required": ["refresh_token"],
-                    "properties": ["refresh_token": Self.text],
+                    "type": "object",
+                    "anyOf": [["required": ["refresh_token"]], ["required": ["refreshToken"]]],
+                    "properties": ["refresh_token": Self.text, "refreshToken": Self.text],
                 ],
             ]) { _, own in own }
     }

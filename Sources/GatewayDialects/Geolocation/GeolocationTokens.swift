@@ -8,6 +8,9 @@ internal import GatewayTokens
 
 /// Registration and refresh in the shapes of Transistorsoft's SDKs and their reference server (seed 002).
 struct GeolocationTokens: Sendable {
+    /// The most bytes of a device's id.
+    private static let longestDevice = 128
+
     let service: TokenService
     let parsers: ParserPool
 
@@ -36,9 +39,11 @@ struct GeolocationTokens: Sendable {
             throw OAuthError(.invalidRequest, "org must be the id of an app")
         }
         guard fields.1.allSatisfy(\.isValid), let device = fields.1.lazy.compactMap(\.text).first,
-            device.utf8.count <= 128
+            device.utf8.count <= Self.longestDevice
         else {
-            throw OAuthError(.invalidRequest, "uuid must be a string of 1 to 128 bytes that names the device")
+            throw OAuthError(
+                .invalidRequest,
+                "uuid must be a string of 1 to \(Self.longestDevice) bytes that names the device")
         }
         guard let app = service.apps.app(projectToken: org), app.tokenRules.allowsRegistration else {
             throw OAuthError(
@@ -65,7 +70,8 @@ struct GeolocationTokens: Sendable {
         guard let token, !token.isEmpty else {
             throw OAuthError(
                 .invalidRequest,
-                "refresh_token is missing; refreshPayload must name it so, with {refreshToken}")
+                "refresh_token is missing; give refreshPayload a member of that name with the value {refreshToken}"
+            )
         }
         return try service.exchange(token, .anonymous, for: request, finish: Self.response)
     }
@@ -94,10 +100,12 @@ struct GeolocationTokens: Sendable {
     private static let registration = APIOperation(
         summary: "Register a device and open a session for it",
         body: [
-            "type": "object", "required": ["org", "uuid"],
+            "type": "object", "required": ["org"],
+            "anyOf": [["required": ["uuid"]], ["required": ["device_id"]]],
             "properties": [
-                "org": ["type": "string", "minLength": 1, "maxLength": 64],
-                "uuid": ["type": "string", "minLength": 1, "maxLength": 128],
+                "org": LimitedText.schema(longest: 64),
+                "uuid": LimitedText.schema(longest: longestDevice),
+                "device_id": LimitedText.schema(longest: longestDevice),
                 "model": ["type": "string"], "manufacturer": ["type": "string"],
                 "version": ["type": "string"], "platform": ["type": "string"],
                 "framework": ["type": "string"],

@@ -1,9 +1,10 @@
 package import CountersignCore
 internal import GatewayHTTP
+internal import GatewayModel
 
 extension NativeDialect {
     private static let text: JSONValue = ["type": "string"]
-    private static let identifier: JSONValue = ["type": ["string", "null"]]
+    private static let object: JSONValue = ["type": ["object", "null"]]
 
     package var schemas: [String: JSONValue] {
         HTTPResponse.ingestedSchemas.merging([
@@ -11,26 +12,23 @@ extension NativeDialect {
                 "type": "object",
                 "properties": [
                     "type": ["enum": ["track", "identify", "page", "screen", "group", "alias"]],
-                    "messageId": [
-                        "type": "string", "minLength": 1, "maxLength": 128,
-                        "description": "Stored once for each user or, without userId, each anonymousId.",
-                    ],
-                    "userId": Self.identifier, "anonymousId": Self.identifier,
-                    "previousId": [
-                        "type": "string",
-                        "description":
-                            "The former user id of an alias; judged like userId, so the two need one token.",
-                    ],
-                    "groupId": Self.identifier, "event": Self.text, "name": Self.text,
-                    "timestamp": ["type": "string", "format": "date-time"],
-                    "properties": ["type": "object"], "traits": ["type": "object"],
-                    "context": ["type": "object"],
+                    "messageId": LimitedText.identifier(
+                        "Stored once for each user or, without userId, each anonymousId."),
+                    "userId": LimitedText.identifier(), "anonymousId": LimitedText.identifier(),
+                    "previousId": LimitedText.identifier(
+                        "The former user id of an alias; judged like userId, so the two need one token."),
+                    "groupId": LimitedText.identifier(), "event": Self.text, "name": Self.text,
+                    "timestamp": ["type": ["string", "null"], "format": "date-time"],
+                    "properties": Self.object, "traits": Self.object, "context": Self.object,
                 ],
             ],
             "Batch": [
                 "type": "object", "required": ["batch"],
                 "properties": [
-                    "batch": ["type": "array", "items": APIOperation.schema("Event"), "maxItems": 1_000],
+                    "batch": [
+                        "type": "array", "items": APIOperation.schema("Event"),
+                        "maxItems": .integer(Int64(path.limits.batchEvents)),
+                    ],
                     "sentAt": ["type": "string", "format": "date-time"], "writeKey": Self.text,
                 ],
             ],

@@ -19,7 +19,9 @@ package enum OpenAPI {
 
     /// An operation; `part` is the schema of each part of the path that stands in braces, and `types` are the body's.
     package static func operation(
-        _ method: String, _ path: String, _ summary: String, part: JSONValue, parameters: [JSONValue],
+        _ method: String, _ path: String, _ summary: String, parts: [String: JSONValue] = [:],
+        part: JSONValue,
+        parameters: [JSONValue],
         body: JSONValue?, types: [String] = ["application/json"], responses: [String: JSONValue],
         security: JSONValue, with more: [String: JSONValue] = [:]
     ) -> JSONValue {
@@ -30,11 +32,11 @@ package enum OpenAPI {
         members["summary"] = .string(summary)
         members["responses"] = .object(responses)
         members["security"] = security
-        let inPath: [JSONValue] = path.split(separator: "/").filter { $0.first == "{" }.map {
-            [
-                "name": .string(String($0.dropFirst().dropLast())), "in": "path", "required": true,
-                "schema": part,
-            ]
+        let names = path.split(separator: "/").filter { $0.first == "{" }.map {
+            String($0.dropFirst().dropLast())
+        }
+        let inPath: [JSONValue] = names.map {
+            ["name": .string($0), "in": "path", "required": true, "schema": parts[$0] ?? part]
         }
         if !(inPath + parameters).isEmpty { members["parameters"] = .array(inPath + parameters) }
         if let body {

@@ -19,7 +19,8 @@ package struct OpenAPIDocument {
     /// The document as JSON.
     package var bytes: [UInt8] {
         OpenAPI.document(
-            "Countersign gateway", "Takes events of apps under tokens that their own backends sign",
+            "Countersign gateway",
+            "Accepts events from apps, authenticated by tokens that their own backends sign",
             server: "/", paths: paths, schemas: schemas, securitySchemes: .object(securitySchemes)
         ).bytes
     }
@@ -43,7 +44,7 @@ package struct OpenAPIDocument {
     private static func operation(_ operation: APIOperation, _ endpoint: Endpoint) -> JSONValue {
         OpenAPI.operation(
             endpoint.method, endpoint.path, operation.summary,
-            part: ["type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"],
+            parts: operation.parts, part: ["type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"],
             parameters: operation.query.map { name, isRequired, schema in
                 ["name": .string(name), "in": "query", "required": .bool(isRequired), "schema": schema]
             }, body: operation.body, types: operation.bodyTypes, responses: responses(operation),

@@ -1,0 +1,24 @@
+internal import CountersignCore
+internal import GatewayModel
+
+/// What a schema says of a text whose length is limited: JSON Schema counts characters and the gateway bytes, so a text may be
+/// refused that the schema takes, but none is taken that the schema refuses.
+enum LimitedText {
+    /// A text of 1 to `longest` bytes.
+    static func schema(longest: Int) -> JSONValue {
+        [
+            "type": "string", "minLength": 1, "maxLength": .integer(Int64(longest)),
+            "description": .string("At most \(longest) bytes in UTF-8."),
+        ]
+    }
+
+    /// An ``EventIdentifier``; null and the empty text are none.
+    static func identifier(_ more: String = "") -> JSONValue {
+        [
+            "type": ["string", "null"], "maxLength": .integer(Int64(EventIdentifier.longest)),
+            "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+            "description": .string(
+                "At most \(EventIdentifier.longest) bytes in UTF-8." + (more.isEmpty ? "" : " " + more)),
+        ]
+    }
+}

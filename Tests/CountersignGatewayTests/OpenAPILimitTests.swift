@@ -1,0 +1,142 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import Testing
+
+/// The limits that `/openapi.json` names are those that requests meet.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct OpenAPILimitTests {
+    private let client: BloomreachClient
+    private let schemas: [String: Any]
+
+    init() throws {
+        client = try BloomreachClient()
+        let answer = client.connection.get("/openapi.json")
+        let components = answer?.json["components"] as? [String: Any]
+        schemas = try #require(components?["schemas"] as? [String: Any])
+    }
+
+    /// What the document says at a path below its schemas.
+    private func limit(_ path: String) throws -> Int {
+        let value = path.split(separator: "/").reduce(schemas as Any?) { value, name in
+            (value as? [String: Any])?[String(name)]
+        }
+        return try #require(value as? Int, "\(path)")
+    }
+
+    /// Whether a request is taken in which something has the length that is limited, and one in which it is longer by one.
+    private func expect(
+        _ path: String, _ location: SourceLocation = #_sourceLocation, isTaken: (Int) throws -> Bool
+    ) throws {
+        let limit = try limit(path)
+        #expect(try isTaken(limit), "\(path): \(limit) is refused", sourceLocation: location)
+        #expect(try !isTaken(limit + 1), "\(path): \(limit + 1) is taken", sourceLocation: location)
+    }
+
+    private func text(_ length: Int) -> String { String(repeating: "x", count: length) }
+
+    private func list(_ element: String, _ count: Int) -> String {
+        "[" + Array(repeating: element, count: count).joined(separator: ",") + "]"
+    }
+
+    @Test(arguments: ["messageId", "userId", "anonymousId", "previousId", "groupId"])
+    func nativeIDs(member: String) throws {
+        try expect("Event/properties/\(member)/maxLength") { length in
+            var event = [
+                "type": member == "groupId" ? "group" : "alias", "userId": "u", "previousId": "p",
+            ]
+            event[member] = text(length)
+            let body = try JSONSerialization.data(withJSONObject: ["batch": [event]])
+            let answer = client.connection.post(
+                String(decoding: body, as: UTF8.self), headers: ["X-Write-Key": client.fixture.writeKey])
+            return answer?.json["accepted"] as? Int == 1
+        }
+    }
+
+    @Test func nativeBatches() throws {
+        try expect("Batch/properties/batch/maxItems") { count in
+            let event = #"{"type":"track","event":"e","userId":"u"}"#
+            let answer = client.connection.post(
+                #"{"batch":\#(list(event, count))}"#, headers: ["X-Write-Key": client.fixture.writeKey])
+            return answer?.status == 200
+        }
+    }
+
+    @Test(arguments: ["events", "attributes"])
+    func brazeRequests(member: String) throws {
+        try expect("BrazeData/properties/\(member)/maxItems") { count in
+            let answer = client.connection.post(
+                #"{"device_id":"d","\#(member)":\#(list(#"{"name":"ss"}"#, count))}"#, path: "/api/v3/data",
+                headers: ["X-Braze-Api-Key": client.fixture.writeKey])
+            return answer?.status == 201
+        }
+    }
+
+    /// Whether the project takes a body.
+    private func isTaken(_ path: String, _ body: String) -> Bool {
+        client.post(path, body)?.status == 200
+    }
+
+    private static let tracking = "/track/v2/projects/{p}"
+    private static let content = "/data/v2/projects/{p}"
+    private static let inbox = "/webxp/projects/{p}/appinbox"
+
+    @Test func bloomreachIDs() throws {
+        try expect("CustomerIDs/additionalProperties/maxLength") {
+            isTaken(Self.tracking + "/customers", #"{"customer_ids":{"cookie":"\#(text($0))"}}"#)
+        }
+        try expect("CustomerIDs/propertyNames/maxLength") {
+            isTaken(Self.tracking + "/customers", #"{"customer_ids":{"\#(text($0))":"a"}}"#)
+        }
+        try expect("CustomerIDs/maxProperties") { count in
+            let ids = (1...count).map { #""n\#($0)":"a""# }.joined(separator: ",")
+            return isTaken(Self.tracking + "/customers", #"{"customer_ids":{\#(ids)}}"#)
+        }
+    }
+
+    @Test func bloomreachEvents() throws {
+        try expect("CustomerEvent/properties/event_type/maxLength") {
+            isTaken(
+                Self.tracking + "/customers/events",
+                #"{"customer_ids":{"cookie":"c"},"event_type":"\#(text($0))"}"#)
+        }
+        try expect("CustomerEvent/properties/message_id/maxLength") {
+            isTaken(
+                Self.tracking + "/customers/events",
+                #"{"customer_ids":{"cookie":"c"},"event_type":"e","message_id":"\#(text($0))"}"#)
+        }
+        try expect("CampaignClick/properties/url/maxLength") {
+            isTaken(Self.tracking + "/campaigns/clicks", #"{"url":"\#(text($0))"}"#)
+        }
+    }
+
+    @Test func bloomreachQuestions() throws {
+        try expect("AttributesRequest/properties/attributes/maxItems") {
+            isTaken(
+                Self.content + "/customers/attributes",
+                #"{"customer_ids":{"cookie":"c"},"attributes":\#(list(#"{"type":"id","id":"cookie"}"#, $0))}"#
+            )
+        }
+        try expect("InboxMark/properties/message_ids/maxItems") {
+            isTaken(
+                Self.inbox + "/markasread",
+                #"{"customer_ids":{"cookie":"c"},"sync_token":null,"message_ids":\#(list(#""m""#, $0))}"#)
+        }
+    }
+
+    /// The project has no push webhook, which is only looked at for a request that is in order.
+    @Test(arguments: ["platform", "push_notification_id"])
+    func bloomreachSelfChecks(member: String) throws {
+        try expect("SelfCheck/properties/\(member)/maxLength") {
+            var body =
+                [
+                    "platform": "ios", "push_notification_id": "p", "customer_ids": ["cookie": "c"],
+                ] as [String: Any]
+            body[member] = text($0)
+            let json = try JSONSerialization.data(withJSONObject: body)
+            return client.post(
+                "/campaigns/send-self-check-notification?project_id=\(client.project)",
+                String(decoding: json, as: UTF8.self))?.status == 409
+        }
+    }
+}
