@@ -68,10 +68,12 @@ for path in document["paths"].values():
                 parameter["schema"] = {"enum": kinds}
 json.dump(document, open(sys.argv[1], "w"))
 PYTHON
-# A request whose If-Match is wrong is refused before its body is read (RFC 9110 13.2.2).
+# A request whose If-Match is wrong is refused before its body is read (RFC 9110 13.2.2), and one without it with 428 (RFC 6585 3).
 cat >"$folder/schemathesis.toml" <<'TOML'
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "412", "415", "422", "428", "429", "5xx"]
+[checks.missing_required_header]
+expected-statuses = ["400", "401", "403", "406", "415", "422", "428"]
 TOML
 # allow_header_conformance is out: /keys/import is a key's path too, for GET. positive_data_acceptance is out: what an id leads
 # to, no schema says.

@@ -48,12 +48,13 @@ struct AdminCall: Sendable {
                 428, "precondition_required", "send If-Match with the ETag of what you have read")
         }
         guard let current else {
-            throw AdminProblem(412, "stale", "there is no such thing: send it without If-Match to make it")
+            throw AdminProblem(
+                412, "stale", "it does not exist: send the request without If-Match to create it")
         }
         let tags = given.split(separator: ",").map { $0.drop { $0 == " " } }
         let right = ([current] + more).map { Substring(Self.tag($0)) }
         guard tags.contains("*") || tags.contains(where: right.contains) else {
-            throw AdminProblem(412, "stale", "somebody has changed it meanwhile: read it again")
+            throw AdminProblem(412, "stale", "somebody else has changed it in the meantime: read it again")
         }
     }
 

@@ -22,7 +22,8 @@ struct AdminDocument {
         var schemas: [String: JSONValue] = ["Problem": Self.problem]
         for route in routes { route.types.forEach { $0.collect(into: &schemas) } }
         return OpenAPI.document(
-            "Countersign admin API", "Apps, keys, enforcement, analytics, sessions and people of a gateway",
+            "Countersign admin API",
+            "Manages a gateway: apps, keys, enforcement, analytics, sessions and users",
             server: AdminOperation.prefix, paths: paths, schemas: schemas,
             securitySchemes: Self.credentials)
     }
@@ -40,19 +41,20 @@ struct AdminDocument {
             ["name": .string($0.name), "in": "query", "schema": $0.value.shape.schema(isBody: false)]
         }
         if route.match != .no {
+            let more =
+                route.match == .requiredToReplace
+                ? "; 428 without it if there is something to replace, 412 with it if there is nothing" : ""
             parameters.append([
                 "name": "If-Match", "in": "header", "schema": ["type": "string"],
-                "description": .string(
-                    route.match == .required
-                        ? "The ETag of what was read, or *; 428 without it when there is something to replace"
-                        : "The ETag of what was read, or *"),
+                "required": .bool(route.match == .required),
+                "description": .string("The ETag of what was read, or *" + more),
             ])
         }
         if route.takesIdempotencyKey {
             parameters.append([
                 "name": "Idempotency-Key", "in": "header",
                 "schema": ["type": "string", "minLength": 1, "maxLength": 255],
-                "description": "The same request under the same key is answered as before, within a day",
+                "description": "Within a day, the same request with the same key gets the same answer",
             ])
         }
         return parameters
@@ -64,7 +66,7 @@ struct AdminDocument {
         if route.path.contains("{") { statuses.append(404) }
         if !route.isSafe { statuses += [400, 404, 409, 413, 415] }
         if route.match != .no { statuses.append(412) }
-        if route.match == .required { statuses.append(428) }
+        if route.match == .required || route.match == .requiredToReplace { statuses.append(428) }
         var responses: [String: JSONValue] = [:]
         for status in statuses {
             responses[String(status)] = OpenAPI.refusal(
@@ -73,7 +75,7 @@ struct AdminDocument {
         }
         // What lies below every endpoint, such as the limit of bytes, has a shape of its own.
         responses["default"] = [
-            "description": "Refused before it got here", "content": ["application/json": [:]],
+            "description": "Refused before it reached this endpoint", "content": ["application/json": [:]],
         ]
         let (status, content): (Int, [String: JSONValue]) =
             switch route.returns {
@@ -110,7 +112,8 @@ struct AdminDocument {
         ],
         "csrf": [
             "type": "apiKey", "in": "header", "name": "X-CSRF-Token",
-            "description": "csrf of GET /session, with every change that a cookie is sent with",
+            "description":
+                "The csrf value of GET /session; required with every change that is made with the cookie",
         ],
     ]
 

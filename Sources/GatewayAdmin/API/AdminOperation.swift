@@ -13,6 +13,8 @@ struct AdminOperation: Sendable {
         case optional
         /// 428 without `If-Match`.
         case required
+        /// 428 without `If-Match` when there is something to replace; what is not there yet is made without.
+        case requiredToReplace
     }
 
     /// Which others it waits for.
@@ -117,7 +119,7 @@ extension AdminOperation {
             }
             let text = parts.count > 1 ? parts[1].replacing("+", with: "%20").removingPercentEncoding : ""
             guard let text, found[name] == nil else {
-                throw .invalidParameter(name, "must stand once, as percent-encoded UTF-8")
+                throw .invalidParameter(name, "must appear only once, as percent-encoded UTF-8")
             }
             if text.isEmpty, name == "cursor" { continue }
             // As of a variable that a script does not have: it would mean everything.
@@ -143,7 +145,7 @@ extension AdminOperation.Parameter {
             }
         case .text(let longest):
             guard text.utf8.count <= longest else {
-                throw .invalidParameter(name, "may have \(longest) bytes")
+                throw .invalidParameter(name, "may have at most \(longest) bytes")
             }
             if text.hasControlCharacter { throw .invalidParameter(name, "must have no control characters") }
         }

@@ -11,21 +11,21 @@ struct ProjectRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/project", .viewer,
-                "Show what an app is to clients of the Bloomreach dialect", .json(Self.project.shape)
+                "Show an app's settings for clients of the Bloomreach dialect", .json(Self.project.shape)
             ) { call in
                 let project = try call.directory.projects.project(of: call[0])
                 return call.answer(Self.project.json(project), tag: project.settings.json)
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project", .operator,
-                "Set what an app is to clients of the Bloomreach dialect",
+                "Change an app's settings for clients of the Bloomreach dialect",
                 body: .object(
                     ProjectSettings.taken + [.ignored("private_keys", .list(Self.privateKey.shape))]),
                 match: .required, .json(Self.project.shape.with([.may("webhook_secret", .string)])),
                 answer: set),
             AdminRoute(
                 "DELETE", "/apps/{app}/project/sync-tokens", .operator,
-                "Make clients fetch their App Inbox from the start", .nothing
+                "Make clients fetch their whole App Inbox again", .nothing
             ) { call in
                 try call.directory.projects.endSyncTokens(of: call[0])
                 return call.noContent
@@ -80,7 +80,7 @@ struct ProjectRoutes: Sendable {
             AdminRoute(
                 "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
                 "Add a message, consent category or engine, or replace it", body: .anyObject,
-                match: .required,
+                match: .requiredToReplace,
                 .json(.map(.any)), answer: put),
             AdminRoute(
                 "DELETE", "/apps/{app}/project/items/{kind}/{id}", .operator,
@@ -142,7 +142,7 @@ struct ProjectRoutes: Sendable {
         case "inbox-message": nil
         default:
             throw AdminProblem.notFound(
-                "there are in-app-message, consent-category, recommendation-engine and inbox-message")
+                "the kinds are in-app-message, consent-category, recommendation-engine and inbox-message")
         }
     }
 
@@ -191,7 +191,7 @@ struct ProjectRoutes: Sendable {
         var members = try call.body().members
         let id = members["id"] ?? .string(call[2])
         guard id == .string(call[2]) else {
-            throw AdminProblem.invalid("id", "must be the one in the path, or left out")
+            throw AdminProblem.invalid("id", "must be the one in the path, or omitted")
         }
         members["id"] = id
         let current = try Self.item(call)

@@ -84,6 +84,23 @@ struct AdminChangeTests {
         #expect(try bench.ask("PUT", item, #"{"id":"d"}"#, any).status == 422)
     }
 
+    @Test(arguments: [
+        ("webhook", "webhook", #"{"url":"https://alerts.example/hook"}"#),
+        ("key-source", "key-source", #"{"url":"https://keys.example/jwks.json"}"#),
+        ("project", "project", #"{"token":"other-token","customer_tokens":"allowed"}"#),
+        ("project/items/{kind}/{id}", "project/items/consent-category/c", "{}"),
+        ("project/items/{kind}/{id}", "project/items/inbox-message/i", #"{"type":"push","content":{}}"#),
+    ])
+    func theDocumentSaysWhatNeedsATagBeforeItIsSet(template: String, path: String, body: String) throws {
+        let owner = try bench.token("admin")
+        let paths = try bench.ask("GET", "openapi.json", nil, owner).json["paths"] as? [String: Any]
+        let operations = paths?["/apps/{app}/" + template] as? [String: [String: Any]]
+        let parameters = operations?["put"]?["parameters"] as? [[String: Any]]
+        let tag = try #require(parameters?.first { $0["name"] as? String == "If-Match" })
+        let status = try bench.ask("PUT", "apps/shop/" + path, body, owner).status
+        #expect(tag["required"] as? Bool == (status == 428))
+    }
+
     // MARK: Pages
 
     /// Reads a list two items at a time, and lets `meanwhile` add something after each page.
