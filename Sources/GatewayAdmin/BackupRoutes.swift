@@ -11,15 +11,14 @@ struct BackupRoutes: Sendable {
 
     var all: [AdminRoute] {
         [
-            AdminRoute("GET", "/backups", .owner, "List backups, the newest first", .list(Self.backup.shape))
-            {
+            AdminRoute("GET", "/backups", .owner, "List backups, newest first", .list(Self.backup.shape)) {
                 call in
                 try call.page(
                     Backup.all(in: try folder()), isDescending: true,
                     at: { PagePosition($0.createdMilliseconds, $0.name) }, json: Self.backup.json)
             },
             AdminRoute(
-                "POST", "/backups", .owner, "Make a backup now", lane: .backup,
+                "POST", "/backups", .owner, "Create a backup now", lane: .backup,
                 .json(Self.backup.shape, status: 201)
             ) { call in
                 let backup = try storage.backUp(in: try folder())
@@ -27,7 +26,7 @@ struct BackupRoutes: Sendable {
                 return call.answer(Self.backup.json(backup), status: 201)
             },
             AdminRoute(
-                "POST", "/backups/{name}/verify", .owner, "Check that a backup is whole", lane: .backup,
+                "POST", "/backups/{name}/verify", .owner, "Check that a backup is intact", lane: .backup,
                 .json(Self.backup.shape.with([.must("ok", .bool), .must("problem", .nullable(.string))])),
                 answer: verify),
         ]

@@ -10,7 +10,8 @@ struct ClusterRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/cluster", .viewer, "List the gateways that share the database, and how it does",
+                "GET", "/cluster", .viewer,
+                "List the gateways that share the database, and the state of the database",
                 refusals: [404], .json(Self.status.shape)
             ) { call in
                 guard let cluster else {

@@ -24,10 +24,10 @@ struct SystemRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/overview", .viewer, "Say how the gateway does", .json(Self.overview),
+                "GET", "/overview", .viewer, "Show the state of the gateway", .json(Self.overview),
                 answer: overview),
             AdminRoute(
-                "GET", "/settings", .owner, "List the settings that the gateway runs with",
+                "GET", "/settings", .owner, "List the gateway's settings",
                 .json(.page(of: Self.setting.shape))
             ) { call in
                 call.answer(all: settings, Self.setting)
@@ -89,7 +89,7 @@ struct SystemRoutes: Sendable {
             if app.enforcement != .disabled, app.keys.isEmpty {
                 warnings.append([
                     "code": "no_key", "app": .string(app.id),
-                    "text": .string("\(app.name) judges tokens and has no key: every token fails."),
+                    "text": .string("\(app.name) checks tokens but has no key: every token fails."),
                 ])
             }
             if let returned = try call.directory.enforcementPlan(of: app.id).returned {

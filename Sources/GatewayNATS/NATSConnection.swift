@@ -209,7 +209,7 @@ package final class NATSConnection: StreamConnection {
         case NATS_NOT_PERMITTED:
             SinkError(
                 .refused,
-                "the sink's user may not do all it must: publish under the sink's subjects and $JS.API.>, and subscribe to _INBOX.>"
+                "the sink's user lacks permissions: it must be allowed to publish under the sink's subjects and $JS.API.>, and to subscribe to _INBOX.>"
             )
         case NATS_CONNECTION_AUTH_FAILED:
             SinkError(.refused, "the servers do not take the sink's credentials: \(text)")

@@ -33,10 +33,10 @@ package struct ClientAuthentication {
         let basic = try Self.basic(request)
         let ways = [basic?.secret, form["client_secret"], form["client_assertion"]].compactMap(\.self)
         guard ways.count <= 1 else {
-            throw OAuthError(.invalidRequest, "a request may prove its client in one way only")
+            throw OAuthError(.invalidRequest, "a client may authenticate in only one way per request")
         }
         if let id = form["client_id"], let basic, !basic.id.utf8.elementsEqual(id.utf8) {
-            throw OAuthError(.invalidRequest, "client_id is another client than that of Authorization")
+            throw OAuthError(.invalidRequest, "client_id and Authorization name different clients")
         }
         if let assertion = form["client_assertion"] {
             guard form["client_assertion_type"] == Self.assertionType else {
@@ -47,12 +47,12 @@ package struct ClientAuthentication {
         guard let id = basic?.id ?? form["client_id"] else { return .anonymous }
         guard let secret = basic?.secret ?? form["client_secret"] else {
             guard apps.client(id: id) == nil, apps.app(id: id) != nil else {
-                throw OAuthError(.invalidClient, "the client is not known, or did not prove itself")
+                throw OAuthError(.invalidClient, "the client is unknown, or did not authenticate")
             }
             return .device(appID: id)
         }
         guard let client = apps.client(id: id), client.secretHash == SHA256.digest(secret) else {
-            throw OAuthError(.invalidClient, "the client is not known, or its secret is wrong")
+            throw OAuthError(.invalidClient, "the client is unknown, or its secret is wrong")
         }
         return .client(client, nil)
     }
@@ -64,7 +64,7 @@ package struct ClientAuthentication {
         guard let scheme = parts.first, scheme.lowercased() == "basic" else { return nil }
         guard parts.count == 2, let decoded = Data(base64Encoded: String(parts[1])) else {
             throw OAuthError(
-                .invalidClient, "Authorization: Basic is not base64 of an id, a colon and a secret")
+                .invalidClient, "Authorization: Basic must hold the base64 of the id, a colon and the secret")
         }
         let halves = [UInt8](decoded).split(
             separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
@@ -73,7 +73,7 @@ package struct ClientAuthentication {
             let secret = OAuthForm.decode(halves[1])
         else {
             throw OAuthError(
-                .invalidClient, "Authorization: Basic is not base64 of an id, a colon and a secret")
+                .invalidClient, "Authorization: Basic must hold the base64 of the id, a colon and the secret")
         }
         return (id, secret.isEmpty ? nil : secret)
     }
@@ -107,7 +107,7 @@ package struct ClientAuthentication {
             throw OAuthError(.invalidClient, Self.refusal(report.faults.first))
         }
         guard claims.subject.utf8.elementsEqual(id.utf8) else {
-            throw OAuthError(.invalidClient, "the assertion's sub is not its iss")
+            throw OAuthError(.invalidClient, "the assertion's sub differs from its iss")
         }
         guard claims.audience.contains(where: { $0.utf8.count <= 2_048 && audiences.contains($0) }) else {
             throw OAuthError(
@@ -133,7 +133,7 @@ package struct ClientAuthentication {
                 "no client's key verifies the assertion: its iss must be the id of a client that was created "
                 + "with a public key, and its signature that key's"
         }
-        return "the assertion is not good: \(fault.code.reason): \(fault.detail)"
+        return "the assertion is invalid: \(fault.code.reason): \(fault.detail)"
     }
 
     private static func text(_ name: StaticString, of json: [UInt8]) -> String? {

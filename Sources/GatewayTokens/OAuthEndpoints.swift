@@ -43,7 +43,7 @@ package struct OAuthEndpoints: Dialect {
         }
         guard let grant = OAuthClient.Grant(rawValue: grantType) else {
             let known = OAuthClient.Grant.allCases.map(\.rawValue).joined(separator: " and ")
-            throw OAuthError(.unsupportedGrantType, "there are the grant types \(known)")
+            throw OAuthError(.unsupportedGrantType, "the grant types are \(known)")
         }
         let caller = try service.caller(request, form)
         if case .client(let client, _) = caller {
@@ -53,7 +53,7 @@ package struct OAuthEndpoints: Dialect {
             }
         }
         if let scope = form["scope"], !TokenScope.contains(TokenScope.all, scope) {
-            throw OAuthError(.invalidScope, "there is the scope \(TokenScope.all)")
+            throw OAuthError(.invalidScope, "the only scope is \(TokenScope.all)")
         }
         switch grant {
         case .clientCredentials: return try clientCredentials(caller, form)
@@ -71,7 +71,7 @@ package struct OAuthEndpoints: Dialect {
     ) throws(OAuthError) -> HTTPOutcome {
         switch caller {
         case .anonymous:
-            throw OAuthError(.invalidClient, "the client must prove itself by a secret or an assertion")
+            throw OAuthError(.invalidClient, "the client must authenticate with a secret or an assertion")
         case .device:
             throw OAuthError(.unauthorizedClient, "an app's devices may not use this grant type")
         case .client(let client, let assertion):

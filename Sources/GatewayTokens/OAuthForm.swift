@@ -28,20 +28,20 @@ package struct OAuthForm {
     /// not of it. Throws `invalid_request`.
     package init(multipart request: HTTPRequest) throws(OAuthError) {
         guard request.body.count <= Self.maximumBytes else {
-            throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")
+            throw OAuthError(.invalidRequest, "the body may have at most \(Self.maximumBytes) bytes")
         }
         guard let form = request.readMultipartForm?() else {
             throw OAuthError(
                 .invalidRequest,
                 "the body is not multipart/form-data with up to \(MultipartForm.maximumFields) fields that each "
-                    + "stand once, and no files")
+                    + "appear once, and no files")
         }
         var values: [String: String] = [:]
         for (name, bytes) in form.fields where !bytes.isEmpty {
             guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }),
                 let value = String(validating: bytes, as: UTF8.self)
             else {
-                throw OAuthError(.invalidRequest, "a parameter is not UTF-8 without control characters")
+                throw OAuthError(.invalidRequest, "a parameter must be UTF-8 without control characters")
             }
             values[name] = value
         }
@@ -50,13 +50,14 @@ package struct OAuthForm {
 
     init(body: [UInt8]) throws(OAuthError) {
         guard body.count <= Self.maximumBytes else {
-            throw OAuthError(.invalidRequest, "the body may have \(Self.maximumBytes) bytes")
+            throw OAuthError(.invalidRequest, "the body may have at most \(Self.maximumBytes) bytes")
         }
         var values: [String: String] = [:]
         let pairs = body.split(
             separator: UInt8(ascii: "&"), maxSplits: Self.maximumParameters, omittingEmptySubsequences: true)
         guard pairs.count <= Self.maximumParameters else {
-            throw OAuthError(.invalidRequest, "a request may have \(Self.maximumParameters) parameters")
+            throw OAuthError(
+                .invalidRequest, "a request may have at most \(Self.maximumParameters) parameters")
         }
         for pair in pairs {
             let parts = pair.split(
@@ -64,16 +65,16 @@ package struct OAuthForm {
             guard let name = Self.decode(parts[0]), let value = Self.decode(parts.count > 1 ? parts[1] : [])
             else {
                 throw OAuthError(
-                    .invalidRequest, "a parameter is not percent-encoded UTF-8 without control characters")
+                    .invalidRequest, "a parameter must be percent-encoded UTF-8 without control characters")
             }
             guard name.utf8.count <= Self.longestName else {
                 throw OAuthError(
-                    .invalidRequest, "the name of a parameter may have \(Self.longestName) bytes")
+                    .invalidRequest, "the name of a parameter may have at most \(Self.longestName) bytes")
             }
             // No parameter of the service has such a name, and to compare text as Unicode does takes long.
             guard name.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
             guard values.updateValue(value, forKey: name) == nil else {
-                throw OAuthError(.invalidRequest, "a parameter stands more than once")
+                throw OAuthError(.invalidRequest, "a parameter appears more than once")
             }
         }
         // A parameter without a value counts as left out (section 3.1).

@@ -131,7 +131,7 @@ public final class SessionDirectory: Sendable {
     public func revoke(id: String) throws(GatewayError) {
         let now = clock()
         guard try store.perform({ try $0.end(id: id, .operator, at: now) }) != nil else {
-            throw GatewayError(.notFound, "there is no session \(id) that could be ended")
+            throw GatewayError(.notFound, "there is no open session \(id)")
         }
     }
 

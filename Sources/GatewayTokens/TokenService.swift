@@ -154,7 +154,7 @@ package final class TokenService: Sendable {
         finish: @escaping (IssuedPair) -> HTTPResponse
     ) throws(OAuthError) -> HTTPOutcome {
         guard let token = refreshToken(text) else {
-            throw OAuthError(.invalidGrant, "the refresh token is not one of ours")
+            throw OAuthError(.invalidGrant, "this gateway did not issue the refresh token")
         }
         try limit("session " + token.sessionID)
         let presentation = SessionTable.Presentation(
@@ -189,7 +189,7 @@ package final class TokenService: Sendable {
     ) -> HTTPOutcome {
         let answer = { [self] () -> HTTPResponse in
             guard let rules = apps.app(id: client.appID)?.tokenRules else {
-                return OAuthError(.invalidClient, "the client's app is gone").response
+                return OAuthError(.invalidClient, "the client's app no longer exists").response
             }
             do throws(OAuthError) {
                 let grant = AccessGrant(
@@ -304,7 +304,7 @@ package final class TokenService: Sendable {
             OAuthError(
                 .invalidGrant, "the refresh token had been replaced, so its session was ended; log in again")
         case .replayed: OAuthError(.invalidClient, "the assertion was used before; sign a new one")
-        case .scope: OAuthError(.invalidScope, "more is asked for than the session has")
+        case .scope: OAuthError(.invalidScope, "the request asks for more than the session's scope")
         }
     }
 }

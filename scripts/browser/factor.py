@@ -41,7 +41,7 @@ def enrol(visitor):
     phone = Phone(page.locator(".copyable code").inner_text())
     page.get_by_label("Code from the app").fill("000000")
     assert visitor.press(visitor.button("Turn it on")) == 422
-    expect(page.get_by_text("The code is not right")).to_be_visible()
+    expect(page.get_by_text("The code is wrong")).to_be_visible()
     page.get_by_label("Code from the app").fill(phone.code())
     assert visitor.press(visitor.button("Turn it on")) == 200
     codes = page.locator(".copyable code").inner_text().split()

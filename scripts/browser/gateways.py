@@ -58,7 +58,7 @@ def several(browser, program):
         second.process.kill()
         second.process.wait()
         expect(rows.filter(has_text=second.url).get_by_text("Gone, or cut off")).to_be_visible(timeout=20_000)
-        expect(visitor.page.locator(".notice.amber")).to_contain_text("has not been heard of")
+        expect(visitor.page.locator(".notice.amber")).to_contain_text("has not been heard from")
         expect(rows.filter(has_text=first.url).get_by_text("Live", exact=True)).to_be_visible()
         visitor.leave()
         say("two gateways of a database are shown, and which one was killed")

@@ -19,7 +19,7 @@ extension Invocation {
             let place = try storagePlace()
             guard let running = try place.runningGateway() else {
                 throw CommandError(
-                    .unavailable, "no gateway runs on \(place)" + (note.map { "; \($0)" } ?? ""),
+                    .unavailable, "no gateway is running on \(place)" + (note.map { "; \($0)" } ?? ""),
                     hint: "start one with `countersign serve`, or give \(note == nil ? "--server" : "--data")"
                 )
             }

@@ -22,7 +22,7 @@ enum AppCommand {
         guard (1...64).contains(id.utf8.count), id.allSatisfy(allowed.contains), !id.hasPrefix("-") else {
             throw CommandError(
                 .usage,
-                "an app's id has 1 to 64 lower-case letters, digits, - and _, and does not begin with -: not "
+                "an app's id must have 1 to 64 lower-case letters, digits, - and _, and must not begin with -: not "
                     + "'\(TerminalText.safe(id))'",
                 hint: "give its display name with --name")
         }

@@ -30,7 +30,7 @@ enum TailCommand {
         let last = try invocation.integer(of: last)
         let app = try invocation.value(of: app)
         guard last == nil || app != nil else {
-            throw CommandError(.usage, "--last is of one app", hint: "name it with --app")
+            throw CommandError(.usage, "--last needs one app", hint: "name it with --app")
         }
         var options = Tail.Options(
             query: [
@@ -86,7 +86,7 @@ extension Tail.Connection {
     ) async throws {
         guard let running = try place.runningGateway() else {
             throw CommandError(
-                .unavailable, "no gateway runs on \(place)",
+                .unavailable, "no gateway is running on \(place)",
                 hint: "start one with `countersign serve`, or give --server")
         }
         let local = try LocalAdmin(place)

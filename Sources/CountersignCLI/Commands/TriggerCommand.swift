@@ -54,7 +54,7 @@ enum TriggerCommand {
             let place = try invocation.storagePlace()
             guard let url = try given ?? place.runningGateway()?.url else {
                 throw CommandError(
-                    .unavailable, "no gateway runs on \(place)",
+                    .unavailable, "no gateway is running on \(place)",
                     hint: "start one with `countersign serve`, or give --server")
             }
             var data: String?

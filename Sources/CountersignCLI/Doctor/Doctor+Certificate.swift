@@ -52,7 +52,7 @@ extension Doctor {
         }
         guard let start = Self.date(X509_get0_notBefore(certificate)),
             let end = Self.date(X509_get0_notAfter(certificate))
-        else { return failed("\(files.certificatePath) says no dates", "renew it") }
+        else { return failed("\(files.certificatePath) has no validity dates", "renew it") }
         return lifetime(of: files.certificatePath, from: start, to: end)
     }
 

@@ -7,7 +7,7 @@ extension Doctor {
         guard [ENOENT, ENOTDIR].contains(obstacle(dataDirectory, F_OK)) else { return nil }
         return .failed(
             "data directory", "there is no folder \(dataDirectory)",
-            "give the gateway's with --data PATH or $COUNTERSIGN_DATA; `countersign serve` makes a new one",
+            "give the gateway's with --data PATH or $COUNTERSIGN_DATA; `countersign serve` creates a new one",
             code: .notFound)
     }
 

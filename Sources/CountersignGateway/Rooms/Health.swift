@@ -20,10 +20,10 @@ struct Health: Sendable {
     var endpoints: [Endpoint] {
         [
             Endpoint(method: "GET", path: "/livez") { _, _ in .answer(.text(200, "ok\n")) }
-                .described(.health("Say whether a thread answers")),
+                .described(.health("Check that the gateway answers")),
             Endpoint(method: "GET", path: "/readyz") { request, _ in
                 readiness(isVerbose: request.query == "verbose")
-            }.described(.health("Say whether requests can be stored now")),
+            }.described(.health("Check whether requests can be stored now")),
         ]
     }
 

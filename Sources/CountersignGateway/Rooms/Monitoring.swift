@@ -33,7 +33,7 @@ struct Monitoring: Sendable {
                 guard queue.take() else {
                     return .answer(
                         .failure(
-                            503, code: "overloaded", reason: "too many read metrics; come again",
+                            503, code: "overloaded", reason: "too many requests for metrics; try again",
                             requestID: request.id
                         ).with("Retry-After", "1"))
                 }
@@ -46,7 +46,7 @@ struct Monitoring: Sendable {
                 }
             }.described(
                 APIOperation(
-                    summary: "Print what is counted, for Prometheus",
+                    summary: "Read the metrics in the format of Prometheus",
                     contentType: "text/plain; version=0.0.4; charset=utf-8", refusals: [403]))
         ]
     }

@@ -62,7 +62,7 @@ enum KeyMaterial: Sendable {
     /// the certificate vouches for the key.
     init(certificate bytes: [UInt8]) throws(JOSEError) {
         guard let certificate = X509Certificate(bytes), !certificate.subjectPublicKeyInfo.isEmpty else {
-            throw JOSEError(.unreadableKey, "not an X.509 certificate, or it was cut")
+            throw JOSEError(.unreadableKey, "not an X.509 certificate, or it was truncated")
         }
         try self.init(subjectPublicKeyInfo: certificate.subjectPublicKeyInfo)
     }
@@ -87,7 +87,7 @@ enum KeyMaterial: Sendable {
         }
     }
 
-    private static let cut = JOSEError(.unreadableKey, "not a DER public key, or it was cut")
+    private static let cut = JOSEError(.unreadableKey, "not a DER public key, or it was truncated")
 
     /// Checks the numbers and hands them to OpenSSL.
     func makeKey() throws(JOSEError) -> EVPKey {

@@ -16,7 +16,7 @@ struct PEMBlock {
         while let begin = rest.range(of: "-----BEGIN ") {
             rest = rest[begin.upperBound...]
             guard let close = rest.range(of: "-----") else {
-                throw JOSEError(.unreadableKey, "the BEGIN line is cut")
+                throw JOSEError(.unreadableKey, "the BEGIN line is incomplete")
             }
             let label = String(rest[..<close.lowerBound])
             rest = rest[close.upperBound...]
@@ -27,7 +27,7 @@ struct PEMBlock {
                 continue
             }
             guard let end = rest.range(of: "-----END \(label)-----") else {
-                throw JOSEError(.unreadableKey, "the END line is missing: the key was cut")
+                throw JOSEError(.unreadableKey, "the END line is missing: the key was truncated")
             }
             guard let bytes = body(of: rest, label: label) else {
                 throw JOSEError(.unreadableKey, "the text between BEGIN and END is not base64")

@@ -79,7 +79,7 @@ public final class SigningKey: Sendable {
                 .unreadableKey,
                 block.label == "ENCRYPTED PRIVATE KEY"
                     ? "the key is encrypted; decrypt it with `openssl pkey -in FILE -out FILE`"
-                    : "not a private key in PKCS#8, PKCS#1 or SEC 1, or it was cut")
+                    : "not a private key in PKCS#8, PKCS#1 or SEC 1, or it was truncated")
         }
         try self.init(EVPKey(owning: pointer), algorithm: algorithm)
     }

@@ -61,7 +61,7 @@ package final class AdminAPI: Sendable {
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
         guard places.take(route.operation.lane, of: request.clientAddress) else {
-            var problem = AdminProblem(503, "busy", "too many requests wait; send it again")
+            var problem = AdminProblem(503, "busy", "too many requests are waiting; try again")
             problem.retryAfterSeconds = 1
             return .answer(problem.response(requestID: request.id))
         }
@@ -150,13 +150,13 @@ package final class AdminAPI: Sendable {
         if identity.mustEnrol, !route.operation.path.hasPrefix("/session") {
             throw AdminProblem(
                 403, "second_factor_setup_required",
-                "set up a second factor first: an owner has made it a requirement")
+                "set up a second factor first: an owner requires it")
         }
         if let expected = identity.csrfToken, !request.isSafe {
             guard request.isOwnOrigin(publicURL: publicURL) == true else { throw Self.foreignPage }
             guard let given = request.csrfToken, Scrypt.isEqual(Array(given.utf8), Array(expected.utf8))
             else {
-                throw AdminProblem(403, "csrf", "send the session's csrf in X-CSRF-Token")
+                throw AdminProblem(403, "csrf", "send the session's csrf value in X-CSRF-Token")
             }
         }
         return identity
@@ -169,7 +169,7 @@ package final class AdminAPI: Sendable {
             }
             guard let role = token.role else {
                 throw AdminProblem(
-                    403, "forbidden", "this token reads the events of one app, and nothing else")
+                    403, "forbidden", "this token can only read the events of one app")
             }
             return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: role)
         }
@@ -182,5 +182,5 @@ package final class AdminAPI: Sendable {
     }
 
     private static let foreignPage = AdminProblem(
-        403, "csrf", "a change must come from the gateway's own page: Origin names another, or is missing")
+        403, "csrf", "changes must come from the gateway's own page: Origin is missing or names another page")
 }

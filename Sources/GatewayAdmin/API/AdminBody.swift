@@ -15,7 +15,7 @@ struct AdminBody {
     /// Throws 400, 413 or 422.
     init(_ bytes: [UInt8], _ body: AdminOperation.Body) throws {
         guard bytes.count <= Self.longest else {
-            throw AdminProblem(413, "too_large", "a body may have 1 MiB")
+            throw AdminProblem(413, "too_large", "a body may have at most 1 MiB")
         }
         let value: JSONValue
         do {
@@ -24,7 +24,7 @@ struct AdminBody {
         } catch {
             throw AdminProblem(
                 400, "invalid_json",
-                "the body must be JSON in which each member stands once, under a name of at most "
+                "the body must be JSON without duplicate members, and a member's name may have at most "
                     + "\(Self.longestName) bytes")
         }
         guard case .object(let members) = value else {

@@ -40,7 +40,7 @@ extension AdminCall {
     func cursor() throws -> PagePosition? {
         guard let text = query("cursor") else { return nil }
         guard let position = PagePosition(text) else {
-            throw AdminProblem.invalidParameter("cursor", "is not the next of a page of this list")
+            throw AdminProblem.invalidParameter("cursor", "is not the next value of a page of this list")
         }
         return position
     }

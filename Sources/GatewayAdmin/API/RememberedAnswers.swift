@@ -32,20 +32,20 @@ final class RememberedAnswers: Sendable {
             return nil
         }
         guard (1...255).contains(key.utf8.count) else {
-            throw AdminProblem(422, "invalid", "Idempotency-Key has 1 to 255 bytes")
+            throw AdminProblem(422, "invalid", "Idempotency-Key must have 1 to 255 bytes")
         }
         let asked = RememberedAnswer(digest: Self.digest(request, route), milliseconds: milliseconds)
         guard let known = try known(as: name, orNote: asked) else { return nil }
         guard known.digest == asked.digest else {
             throw AdminProblem(
                 422, "idempotency_key_reused",
-                "this Idempotency-Key was sent with another request; each request needs its own")
+                "this Idempotency-Key was already used for another request; each request needs its own")
         }
         guard let response = known.response else {
             var problem = AdminProblem(
                 409, "idempotency_key_in_use",
-                "the first request under this Idempotency-Key has no answer yet; ask again, and if that does not help, its "
-                    + "gateway has stopped: look whether it was done, and use another key")
+                "the first request with this Idempotency-Key has not been answered yet; try again, and if that does not help, its "
+                    + "gateway has stopped: check whether it took effect, and use another key")
             problem.retryAfterSeconds = 1
             throw problem
         }

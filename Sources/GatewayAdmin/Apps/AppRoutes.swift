@@ -19,7 +19,7 @@ struct AppRoutes: Sendable {
                 }
             },
             AdminRoute(
-                "POST", "/apps", .operator, "Make an app",
+                "POST", "/apps", .operator, "Create an app",
                 body: .object([.must("id", .text(longest: 64)), .may("name", .text(longest: 200))]),
                 .json(.all(["app": Self.app.shape, "write_key": .string]), status: 201), answer: create),
             AdminRoute("GET", "/apps/{app}", .viewer, "Show an app", .json(Self.app.shape)) { call in
@@ -29,7 +29,7 @@ struct AppRoutes: Sendable {
                 "PATCH", "/apps/{app}", .operator, "Change an app", body: Self.changes, match: .required,
                 .json(Self.app.shape), answer: change),
             AdminRoute(
-                "DELETE", "/apps/{app}", .owner, "Delete an app with everything that is kept for it",
+                "DELETE", "/apps/{app}", .owner, "Delete an app and all its data",
                 body: .object([.must("confirm", .text(longest: 64))]),
                 .json(Self.deletion.shape, status: 202), answer: delete),
             AdminRoute(
@@ -49,7 +49,7 @@ struct AppRoutes: Sendable {
                     json: Self.writeKey.json)
             },
             AdminRoute(
-                "POST", "/apps/{app}/write-keys", .operator, "Make a write key",
+                "POST", "/apps/{app}/write-keys", .operator, "Create a write key",
                 body: .object([.may("description", .text(longest: 200))]),
                 .json(Self.writeKey.shape.with([.must("write_key", .string)]), status: 201)
             ) { call in
@@ -59,7 +59,7 @@ struct AppRoutes: Sendable {
                     Self.writeKey.json(key, with: ["write_key": .string(text)]), status: 201)
             },
             AdminRoute(
-                "GET", "/apps/{app}/write-keys/{id}", .viewer, "Show a write key's entry",
+                "GET", "/apps/{app}/write-keys/{id}", .viewer, "Show a write key",
                 .json(Self.writeKey.shape)
             ) { call in
                 guard let key = try keys(call).first(where: { $0.id == call[1] }) else {

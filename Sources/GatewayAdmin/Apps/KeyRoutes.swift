@@ -25,7 +25,7 @@ struct KeyRoutes: Sendable {
                 .json(Self.keyShape.shape, status: 201), answer: add),
             AdminRoute(
                 "POST", "/apps/{app}/keys/import", .operator,
-                "Add those keys of a JWK Set that the app does not have, or none",
+                "Add the keys of a JWK Set that the app does not have yet, all or none",
                 body: .object([.must("text", Self.text)]),
                 .json(.page(of: Self.keyShape.shape), status: 201)
             ) { call in
@@ -35,7 +35,7 @@ struct KeyRoutes: Sendable {
                 return call.answer(all: added, Self.keyShape, status: 201)
             },
             AdminRoute(
-                "POST", "/apps/{app}/keys/preview", .operator, "Look at keys before they are added",
+                "POST", "/apps/{app}/keys/preview", .operator, "Preview public keys before adding them",
                 body: .object([.must("text", Self.text), .may("token", Self.text)]), .json(Self.preview),
                 answer: preview),
             AdminRoute(
@@ -45,7 +45,8 @@ struct KeyRoutes: Sendable {
                 try answer(call, call[1])
             },
             AdminRoute(
-                "PATCH", "/apps/{app}/keys/{id}", .operator, "Make a key primary, or describe it",
+                "PATCH", "/apps/{app}/keys/{id}", .operator,
+                "Make a public key primary, or change its description",
                 body: .object([.may("slot", .choice(["primary"])), .may("description", .text(longest: 200))]),
                 match: .required, .json(Self.keyShape.shape), answer: change),
             AdminRoute(
@@ -157,7 +158,8 @@ struct KeyRoutes: Sendable {
         let pasted = try Self.read(text)
         guard let item = pasted.items.first, pasted.items.count == 1 else {
             throw AdminProblem.invalid(
-                "text", "holds \(pasted.items.count) keys: add them one by one, the preview has each as PEM")
+                "text", "holds \(pasted.items.count) keys: add them one by one; the preview shows each as PEM"
+            )
         }
         // A set is no form of one key: it is kept as the key that it holds.
         let kept = item.source == .jwks ? item.key.jwk : text

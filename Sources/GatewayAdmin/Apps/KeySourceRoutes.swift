@@ -19,7 +19,7 @@ struct KeySourceRoutes: Sendable {
             },
             AdminRoute(
                 "PUT", "/apps/{app}/key-source", .operator,
-                "Let the keys of a published JWK Set verify beside an app's own",
+                "Follow a published JWK Set, whose keys verify tokens beside the app's own",
                 body: .object([
                     .must("url", .text(longest: 2_048)), .may("allow_private", .bool),
                     .ignored("keys", .any), .ignored("fetched_ms", .any), .ignored("problem", .any),
@@ -38,7 +38,7 @@ struct KeySourceRoutes: Sendable {
                 return try answer(call)
             },
             AdminRoute(
-                "DELETE", "/apps/{app}/key-source", .operator, "No longer follow a published JWK Set",
+                "DELETE", "/apps/{app}/key-source", .operator, "Stop following a published JWK Set",
                 match: .optional, .nothing
             ) { call in
                 try call.checkMatch(try Self.tagged(call))

@@ -37,7 +37,7 @@ struct TokenServiceRoutes: Sendable {
                     at: { PagePosition($0.createdMilliseconds, $0.id) }, json: Self.client.json)
             },
             AdminRoute(
-                "POST", "/apps/{app}/clients", .operator, "Make a client of the token service",
+                "POST", "/apps/{app}/clients", .operator, "Create a client of the token service",
                 body: .object([
                     .may("name", .text(longest: 200)), .may("public_key", .raw(longest: 65_536)),
                     .may("grants", .list(Self.grant)),
@@ -59,7 +59,7 @@ struct TokenServiceRoutes: Sendable {
     private var sessionRoutes: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/sessions", .viewer, "List an app's sessions, the one opened last first",
+                "GET", "/apps/{app}/sessions", .viewer, "List an app's sessions, most recently opened first",
                 query: [Self.user, .unmask], .list(Self.session.shape)
             ) { call in
                 let app = try call.app()
@@ -112,7 +112,7 @@ struct TokenServiceRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/signing-keys", .owner,
-                "List the keys that sign access tokens, the one that signs last first",
+                "List the keys that sign access tokens, newest first",
                 .list(Self.signingKey.shape)
             ) { call in
                 try call.page(
@@ -120,7 +120,7 @@ struct TokenServiceRoutes: Sendable {
                     at: { PagePosition($0.signsFromMilliseconds, $0.id) }, json: Self.signingKey.json)
             },
             AdminRoute(
-                "POST", "/signing-keys", .owner, "Make a new key that signs access tokens",
+                "POST", "/signing-keys", .owner, "Create a new key that signs access tokens",
                 body: .object([.may("compromised", .bool)]), .json(Self.signingKey.shape, status: 201)
             ) { call in
                 let endsOthers = try call.body().value("compromised") ?? false

@@ -13,14 +13,14 @@ struct EnforcementRoutes: Sendable {
             named: "Enforcement"
         ) { call, _, _, plan in
             if let scheduled = plan.scheduled, scheduled.atMilliseconds <= call.nowMilliseconds {
-                throw AdminProblem.invalid("scheduled.at_ms", "must lie in the future")
+                throw AdminProblem.invalid("scheduled.at_ms", "must be in the future")
             }
             try call.directory.setEnforcementPlan(plan, for: call[0], at: call.nowMilliseconds)
             return [:]
         }
             + AdminRoute.setting(
                 ClaimsPolicy.self, "policy",
-                ("Show what an app's tokens must look like", "Set what an app's tokens must look like"),
+                ("Show what an app requires of its tokens", "Set what an app requires of its tokens"),
                 named: "Policy")
             + webhook
     }

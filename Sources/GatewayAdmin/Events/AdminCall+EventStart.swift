@@ -15,7 +15,8 @@ extension AdminCall {
             body.value("from"), body.value("time_ms"), body.value("position")
         )
         guard [from != nil, time != nil, position != nil].filter({ $0 }).count <= 1 else {
-            throw AdminProblem.invalid("from", "stands alone: give one of from, time_ms, position")
+            throw AdminProblem.invalid(
+                "from", "cannot be combined: give only one of from, time_ms and position")
         }
         if let time { return .time(time) }
         if let position {

@@ -67,7 +67,7 @@ extension AnalyticsRoutes {
             preview.found.notJudged == 0
                 ? nil
                 : "\(preview.found.notJudged) requests came while enforcement was disabled: their tokens were not checked, "
-                    + "so nobody knows what they would get. Set it to optional for a while first."
+                    + "so it is unknown what would happen to them. Set it to optional for a while first."
         })
 
     private static let refused = AnswerShape<EnforcementPreview>(

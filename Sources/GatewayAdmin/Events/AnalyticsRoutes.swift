@@ -15,7 +15,8 @@ struct AnalyticsRoutes: Sendable {
                 "GET", "/apps/{app}/analytics", .viewer, "Count verdicts over time", query: Self.filters,
                 .json(Self.countsShape.shape), answer: counts),
             AdminRoute(
-                "GET", "/apps/{app}/analytics/top", .viewer, "Rank what verdicts can be told apart by",
+                "GET", "/apps/{app}/analytics/top", .viewer,
+                "Rank the values of a property by their verdicts",
                 query: Self.filters + [
                     .init("by", .choice(Self.properties.keys.sorted())), .init("limit", .integer(1...500)),
                     .init("code", SampleRoutes.code),
@@ -25,7 +26,7 @@ struct AnalyticsRoutes: Sendable {
                 query: Self.filters + [Export.format], .file(Export.mediaTypes), answer: export),
             AdminRoute(
                 "GET", "/apps/{app}/enforcement/preview", .viewer,
-                "Say what would be refused if it were required", query: [.init("hours", .integer(1...168))],
+                "Preview what requiring tokens would reject", query: [.init("hours", .integer(1...168))],
                 .json(Self.previewShape.shape), answer: preview),
         ]
     }

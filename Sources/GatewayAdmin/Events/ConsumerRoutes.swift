@@ -12,7 +12,7 @@ struct ConsumerRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/consumers", .viewer, "List an app's consumers of events",
+                "GET", "/apps/{app}/consumers", .viewer, "List an app's event consumers",
                 query: [.unmask],
                 .list(Self.shape)
             ) { call in
@@ -25,7 +25,7 @@ struct ConsumerRoutes: Sendable {
                     json: { masked($0, mask).json(positions) })
             },
             AdminRoute(
-                "POST", "/apps/{app}/consumers", .operator, "Make a consumer of events", query: [.unmask],
+                "POST", "/apps/{app}/consumers", .operator, "Create an event consumer", query: [.unmask],
                 body: .object(
                     [
                         .must("name", .text(longest: 64)), .may("filter", Self.filter),
@@ -33,19 +33,19 @@ struct ConsumerRoutes: Sendable {
                         .may("hold_days", .integer(1...Int64(EventConsumerSettings.longestHold))),
                     ] + AdminCall.startMembers), .json(Self.shape, status: 201), answer: create),
             AdminRoute(
-                "GET", "/apps/{app}/consumers/{name}", .viewer, "Show a consumer of events and its lag",
+                "GET", "/apps/{app}/consumers/{name}", .viewer, "Show an event consumer and its lag",
                 query: [.unmask], .json(Self.shape)
             ) { call in
                 try answer(call, "show", try Self.answering { try consumers.find(try id(call)) })
             },
             AdminRoute(
                 "POST", "/apps/{app}/consumers/{name}/seek", .operator,
-                "Move a consumer of events; its leases end", query: [.unmask],
+                "Move an event consumer and end its leases", query: [.unmask],
                 body: .object(AdminCall.startMembers),
                 .json(Self.shape)
             ) { call in
                 guard let start = try call.eventStart(of: try call.app().id, in: log) else {
-                    throw AdminProblem.invalid("from", "is missing; or give time_ms or position")
+                    throw AdminProblem.invalid("from", "is missing; give it, time_ms or position")
                 }
                 let moved = try Self.answering { try consumers.seek(try id(call), to: start) }
                 try call.directory.auditLog.note(
@@ -54,7 +54,7 @@ struct ConsumerRoutes: Sendable {
                 return try answer(call, "seek", moved)
             },
             AdminRoute(
-                "DELETE", "/apps/{app}/consumers/{name}", .operator, "Delete a consumer of events", .nothing
+                "DELETE", "/apps/{app}/consumers/{name}", .operator, "Delete an event consumer", .nothing
             ) { call in
                 let id = try id(call)
                 try Self.answering { try consumers.delete(id) }

@@ -16,7 +16,7 @@ struct CustomerRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/customers/{id}", .viewer, "Show what is kept of a customer",
+                "GET", "/apps/{app}/customers/{id}", .viewer, "Show what is stored about a customer",
                 query: [Self.kind, .unmask], .json(UserMask.customer.shape), answer: show),
             AdminRoute(
                 "DELETE", "/apps/{app}/customers/{id}", .operator,
@@ -33,7 +33,7 @@ struct CustomerRoutes: Sendable {
         .init("samples") { $0.found.samples }, .init("inbox_messages") { $0.messages },
         .init("sessions") { $0.sessions })
 
-    private static let nobody = AdminProblem.notFound("the app keeps nothing of such a customer")
+    private static let nobody = AdminProblem.notFound("the app stores nothing about this customer")
 
     /// The id that the path names; a `registered` one perhaps by its pseudonym.
     private func identifier(_ call: AdminCall, of appID: String) throws -> CustomerIdentifier {

@@ -6,7 +6,7 @@ struct ErrorCodeRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/error-codes", .viewer, "List what can be wrong with a token",
+                "GET", "/error-codes", .viewer, "List the error codes of tokens",
                 .json(.page(of: Self.code.shape))
             ) { call in
                 call.answer(all: AuthErrorCode.all, Self.code)

@@ -11,10 +11,10 @@ struct EventRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/events", .viewer, "List events, the newest first", query: Self.filters,
+                "GET", "/apps/{app}/events", .viewer, "List events, newest first", query: Self.filters,
                 .list(Self.event), answer: list),
             AdminRoute(
-                "GET", "/apps/{app}/events/export", .viewer, "Export events, the oldest first",
+                "GET", "/apps/{app}/events/export", .viewer, "Export events, oldest first",
                 query: Self.filters + [Export.format, .init("after", .text(longest: 64))],
                 .file(Export.mediaTypes), answer: export),
         ]

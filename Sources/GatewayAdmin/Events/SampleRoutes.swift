@@ -30,7 +30,7 @@ struct SampleRoutes: Sendable {
                     ]).with(Self.facts.members)), answer: show),
             AdminRoute(
                 "POST", "/apps/{app}/samples/{id}/recheck", .viewer,
-                "Judge a sample by today's keys and policy", lane: .otherGateways,
+                "Check a sample again with the current keys and policy", lane: .otherGateways,
                 .json(
                     .all([
                         "checks": [FailureSample.Check].jsonShape, "code": .nullable(.count),
@@ -97,7 +97,7 @@ struct SampleRoutes: Sendable {
         guard let verdict = judge.again(sample) else {
             return call.answer([
                 "checks": sample.checks.jsonValue, "code": .integer(Int64(sample.code.rawValue)),
-                "note": "The signature is kept in memory only and is gone, so this is the verdict of then.",
+                "note": "The signature was only kept in memory and is gone, so this is the original verdict.",
             ])
         }
         return call.answer([

@@ -49,10 +49,10 @@ final class PseudonymIndex: Sendable {
         if let found = index.users[pseudonym] { return found }
         if isFull {
             throw AdminProblem.invalidParameter(
-                "user", "is a pseudonym, and the app has too many users to look for it; give the user id")
+                "user", "is a pseudonym, and the app has too many users to search for it; give the user id")
         }
         guard index.endedMilliseconds == nil else { return nil }
-        var problem = AdminProblem(503, "busy", "the users are still being gone through; ask again")
+        var problem = AdminProblem(503, "busy", "the users are still being searched; try again")
         problem.retryAfterSeconds = 1
         throw problem
     }

@@ -12,13 +12,13 @@ enum PasswordRules {
         }
         let text = Array(password.lowercased().unicodeScalars)
         if isCommon(text) {
-            return "is among the commonest passwords, or differs from one by digits and signs around it"
+            return "is one of the most common passwords, or one of them with digits or symbols around it"
         }
-        if isRun(text) { return "is a row of letters or digits" }
+        if isRun(text) { return "is a simple sequence of letters or digits" }
         if let unit = repeated(text), unit.count < PasswordHash.range.lowerBound {
-            return "is a shorter text that is repeated"
+            return "is a shorter text repeated"
         }
-        if isContext(text, user) { return "is little more than the user's name or the product's" }
+        if isContext(text, user) { return "is little more than the name of the user or of the product" }
         return nil
     }
 

@@ -18,7 +18,7 @@ struct PeopleRoutes: Sendable {
                     try call.directory.admins.users(), at: { PagePosition(0, $0.name) }, json: Self.user.json)
             },
             AdminRoute(
-                "POST", "/users", .owner, "Make a user",
+                "POST", "/users", .owner, "Create a user",
                 body: .object([
                     .must("name", .text(longest: 64)), .must("role", .choice(of: AdminRole.self)),
                     .must("password", SignInRoutes.password),
@@ -65,13 +65,13 @@ struct PeopleRoutes: Sendable {
                     at: { PagePosition($0.createdMilliseconds, $0.id) }, json: Self.token.json)
             },
             AdminRoute(
-                "POST", "/tokens", .owner, "Make an API token",
+                "POST", "/tokens", .owner, "Create an API token",
                 body: .object([
                     .must("name", .text(longest: 100)),
                     .must("scopes", .list(.choice(AdminToken.scopes))), .may("app", .text(longest: 64)),
                     .may("expires_ms", .milliseconds),
                 ]), .json(Self.token.shape.with([.must("token", .string)]), status: 201), answer: createToken),
-            AdminRoute("GET", "/tokens/{id}", .owner, "Show an API token's entry", .json(Self.token.shape)) {
+            AdminRoute("GET", "/tokens/{id}", .owner, "Show an API token", .json(Self.token.shape)) {
                 call in
                 guard let token = try call.directory.apiTokens.all().first(where: { $0.id == call[0] }) else {
                     throw AdminProblem.notFound("there is no such API token")
@@ -88,7 +88,7 @@ struct PeopleRoutes: Sendable {
     private var audit: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/audit", .viewer, "List changes, the newest first",
+                "GET", "/audit", .viewer, "List changes, newest first",
                 query: [.init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), .unmask],
                 .list(Self.entry.shape)
             ) { call in
@@ -101,13 +101,14 @@ struct PeopleRoutes: Sendable {
                 }
             },
             AdminRoute(
-                "GET", "/audit/export", .viewer, "Export changes, the newest first",
+                "GET", "/audit/export", .viewer, "Export changes, newest first",
                 query: [
                     .init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), Export.format,
                     .unmask,
                 ], .file(Export.mediaTypes), answer: exportAudit),
             AdminRoute(
-                "GET", "/audit/verify", .viewer, "Check that no change was altered or taken out",
+                "GET", "/audit/verify", .viewer,
+                "Check that no entry of the audit log was altered or removed",
                 .json(.all(["ok": .bool, "entries": .count, "broken_at": .nullable(.count)]))
             ) { call in
                 let (entries, brokenAt) = try call.directory.auditLog.verify()
@@ -176,7 +177,7 @@ struct PeopleRoutes: Sendable {
         let body = try call.body()
         let expires: Int64? = body.value("expires_ms")
         guard expires.map({ $0 > call.nowMilliseconds }) ?? true else {
-            throw AdminProblem.invalid("expires_ms", "must lie in the future")
+            throw AdminProblem.invalid("expires_ms", "must be in the future")
         }
         let (entry, text) = try call.directory.apiTokens.create(
             name: try body.text("name"), scopes: body.value("scopes") ?? [], appID: body.value("app"),

@@ -11,7 +11,7 @@ struct SecondFactorRoutes: Sendable {
     var own: [AdminRoute] {
         [
             AdminRoute(
-                "POST", "/session/second-factor", .viewer, "Begin to set up one's second factor",
+                "POST", "/session/second-factor", .viewer, "Start setting up your own second factor",
                 body: Self.password, lane: .password,
                 .json(
                     .all(["secret": .string, "uri": .string, "qr": .list(.string)]), status: 201)
@@ -28,7 +28,7 @@ struct SecondFactorRoutes: Sendable {
             },
             AdminRoute(
                 "POST", "/session/second-factor/confirm", .viewer,
-                "Turn one's second factor on with its first code",
+                "Turn on your own second factor with its first code",
                 body: .object([.must("code", .text(longest: 64))]), .json(Self.codes)
             ) { call in
                 let session = try SignInRoutes.session(of: call)
@@ -36,20 +36,21 @@ struct SecondFactorRoutes: Sendable {
                     try call.body().text("code").filter { $0 != " " }, of: call.identity.name,
                     at: call.nowMilliseconds, keeping: session)
                 guard let codes else {
-                    throw AdminProblem.invalid("code", "is not right; is the clock of the device?")
+                    throw AdminProblem.invalid("code", "is wrong; is the device's clock right?")
                 }
                 return Self.answer(codes, call)
             },
             AdminRoute(
                 "POST", "/session/second-factor/recovery-codes", .viewer,
-                "Make new recovery codes; those before are void", body: Self.password, lane: .password,
+                "Create new recovery codes and invalidate the earlier ones", body: Self.password,
+                lane: .password,
                 .json(Self.codes)
             ) { call in
                 let name = try signIn.confirmPassword(call)
                 return Self.answer(try call.directory.admins.renewRecoveryCodes(of: name), call)
             },
             AdminRoute(
-                "POST", "/session/second-factor/disable", .viewer, "Turn one's second factor off",
+                "POST", "/session/second-factor/disable", .viewer, "Turn off your own second factor",
                 body: Self.password, lane: .password, .nothing
             ) { call in
                 try call.directory.admins.disableSecondFactor(of: try signIn.confirmPassword(call))
@@ -63,19 +64,20 @@ struct SecondFactorRoutes: Sendable {
         [
             AdminRoute(
                 "DELETE", "/users/{name}/second-factor", .owner,
-                "Take away the second factor of a user who has lost it", .nothing
+                "Remove the second factor of a user who has lost it", .nothing
             ) { call in
                 try call.directory.admins.resetSecondFactor(of: call[0])
                 return call.noContent
             },
             AdminRoute(
-                "GET", "/sign-in-rules", .owner, "Show what signing in needs", .json(Self.rules.shape)
+                "GET", "/sign-in-rules", .owner, "Show whether signing in requires a second factor",
+                .json(Self.rules.shape)
             ) { call in
                 let rules = Self.rules.json(try call.directory.admins.requiresSecondFactor())
                 return call.answer(rules, tag: rules)
             },
             AdminRoute(
-                "PUT", "/sign-in-rules", .owner, "Set what signing in needs",
+                "PUT", "/sign-in-rules", .owner, "Set whether signing in requires a second factor",
                 body: .object([.must("second_factor_required", .bool)]),
                 match: .required, .json(Self.rules.shape), answer: setRules),
         ]

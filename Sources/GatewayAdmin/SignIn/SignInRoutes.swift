@@ -21,7 +21,7 @@ struct SignInRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/setup", nil, "Say whether the first password is still to be set",
+                "GET", "/setup", nil, "Show whether the first password has yet to be set",
                 .json(.all(["needed": .bool]))
             ) { call in
                 call.answer(["needed": .bool(try call.directory.admins.users().isEmpty)])
@@ -40,7 +40,7 @@ struct SignInRoutes: Sendable {
                 ]), lane: .password, .json(Self.session.shape), answer: signIn),
             Self.whoIs,
             AdminRoute(
-                "PUT", "/session/password", .viewer, "Change one's own password",
+                "PUT", "/session/password", .viewer, "Change your own password",
                 body: .object([
                     .must("current_password", Self.password), .must("password", Self.password),
                 ]), lane: .password, .nothing, answer: changePassword),
@@ -74,7 +74,7 @@ struct SignInRoutes: Sendable {
 
     /// Who asks, for page and programs alike.
     static let whoIs = AdminRoute(
-        "GET", "/session", .viewer, "Say who is signed in", .json(Self.session.shape)
+        "GET", "/session", .viewer, "Show who is signed in", .json(Self.session.shape)
     ) {
         call in
         call.answer(try Self.json(call.identity, call))
@@ -97,7 +97,8 @@ struct SignInRoutes: Sendable {
         guard try call.directory.admins.isSetupToken(token, at: call.nowMilliseconds) else {
             throw AdminProblem(
                 403, "forbidden",
-                "the link was used or is older than 30 minutes; ask whoever runs the gateway for a new one")
+                "the link has already been used or is older than 30 minutes; ask whoever runs the gateway for a new one"
+            )
         }
         throttle.succeed(name: SignInThrottle.oneTimeLink, address: call.request.clientAddress)
         guard let password = try Self.password(body, of: name, cost: passwordCost) else {
@@ -115,7 +116,7 @@ struct SignInRoutes: Sendable {
         let password = try body.text("password")
         let address = call.request.clientAddress
         guard let user = try user(name, password, call) else {
-            throw AdminProblem(401, "unauthenticated", "the name or the password is not right")
+            throw AdminProblem(401, "unauthenticated", "the name or the password is wrong")
         }
         if user.hasSecondFactor {
             guard let code: String = body.value("code"), !code.isEmpty else {
@@ -123,7 +124,7 @@ struct SignInRoutes: Sendable {
                 // again, and may not be kept from giving the code.
                 throttle.takeBack(name: name, address: address)
                 throw AdminProblem(
-                    401, "second_factor_required", "send the code of the authenticator app as well")
+                    401, "second_factor_required", "send the code from the authenticator app as well")
             }
             let actor = Operator(name: user.name, role: user.role.rawValue)
             guard
@@ -131,7 +132,7 @@ struct SignInRoutes: Sendable {
                     code, of: user.name, at: call.nowMilliseconds)
             else {
                 try noteIfBlocked(name, call)
-                throw AdminProblem(401, "unauthenticated", "the code is not right, or was used before")
+                throw AdminProblem(401, "unauthenticated", "the code is wrong or has already been used")
             }
         }
         throttle.succeed(name: name, address: address)
@@ -144,7 +145,7 @@ struct SignInRoutes: Sendable {
         _ = try Self.session(of: call)
         let name = call.identity.name
         guard try user(name, try call.body().text(member), call) != nil else {
-            throw AdminProblem.invalid(member, "is not right")
+            throw AdminProblem.invalid(member, "is wrong")
         }
         throttle.succeed(name: name, address: call.request.clientAddress)
         return name

@@ -21,7 +21,7 @@ struct SinkRoutes: Sendable {
             },
             // It names an address that the gateway connects to and files that it reads.
             AdminRoute(
-                "POST", "/apps/{app}/sinks", .owner, "Have an app's events published to a stream",
+                "POST", "/apps/{app}/sinks", .owner, "Publish an app's events to a stream",
                 body: .object(
                     [.must("name", .text(longest: 64))] + EventSink.settable + AdminCall.startMembers),
                 .json(Self.shape.shape, status: 201), answer: create),
@@ -30,7 +30,7 @@ struct SinkRoutes: Sendable {
                 .json(Self.shape.shape)
             ) { call in try answer(call) },
             AdminRoute(
-                "POST", "/apps/{app}/sinks/{name}/pause", .operator, "Stop publishing to a sink's stream",
+                "POST", "/apps/{app}/sinks/{name}/pause", .operator, "Pause publishing to a sink's stream",
                 .json(Self.shape.shape)
             ) { call in
                 let pause = EventSink.Pause(by: call.identity.name, atMilliseconds: call.nowMilliseconds)
@@ -38,16 +38,17 @@ struct SinkRoutes: Sendable {
             },
             AdminRoute(
                 "POST", "/apps/{app}/sinks/{name}/resume", .operator,
-                "Let publishing to a sink's stream go on", .json(Self.shape.shape)
+                "Resume publishing to a sink's stream", .json(Self.shape.shape)
             ) { call in try setPause(nil, call) },
             AdminRoute(
                 "POST", "/apps/{app}/sinks/{name}/seek", .operator,
-                "Go on from another event, whatever the stream holds", body: .object(AdminCall.startMembers),
+                "Publish again from a given event, whatever the stream contains",
+                body: .object(AdminCall.startMembers),
                 .json(Self.shape.shape)
             ) { call in
                 let app = try call.app().id
                 guard let start = try call.eventStart(of: app, in: log) else {
-                    throw AdminProblem.invalid("from", "is missing; or give time_ms or position")
+                    throw AdminProblem.invalid("from", "is missing; give it, time_ms or position")
                 }
                 let after = try sequence(of: start, in: app)
                 try call.directory.sinks.seek(call[1], of: app, after: after, at: call.nowMilliseconds)
@@ -57,7 +58,7 @@ struct SinkRoutes: Sendable {
             },
             AdminRoute(
                 "DELETE", "/apps/{app}/sinks/{name}", .operator,
-                "Publish to a stream no more; what it holds stays", .nothing
+                "Delete a sink; its stream keeps its messages", .nothing
             ) { call in
                 let sink = try call.directory.sinks.sink(call[1], of: call[0])
                 try call.directory.sinks.delete(call[1], of: call[0])

@@ -17,7 +17,7 @@ struct WebhookRoutes: Sendable {
     private var endpoints: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/webhooks", .viewer, "List where an app's events are delivered to",
+                "GET", "/apps/{app}/webhooks", .viewer, "List an app's webhooks",
                 query: [.unmask], .list(Self.webhook.shape)
             ) { call in
                 let endpoints = try call.directory.webhooks.all(of: call[0])
@@ -27,7 +27,7 @@ struct WebhookRoutes: Sendable {
                     json: Self.webhook.json)
             },
             AdminRoute(
-                "POST", "/apps/{app}/webhooks", .operator, "Have an app's events delivered to a webhook",
+                "POST", "/apps/{app}/webhooks", .operator, "Create a webhook that receives an app's events",
                 body: .object(
                     Self.changes.filter { $0.name != "url" } + [
                         .must("url", .text(longest: 2_048)), .may("secret", .text(longest: 200)),
@@ -35,16 +35,16 @@ struct WebhookRoutes: Sendable {
                     ]),
                 .json(Self.webhook.shape.with([.must("secret", .string)]), status: 201), answer: create),
             AdminRoute(
-                "GET", "/apps/{app}/webhooks/{id}", .viewer, "Show a webhook of an app",
+                "GET", "/apps/{app}/webhooks/{id}", .viewer, "Show a webhook",
                 query: [.unmask], .json(Self.webhook.shape)
             ) { call in
                 try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
             },
             AdminRoute(
-                "PATCH", "/apps/{app}/webhooks/{id}", .operator, "Change a webhook of an app",
+                "PATCH", "/apps/{app}/webhooks/{id}", .operator, "Change a webhook",
                 body: .object(Self.changes), match: .required, .json(Self.webhook.shape), answer: change),
             AdminRoute(
-                "DELETE", "/apps/{app}/webhooks/{id}", .operator, "Delete a webhook of an app", .nothing
+                "DELETE", "/apps/{app}/webhooks/{id}", .operator, "Delete a webhook", .nothing
             ) { call in
                 try call.directory.webhooks.delete(call[1], of: call[0])
                 return call.noContent
@@ -55,7 +55,7 @@ struct WebhookRoutes: Sendable {
     private var work: [AdminRoute] {
         [
             AdminRoute(
-                "POST", "/apps/{app}/webhooks/{id}/pause", .operator, "Stop deliveries to a webhook",
+                "POST", "/apps/{app}/webhooks/{id}/pause", .operator, "Pause deliveries to a webhook",
                 .json(Self.webhook.shape)
             ) { call in
                 let pause = WebhookEndpoint.Pause(
@@ -64,11 +64,11 @@ struct WebhookRoutes: Sendable {
             },
             AdminRoute(
                 "POST", "/apps/{app}/webhooks/{id}/resume", .operator,
-                "Let deliveries to a webhook go on, at once", .json(Self.webhook.shape)
+                "Resume deliveries to a webhook at once", .json(Self.webhook.shape)
             ) { call in try setPause(nil, call) },
             AdminRoute(
                 "POST", "/apps/{app}/webhooks/{id}/rotate", .operator,
-                "Give a webhook another secret; the one before signs too for some hours",
+                "Give a webhook a new secret; for some hours the old one signs too",
                 body: .object([
                     .may("hours", .integer(0...168)), .may("secret", .text(longest: 200)),
                 ]), .json(Self.webhook.shape.with([.must("secret", .string)]))
@@ -83,11 +83,11 @@ struct WebhookRoutes: Sendable {
             },
             AdminRoute(
                 "POST", "/apps/{app}/webhooks/{id}/test", .operator,
-                "Have a test delivered to a webhook; alerts as the id means the app's alert webhook",
+                "Send a test to a webhook; the id alerts stands for the app's alert webhook",
                 .json(.all(["message_id": .string]), status: 202), answer: test),
             AdminRoute(
                 "POST", "/apps/{app}/webhooks/{id}/replay", .operator,
-                "Have events delivered to a webhook once more, beside what comes next",
+                "Deliver events to a webhook again, alongside new ones",
                 body: .object([
                     .may("delivery", .text(longest: 64)), .may("from_seq", .integer(1...Int64.max)),
                     .may("to_seq", .integer(1...Int64.max)),
@@ -251,7 +251,7 @@ struct WebhookRoutes: Sendable {
         if let delivery: String = body.value("delivery") {
             let record = try deliveries.delivery(delivery, of: endpoint.id)
             guard let record, let first = record.firstSequence, let last = record.lastSequence else {
-                throw AdminProblem.invalid("delivery", "is none of this webhook's with events")
+                throw AdminProblem.invalid("delivery", "is not a delivery of events to this webhook")
             }
             range = (first, last)
         } else if let first: Int64 = body.value("from_seq"), let last: Int64 = body.value("to_seq") {

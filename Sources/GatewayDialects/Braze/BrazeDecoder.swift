@@ -49,7 +49,8 @@ struct BrazeDecoder {
                     .refused(
                         .failure(
                             413, code: "batch_too_large",
-                            reason: "a request may have \(limits.batchEvents) events; send fewer at a time",
+                            reason:
+                                "a request may have at most \(limits.batchEvents) events; send fewer at a time",
                             requestID: request.id)))
             }
             let spans = text.withUnsafeBytes { JSONSpans.elements(of: list, in: root, text: $0) }
@@ -81,7 +82,7 @@ struct BrazeDecoder {
                 "invalid_event", "user_id, external_id and message_id must be \(EventIdentifier.shape)")
         }
         guard span.count <= limits.eventBytes else {
-            return reject("event_too_large", "an event may have \(limits.eventBytes) bytes")
+            return reject("event_too_large", "an event may have at most \(limits.eventBytes) bytes")
         }
         guard user.text != nil || device != nil else {
             return reject("missing_user", "an event must have a user_id, or its request a device_id")

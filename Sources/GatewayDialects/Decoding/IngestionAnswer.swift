@@ -43,7 +43,7 @@ extension HTTPResponse {
                 "success": [
                     "type": "boolean",
                     "description":
-                        "False, with code all_events_rejected, if there were events and none of them was good.",
+                        "False, with the code all_events_rejected, if there were events and all of them were rejected.",
                 ],
                 "code": ["const": "all_events_rejected"], "reason": ["type": "string"],
                 "accepted": ["type": "integer", "minimum": 0],

@@ -22,7 +22,8 @@ struct GeolocationDecoder {
     func decode(_ root: JSONNode, user: String?) -> Result<Contents, Refusal> {
         let text = request.body
         guard let (records, parameters) = text.withUnsafeBytes({ records(of: root, in: $0) }) else {
-            return refused(413, "batch_too_large", "a request may have \(limits.batchEvents) locations")
+            return refused(
+                413, "batch_too_large", "a request may have at most \(limits.batchEvents) locations")
         }
         guard !records.isEmpty || root.kind == .array else {
             return refused(400, "invalid_batch", "the body must be a location or an array of locations")
@@ -31,7 +32,7 @@ struct GeolocationDecoder {
         guard text.count + records.count * parameters.count <= limits.bodyBytes else {
             return refused(
                 413, "batch_too_large",
-                "the locations, each with the params of the request, may have \(limits.bodyBytes) bytes; send fewer "
+                "the locations, each with the params of the request, may have at most \(limits.bodyBytes) bytes; send fewer "
                     + "locations at a time")
         }
         var contents = Contents()
@@ -118,7 +119,7 @@ struct GeolocationDecoder {
         guard uuid.isValid else { return reject("invalid_event", "uuid must be \(EventIdentifier.shape)") }
         guard json.count + parameters.count <= limits.eventBytes else {
             return reject(
-                "event_too_large", "a location and its params may have \(limits.eventBytes) bytes")
+                "event_too_large", "a location and its params may have at most \(limits.eventBytes) bytes")
         }
         var timestamp = request.receivedMilliseconds
         if let text = node["timestamp"]?.utf8, let milliseconds = RFC3339.milliseconds(text) {

@@ -31,15 +31,16 @@ struct Credentials {
             guard let decoded = Data(base64Encoded: parameter),
                 let user = String(validating: decoded.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
             else {
-                return .failure(conflict(request, "Authorization: Basic is not base64 of a key and a colon"))
+                return .failure(
+                    conflict(request, "Authorization: Basic must hold the base64 of the key and a colon"))
             }
             if let key = credentials.writeKey, key.utf8.elementsEqual(user.utf8) == false {
-                return .failure(conflict(request, "two different write keys"))
+                return .failure(conflict(request, "the request carries two different write keys"))
             }
             credentials.writeKey = user
         case "bearer":
             if let token = credentials.user.token, token.utf8.elementsEqual(parameter.utf8) == false {
-                return .failure(conflict(request, "two different tokens"))
+                return .failure(conflict(request, "the request carries two different tokens"))
             }
             credentials.user = Credential(.userToken, parameter)
         default:

@@ -49,7 +49,7 @@ struct NativeDecoder {
             return .refused(
                 .failure(
                     413, code: "batch_too_large",
-                    reason: "a batch may have \(limits.batchEvents) events; send fewer at a time",
+                    reason: "a batch may have at most \(limits.batchEvents) events; send fewer at a time",
                     requestID: request.id))
         }
         let spans = request.body.withUnsafeBytes { JSONSpans.elements(of: batch, in: root, text: $0) }
@@ -73,7 +73,7 @@ struct NativeDecoder {
         let previousID = EventIdentifier(node["previousId"])
         for case let id? in [userID.text, previousID.text] { contents.userIDs.insert(id) }
         guard json.count <= limits.eventBytes else {
-            return reject("event_too_large", "an event may have \(limits.eventBytes) bytes")
+            return reject("event_too_large", "an event may have at most \(limits.eventBytes) bytes")
         }
         guard let kind = given ?? node["type"]?.word.map(EventKind.init(rawValue:)),
             EventKind.all.contains(kind)

@@ -45,7 +45,7 @@ struct RequestTarget {
             return "the target of the request is neither a path nor an absolute URL"
         }
         guard bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }) else {
-            return "the target of the request holds characters that must be percent-encoded"
+            return "the target of the request contains characters that must be percent-encoded"
         }
         return nil
     }
@@ -64,7 +64,7 @@ struct RequestTarget {
             guard index + 2 < path.count, let high = path[index + 1].hexadecimalValue,
                 let low = path[index + 2].hexadecimalValue
             else { return "the path has a percent sign without two hexadecimal digits" }
-            guard high | low != 0 else { return "the path holds an encoded NUL" }
+            guard high | low != 0 else { return "the path contains an encoded NUL" }
             index += 3
         }
         return nil

@@ -67,7 +67,7 @@ extension RateLimiter.Decision {
         return HTTPResponse.failure(
             429, code: "rate_limited",
             reason:
-                "too many requests of this \(policy); nothing was stored, send it again after Retry-After",
+                "too many requests for this \(policy); nothing was stored, send it again after Retry-After",
             requestID: request.id
         )
         .with("Retry-After", String(seconds))

@@ -3,14 +3,14 @@ internal import CountersignCore
 /// What the document says of every endpoint alike.
 enum OpenAPISchemas {
     static let meanings: [Int: String] = [
-        400: "The request is not valid; the reason says why", 401: "The credential is missing or not good",
-        403: "This address may not do that", 404: "There is no such thing",
+        400: "The request is not valid; the reason says why", 401: "The credential is missing or invalid",
+        403: "This address may not do that", 404: "Not found",
         410: "What the request refers to is gone; start over",
-        413: "More bytes or events than may be; send fewer at a time",
-        415: "The body's encoding is not known; send it as it is or as gzip",
-        422: "What is asked cannot be done as things are set up",
-        429: "Too many requests; come again after Retry-After",
-        431: "The header is too large", 501: "Not known",
+        413: "Too many bytes or events; send fewer at a time",
+        415: "The body's encoding is not supported; send it uncompressed or as gzip",
+        422: "The request is understood, but cannot be carried out with the current settings or state",
+        429: "Too many requests; try again after Retry-After",
+        431: "The header is too large", 501: "Not supported",
         503: "Nothing was stored; send the same request again after Retry-After",
     ]
 

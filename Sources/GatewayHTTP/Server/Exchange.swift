@@ -188,7 +188,7 @@ final class Exchange {
     var noRoom: HTTPResponse {
         .failure(
             503, code: "overloaded",
-            reason: "more is on its way to the gateway than it can hold; nothing was stored, send it again",
+            reason: "the gateway is receiving more data than it can hold; nothing was stored, send it again",
             requestID: request?.id
         ).with("Retry-After", "1")
     }

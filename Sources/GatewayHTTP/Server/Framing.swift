@@ -16,11 +16,11 @@ enum Framing {
         }
         let isTokenByte = isTokenByte
         guard method.utf8.allSatisfy({ isTokenByte[Int($0)] }), !method.isEmpty else {
-            return refusal(400, "invalid_framing", "the method has characters that no method has")
+            return refusal(400, "invalid_framing", "the method contains invalid characters")
         }
         // RFC 9110, sections 9.3.6 and 9.3.7: no tunnels, and `*` only to ask about the server.
         guard method != "CONNECT" else {
-            return refusal(501, "invalid_target", "the gateway is no proxy: it makes no tunnels")
+            return refusal(501, "invalid_target", "the gateway is not a proxy: it does not open tunnels")
         }
         if let fault = target.fault { return refusal(400, "invalid_target", fault) }
         if target.path == "*", method != "OPTIONS" || target.query != nil {
@@ -29,7 +29,7 @@ enum Framing {
         if let name = repeated(fields) {
             return refusal(
                 400, "duplicate_field",
-                "more than one \(name) field: send one, or it is not clear which counts")
+                "more than one \(name) field: send only one")
         }
         var host = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
         var hosts = 0
@@ -38,10 +38,10 @@ enum Framing {
         for field in fields {
             guard !field.nameBytes.isEmpty, field.nameBytes.allSatisfy({ isTokenByte[Int($0)] }) else {
                 return refusal(
-                    400, "invalid_framing", "a header field's name has characters that none may have")
+                    400, "invalid_framing", "a header field's name contains invalid characters")
             }
             guard !hasControlCharacter(field.valueBytes) else {
-                return refusal(400, "invalid_framing", "a header field holds a control character")
+                return refusal(400, "invalid_framing", "a header field contains a control character")
             }
             if field.isNamed("host") {
                 hosts += 1
@@ -59,7 +59,7 @@ enum Framing {
                 codings += 1
                 guard field.value.lowercased() == "chunked" else {
                     return refusal(
-                        501, "invalid_framing", "the only transfer coding that is known is chunked")
+                        501, "invalid_framing", "the only supported transfer coding is chunked")
                 }
             }
         }
@@ -88,7 +88,7 @@ enum Framing {
             !$0.nameBytes.isEmpty && $0.nameBytes.allSatisfy { isTokenByte[Int($0)] }
                 && !hasControlCharacter($0.valueBytes)
         }
-        return isSound ? nil : refusal(400, "invalid_framing", "a trailer field is not one")
+        return isSound ? nil : refusal(400, "invalid_framing", "a trailer field is malformed")
     }
 
     /// True for a body of many chunks that carry next to nothing: to take them apart is nearly all the work of such a request,
@@ -153,7 +153,7 @@ enum Framing {
 
     /// What a header gets that holds more than its fields show.
     static let swallowed = refusal(
-        400, "invalid_framing", "the header holds NUL, or a CR or LF that is not part of a line end")
+        400, "invalid_framing", "the header contains NUL, or a CR or LF that is not part of a line ending")
 
     /// Method, target, its length, and version, where the library shows them.
     typealias RequestLine = (

@@ -30,7 +30,7 @@ final class LargeRequests: Sendable {
             return .answer(
                 .failure(
                     503, code: "overloaded",
-                    reason: "too many large requests wait; nothing was stored, send it again",
+                    reason: "too many large requests are waiting; nothing was stored, send it again",
                     requestID: request.id
                 ).with("Retry-After", "1"))
         }

@@ -35,13 +35,13 @@ package final class ParserPool: Sendable {
     private func reason(_ error: StrictJSONError?) -> String {
         switch error {
         case .empty: "the body is empty; send one JSON object"
-        case .notUTF8: "the body is not UTF-8 without a byte order mark"
+        case .notUTF8: "the body must be UTF-8 without a byte order mark"
         case .tooDeep: "the body nests deeper than \(limits.jsonDepth) levels"
-        case .numberOutOfRange: "a number in the body is outside of what 64 bits can hold"
+        case .numberOutOfRange: "a number in the body does not fit into 64 bits"
         case .tooLarge: "the body is larger than \(limits.bodyBytes) bytes"
         case .duplicateMember: "an object in the body has two members with the same name"
         case .nameTooLong: "a member's name in the body is too long"
-        case .outOfMemory: "the body needs more memory than there is"
+        case .outOfMemory: "there is not enough memory for the body"
         case .syntax, nil: "the body is not JSON"
         }
     }

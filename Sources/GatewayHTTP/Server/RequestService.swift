@@ -200,7 +200,7 @@ extension HTTPResponse {
         .failure(
             413, code: "body_too_large",
             reason:
-                "a body may have \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time",
+                "a body may have at most \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time",
             requestID: request.id)
     }
 }

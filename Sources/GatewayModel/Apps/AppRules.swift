@@ -31,9 +31,8 @@ extension AppRules: AppSetting {
         guard origins.allSatisfy(Self.isOrigin) else {
             throw GatewayError(
                 .invalid,
-                "an origin is * or looks like https://shop.example or http://localhost:3000: as browsers send it, "
-                    + "in lower case, without :443 or :80 where that goes without saying, and with other letters than "
-                    + "ASCII as xn--")
+                "an origin must be * or look like https://shop.example or http://localhost:3000: as browsers send "
+                    + "it, in lower case, without its scheme's default port, and with a non-ASCII host as xn--")
         }
     }
 

@@ -87,7 +87,7 @@ extension EnforcementPlan: AppSetting {
         {
             guard state == .required || percent == 100 else {
                 throw GatewayError(
-                    .invalid, "ramp_percent of less than 100 stands beside the state required only")
+                    .invalid, "ramp_percent can only be less than 100 in the state required")
             }
         }
     }

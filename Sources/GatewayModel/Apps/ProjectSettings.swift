@@ -49,7 +49,7 @@ extension PushWebhook {
         url: String, secret: String?, keeping key: [UInt8] = [], allowsPrivateAddresses: Bool
     ) throws(GatewayError) {
         guard let key = secret.map(StandardWebhook.key) ?? key else {
-            throw GatewayError(.invalid, "a webhook's secret is whsec_ and the base64 of 24 to 64 bytes")
+            throw GatewayError(.invalid, "a webhook's secret must be whsec_ and the base64 of 24 to 64 bytes")
         }
         self.init(url: url, secret: key, allowsPrivateAddresses: allowsPrivateAddresses)
     }

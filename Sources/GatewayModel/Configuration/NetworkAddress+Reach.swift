@@ -22,7 +22,7 @@ extension NetworkAddress {
     /// only, at ports of web servers.
     package func refusal(port: UInt16, allowsPrivateAddresses: Bool) -> String? {
         if reach == .never {
-            return "its address is link-local or a cloud's metadata service, which is never asked"
+            return "its address is link-local or a cloud's metadata service, which is never allowed"
         }
         if allowsPrivateAddresses { return nil }
         guard reach == .everywhere else {
@@ -34,7 +34,7 @@ extension NetworkAddress {
     /// Why a port is not asked where no owner allows private addresses; nil when it is.
     static func refusal(port: UInt16) -> String? {
         [80, 443].contains(port) || port >= 1_024
-            ? nil : "its port is 80, 443 or at least 1024, unless an owner allows private addresses for it"
+            ? nil : "its port must be 80, 443 or at least 1024, unless an owner allows private addresses for it"
     }
 
     /// Whether it is one of the public Internet: none that IANA's registries of special-purpose addresses reserve for

@@ -36,8 +36,8 @@ extension StoreFailure {
     package var summary: String {
         switch reason {
         case .full: "the gateway's disk is full"
-        case .overloaded: "more waits for the gateway's disk than may"
-        case .failed: "the gateway cannot write its storage"
+        case .overloaded: "too much data is waiting for the gateway's disk"
+        case .failed: "the gateway cannot write to its storage"
         case .closed: "the gateway is stopping"
         }
     }

@@ -53,7 +53,7 @@ extension ClaimsPolicy: AppSetting {
             ("aud", requiresAudience, audience, "audience"), ("iss", requiresIssuer, issuer, "issuer"),
         ] where isRequired && value?.isEmpty ?? true {
             throw GatewayError(
-                .invalid, "\(claim) cannot be required without the \(name) that it must name: give one")
+                .invalid, "\(claim) cannot be required without an expected \(name): set one")
         }
     }
 }

@@ -43,7 +43,7 @@ package struct ClusterGauges: Sendable {
         }
         text.begin(
             "countersign_database_errors_total", .counter,
-            help: "Errors of the database and of the way to it, by class of their SQLSTATE.")
+            help: "Errors of the database and of connections to it, by class of SQLSTATE.")
         for (name, count) in (gauges?.database.errors ?? [:]).sorted(by: { $0.key < $1.key }) {
             text.sample([("class", name)], Double(count))
         }
@@ -56,11 +56,11 @@ package struct ClusterGauges: Sendable {
         )] = [
             (
                 "countersign_cluster_gateways", .gauge,
-                "Gateways that live, as this one saw when it last read the database.", { Double($0.gateways) }
+                "Live gateways, as of this one's last read of the database.", { Double($0.gateways) }
             ),
             (
                 "countersign_cluster_heartbeat_age_seconds", .gauge,
-                "Time since this gateway began to read what it judges by; from 5 on it accepts nothing.",
+                "Age of the apps, keys and settings that this gateway last read from the database; from 5 on it accepts nothing.",
                 { $0.beat?.ageSeconds }
             ),
             (
@@ -78,7 +78,7 @@ package struct ClusterGauges: Sendable {
             ),
             (
                 "countersign_database_write_retries_total", .counter,
-                "Commits of events that were tried again, because other transactions were in their way.",
+                "Commits of events that were retried because they conflicted with other transactions.",
                 { Double($0.database.writeRetries) }
             ),
             (

@@ -118,20 +118,24 @@ package struct Gauges: Sendable {
         [
             ("countersign_connections", "Open connections.", Double(connections)),
             (
-                "countersign_store_queue_depth", "Batches that wait for the disk.",
+                "countersign_store_queue_depth", "Batches waiting for the disk.",
                 Double(store.waitingBatches)
             ),
-            ("countersign_store_queue_bytes", "Bytes that wait for the disk.", Double(store.waitingBytes)),
+            ("countersign_store_queue_bytes", "Bytes waiting for the disk.", Double(store.waitingBytes)),
             ("countersign_store_bytes", "Bytes of the event database and its log.", Double(store.fileBytes)),
             (
-                "countersign_disk_free_bytes", "Bytes that are free where the events are kept.",
+                "countersign_disk_free_bytes", "Free bytes on the disk that holds the events.",
                 store.freeBytes.map { Double($0) }
             ),
             (
-                "countersign_remembered_tokens", "Tokens whose signature need not be verified again.",
+                "countersign_remembered_tokens",
+                "Cached tokens, whose signatures need not be verified again.",
                 Double(tokens.remembered)
             ),
-            ("countersign_remembered_tokens_bytes", "Bytes that they take.", Double(tokens.bytes)),
+            (
+                "countersign_remembered_tokens_bytes", "Bytes that the cached tokens take.",
+                Double(tokens.bytes)
+            ),
         ]
     }
 }

@@ -102,7 +102,7 @@ package final class Metrics: GatewayObserver {
         }
         text.begin(
             "countersign_token_lookups_total", .counter,
-            help: "Tokens that were looked for among those remembered. A miss is read and verified.")
+            help: "Lookups of tokens in the cache. After a miss the token is parsed and verified.")
         text.sample([("result", "hit")], Double(gauges.tokens.hits))
         text.sample([("result", "miss")], Double(gauges.tokens.misses))
         Self.write(gauges.consumers, to: &text)
@@ -113,13 +113,13 @@ package final class Metrics: GatewayObserver {
         text.sample(Double(gauges.droppedLogLines))
         text.begin(
             "countersign_spans_dropped_total", .counter,
-            help: "Spans that were not exported: too many waited, or the collector did not take them.")
+            help: "Spans that were not exported: too many were waiting, or the collector rejected them.")
         if let spans = gauges.droppedSpans { text.sample(Double(spans)) }
         text.begin(
             "countersign_start_time_seconds", .gauge, help: "When the gateway started, in seconds since 1970."
         )
         text.sample(started)
-        text.begin("countersign_build_info", .gauge, help: "1, with the version as label.")
+        text.begin("countersign_build_info", .gauge, help: "Always 1; the version is a label.")
         text.sample([("version", countersignVersion)], 1)
     }
 
@@ -150,7 +150,7 @@ package final class Metrics: GatewayObserver {
         let requests = state.requests.sorted { order($0.key) < order($1.key) }
         text.begin(
             "countersign_requests_total", .counter,
-            help: "Requests by app, endpoint and class of the answer's status.")
+            help: "Requests by app, endpoint and class of status.")
         for (key, series) in requests {
             text.sample(
                 [
@@ -198,7 +198,7 @@ package final class Metrics: GatewayObserver {
         }
         text.begin(
             "countersign_batch_events", .histogram,
-            help: "Events of one request that were handed to the store."
+            help: "Events per request, as handed to the store."
         )
         text.samples(batch)
     }
@@ -206,9 +206,9 @@ package final class Metrics: GatewayObserver {
     private static func writeCommits(_ state: State, to text: inout some MetricWriter) {
         text.begin(
             "countersign_commit_duration_seconds", .histogram,
-            help: "Time of one commit, from its beginning to the disk's word.")
+            help: "Duration of a commit, until the disk has confirmed it.")
         text.samples(state.commitSeconds)
-        text.begin("countersign_commit_events", .histogram, help: "Events that shared one commit.")
+        text.begin("countersign_commit_events", .histogram, help: "Events per commit.")
         text.samples(state.commitEvents)
         text.begin(
             "countersign_failed_commits_total", .counter, help: "Commits that stored nothing, by reason.")
@@ -220,7 +220,7 @@ package final class Metrics: GatewayObserver {
     private static func writeWebhooks(_ gauges: Gauges, to text: inout some MetricWriter) {
         text.begin(
             "countersign_webhook_attempts_total", .counter,
-            help: "Attempts to deliver to webhooks, by app and result.")
+            help: "Delivery attempts to webhooks, by app and result.")
         for (appID, attempts) in gauges.webhookAttempts.sorted(by: { $0.key < $1.key }) {
             text.sample([("app", appID), ("result", "delivered")], Double(attempts.delivered))
             text.sample([("app", appID), ("result", "failed")], Double(attempts.failed))
@@ -235,7 +235,7 @@ package final class Metrics: GatewayObserver {
         let metrics: [(name: String, kind: MetricKind, help: String, value: (Gauges.Sink) -> Double)] = [
             (
                 "countersign_sink_published_total", .counter,
-                "Events that a sink's stream has taken since the start.", { Double($0.published) }
+                "Events that a sink's stream has accepted since the start.", { Double($0.published) }
             ),
             (
                 "countersign_sink_lag_events", .gauge, "Events that are not in a sink's stream yet.",

@@ -141,7 +141,7 @@ final class PostgreSQLCluster: Cluster {
             """
         ) { ($0.int64(0), $0.int64(1), $0.int(2), $0.text(3), $0.int(4)) }
         guard let (generation, time, schema, server, openSecrets) = about else {
-            throw GatewayError(.storage, "the database has answered nothing")
+            throw GatewayError(.storage, "the database returned no answer")
         }
         return ClusterStatus(
             gateways: gateways, generation: generation, nowMilliseconds: time,

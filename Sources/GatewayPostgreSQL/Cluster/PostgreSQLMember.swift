@@ -78,7 +78,7 @@ final class PostgreSQLMember: ClusterMember {
         do {
             try show(&beat, work)
         } catch {
-            throw GatewayError(.storage, "cannot take a place among the gateways of the database: \(error)")
+            throw GatewayError(.storage, "cannot join the gateways of the database: \(error)")
         }
         // Handed over: the thread alone uses it from here on.
         let first = Lock<Beat?>(beat)

@@ -147,7 +147,7 @@ package final class DatabaseCopy: CopyPlace {
             guard kept == log.id else {
                 throw GatewayError(
                     .conflict,
-                    "the database holds the unfinished copy of something else; drop its schema countersign, or name another"
+                    "the database contains an unfinished copy of another source; drop its schema countersign, or name another"
                 )
             }
         } else {

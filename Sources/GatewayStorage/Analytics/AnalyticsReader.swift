@@ -104,7 +104,7 @@ package struct AnalyticsReader: AnalyticsLog {
         let first = query.fromMilliseconds - query.fromMilliseconds % step
         guard query.toMilliseconds > first, (query.toMilliseconds - first) / step <= 5_000 else {
             throw GatewayError(
-                .invalid, "a range has 1 to 5000 buckets; choose longer buckets or a shorter range")
+                .invalid, "a range must have 1 to 5000 buckets; choose longer buckets or a shorter range")
         }
         var buckets = stride(from: first, to: query.toMilliseconds, by: Int64.Stride(step)).map {
             VerdictBucket(startMilliseconds: $0)
@@ -288,7 +288,7 @@ package struct AnalyticsReader: AnalyticsLog {
     private func rows(
         _ sql: String, _ values: [SQLValue], body: (any SQLRow) -> Void
     ) throws(GatewayError) {
-        guard database.isThere else { throw GatewayError(.notFound, "nothing was counted yet") }
+        guard database.isThere else { throw GatewayError(.notFound, "nothing has been counted yet") }
         try database.read { connection in
             try connection.each(sql, values) {
                 body($0)

@@ -57,7 +57,8 @@ package struct Backup: Sendable, Equatable {
     ) throws(GatewayError) -> Backup {
         let present = databases.filter { FileManager.default.fileExists(atPath: dataDirectory + "/" + $0) }
         guard present.contains("control.sqlite") else {
-            throw GatewayError(.notFound, "\(dataDirectory) is no data directory: it has no control.sqlite")
+            throw GatewayError(
+                .notFound, "\(dataDirectory) is not a data directory: it has no control.sqlite")
         }
         let milliseconds = Milliseconds(now).count
         let stamp = RFC3339.text(milliseconds: milliseconds).filter { $0.isNumber || $0 == "T" || $0 == "Z" }
@@ -92,7 +93,7 @@ package struct Backup: Sendable, Equatable {
             try? FileManager.default.removeItem(atPath: partial)
             if let error = error as? GatewayError { throw error }
             throw GatewayError(
-                .storage, "the copy \(path) could not be made: \(error); is there room for it?")
+                .storage, "the copy \(path) could not be made: \(error); is there enough space?")
         }
     }
 
@@ -134,7 +135,7 @@ package struct Backup: Sendable, Equatable {
             }
             guard found == file else {
                 throw GatewayError(
-                    .invalid, "\(file.name) in \(path) is not as it was written; use another copy")
+                    .invalid, "\(file.name) in \(path) was changed after it was written; use another copy")
             }
         }
         return backup
@@ -209,7 +210,7 @@ package struct Backup: Sendable, Equatable {
 
     private init(readingManifestOf path: String) throws(GatewayError) {
         guard let text = FileManager.default.contents(atPath: path + "/" + Self.manifestName) else {
-            throw GatewayError(.notFound, "\(path) is no finished backup: it has no \(Self.manifestName)")
+            throw GatewayError(.notFound, "\(path) is not a finished backup: it has no \(Self.manifestName)")
         }
         let backup = try? StrictJSONParser(maximumBytes: 1 << 20).parse(bytes: [UInt8](text)) {
             Backup(path: path, manifest: $0.value)

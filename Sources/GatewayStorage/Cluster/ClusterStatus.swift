@@ -162,7 +162,7 @@ extension ClusterStatus {
             if !gateway.isLive {
                 let seconds = (nowMilliseconds - gateway.seenMilliseconds) / 1_000
                 found.append(
-                    Warning(code: "gateway_lost", text: "\(name) has not been heard of for \(seconds) s."))
+                    Warning(code: "gateway_lost", text: "\(name) has not been heard from for \(seconds) s."))
             } else if abs(gateway.clockOffsetMilliseconds) > ClusterRules.clockMilliseconds {
                 let text =
                     "The clock of \(name) differs from the database's by \(gateway.clockOffsetMilliseconds) ms."
@@ -175,7 +175,7 @@ extension ClusterStatus {
             found.append(Warning(code: "reader_lag", text: text))
         }
         if Set(gateways.filter(\.isLive).map(\.identity.version)).count > 1 {
-            found.append(Warning(code: "versions", text: "Gateways of different versions run."))
+            found.append(Warning(code: "versions", text: "Gateways of different versions are running."))
         }
         if openSecrets > 0 {
             let text =

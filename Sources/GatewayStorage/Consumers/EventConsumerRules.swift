@@ -22,14 +22,15 @@ package enum EventConsumerRules {
         _ id: EventConsumerID, _ settings: EventConsumerSettings
     ) throws(ConsumerFailure) {
         guard EventConsumerID.isName(id.name) else {
-            throw ConsumerFailure(.invalid, "a consumer's name is 1 to 64 of A-Z a-z 0-9 . _ -")
+            throw ConsumerFailure(
+                .invalid, "a consumer's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -")
         }
         guard 1...EventConsumerSettings.mostPartitions ~= settings.partitions else {
-            throw ConsumerFailure(.invalid, "partitions is 1 to \(EventConsumerSettings.mostPartitions)")
+            throw ConsumerFailure(.invalid, "partitions must be 1 to \(EventConsumerSettings.mostPartitions)")
         }
         guard settings.holdDays.map({ 1...EventConsumerSettings.longestHold ~= $0 }) ?? true else {
             throw ConsumerFailure(
-                .invalid, "the days that retention waits are 1 to \(EventConsumerSettings.longestHold)")
+                .invalid, "hold_days must be 1 to \(EventConsumerSettings.longestHold)")
         }
         try check(settings.filter)
     }
@@ -40,7 +41,7 @@ package enum EventConsumerRules {
             guard let text else { continue }
             guard 1...most ~= text.utf8.count, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
                 throw ConsumerFailure(
-                    .invalid, "a filter has 1 to \(most) bytes without control characters")
+                    .invalid, "a filter must have 1 to \(most) bytes without control characters")
             }
         }
     }
@@ -51,17 +52,17 @@ package enum EventConsumerRules {
 
     package static func exists(_ id: EventConsumerID) -> ConsumerFailure {
         ConsumerFailure(
-            .exists, "there is a consumer \(id.name) already; delete it first, or choose another name")
+            .exists, "there is already a consumer \(id.name); delete it first, or choose another name")
     }
 
     package static let tooMany = ConsumerFailure(
-        .tooMany, "an app has at most \(mostOfApp) consumers; delete one that is not used")
+        .tooMany, "an app may have at most \(mostOfApp) consumers; delete one that is not used")
 
     package static let leaseExpired = ConsumerFailure(
         .leaseExpired,
-        "this lease has ended: it expired and somebody else has its events, the consumer was moved, or the "
+        "this lease has ended: it expired and another worker has its events, the consumer was moved, or the "
             + "gateway was restarted; poll again")
 
     package static let notInLease = ConsumerFailure(
-        .notInLease, "this position is not in the lease; give that of one of its events")
+        .notInLease, "this position is not in the lease; give the position of one of its events")
 }

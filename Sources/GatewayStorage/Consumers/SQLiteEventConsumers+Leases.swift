@@ -93,7 +93,7 @@ extension SQLiteEventConsumers {
             case .expired: throw EventConsumerRules.leaseExpired
             case .busy:
                 throw ConsumerFailure(
-                    .storage, "this lease's acknowledgement is on its way to the disk; send it again")
+                    .storage, "the acknowledgement of this lease is still being written; send it again")
             case .settled(let reached): return (nil, reached)
             case .lease(let found):
                 let target = sequence.map { $0 >= found.last ? found.reached : $0 } ?? found.reached

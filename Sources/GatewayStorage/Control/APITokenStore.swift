@@ -56,15 +56,16 @@ package struct APITokenStore: ControlStore {
         name: String, scopes: [String], appID: String? = nil, expiresMilliseconds: Int64? = nil
     ) throws(GatewayError) -> (entry: AdminToken, text: String) {
         guard (1...100).contains(name.utf8.count) else {
-            throw GatewayError(.invalid, "a token's name has 1 to 100 bytes")
+            throw GatewayError(.invalid, "a token's name must have 1 to 100 bytes")
         }
         guard !scopes.isEmpty, scopes.allSatisfy(AdminToken.scopes.contains) else {
-            throw GatewayError(.invalid, "scopes are one or more of read, write, admin; or reader alone")
+            throw GatewayError(
+                .invalid, "scopes must be one or more of read, write and admin; or reader alone")
         }
         let isReader = scopes.contains(AdminToken.reader)
         guard !isReader || Set(scopes).count == 1, isReader == (appID != nil) else {
             throw GatewayError(
-                .invalid, "the scope reader stands alone and names an app; the others name none")
+                .invalid, "the scope reader must stand alone and needs an app; the other scopes take none")
         }
         let text = "csa_" + Base64URL.encode(.random(count: 32))
         var id = ""

@@ -36,7 +36,7 @@ extension AdminStore {
     package func beginSecondFactor(_ password: OneTimePassword, of name: String) throws(GatewayError) {
         try write { connection in
             guard try !Self.user(name, connection).hasSecondFactor else {
-                throw GatewayError(.conflict, "there is a second factor already: turn it off first")
+                throw GatewayError(.conflict, "there is already a second factor: turn it off first")
             }
             let stored = try connection.sealed(password.secret, .secondFactor, name)
             try connection.run(
@@ -57,7 +57,7 @@ extension AdminStore {
                 "SELECT secret FROM admin_second_factor WHERE \"user\" = ? AND is_on = 0", .text(name)
             ) { OneTimePassword(secret: try connection.opened($0.blob(0), .secondFactor, name)) }
             guard let found else {
-                throw GatewayError(.conflict, "no second factor waits for its first code: begin again")
+                throw GatewayError(.conflict, "no second factor is waiting for its first code: start again")
             }
             guard let step = found.step(of: code, at: milliseconds, after: 0) else { return nil }
             try connection.run(
@@ -125,7 +125,7 @@ extension AdminStore {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
             guard try !Self.requiresSecondFactor(connection) else {
-                throw GatewayError(.conflict, "an owner has made the second factor a requirement")
+                throw GatewayError(.conflict, "an owner requires a second factor")
             }
             try Self.forgetSecondFactor(of: name, connection)
             try audit(connection, "second_factor.disable", name)

@@ -67,7 +67,7 @@ package struct AdminStore: ControlStore {
                 .blob(SHA256.digest(token)), .integer(milliseconds))
             guard connection.changes > 0 else {
                 throw GatewayError(
-                    .notFound, "the link was used or is older than 30 minutes")
+                    .notFound, "the link has already been used or is older than 30 minutes")
             }
             try connection.run("DELETE FROM admin_session WHERE \"user\" = ?", .text(name))
             try Self.forgetSecondFactor(of: name, connection)
@@ -91,7 +91,7 @@ package struct AdminStore: ControlStore {
                 """, .text(name),
                 .text(role.rawValue), .text(password.text), .integer(nowMilliseconds))
             guard connection.changes > 0 else {
-                throw GatewayError(.conflict, "there is a user \(name) already")
+                throw GatewayError(.conflict, "there is already a user \(name)")
             }
             try audit(connection, "user.create", name, after: ["role": .string(role.rawValue)])
         }
@@ -195,14 +195,15 @@ package struct AdminStore: ControlStore {
         else {
             throw GatewayError(
                 .invalid,
-                "a user's name has 1 to 64 bytes of printable text without blanks and colons, and is not gateway"
+                "a user's name must have 1 to 64 bytes of printable text without spaces or colons, and must not be gateway"
             )
         }
     }
 
     private static func checkOwner(_ connection: any SQLConnection) throws {
         guard try users(connection).contains(where: { $0.role == .owner }) else {
-            throw GatewayError(.conflict, "the last owner stays: make another owner first")
+            throw GatewayError(
+                .conflict, "the last owner cannot be removed: make another user an owner first")
         }
     }
 

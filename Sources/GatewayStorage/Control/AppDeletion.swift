@@ -82,7 +82,7 @@ extension AppDeletion {
         let free = freeMilliseconds.map { ", not before " + RFC3339.text(milliseconds: $0) } ?? ""
         return GatewayError(
             .conflict,
-            "the app \(appID) is being deleted; its id can be used again when nothing is left of it\(free); choose another id"
+            "the app \(appID) is being deleted; its id can be used again once nothing of it is left\(free); choose another id"
         )
     }
 }

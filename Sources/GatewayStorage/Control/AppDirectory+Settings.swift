@@ -116,7 +116,7 @@ extension AppDirectory {
             url: url, secret: before?.secret ?? [], allowsPrivateAddresses: allowsPrivateAddresses)
         if let given = secret ?? made {
             guard let key = StandardWebhook.key(given) else {
-                throw GatewayError(.invalid, "secret is whsec_ and the base64 of 24 to 64 bytes")
+                throw GatewayError(.invalid, "secret must be whsec_ and the base64 of 24 to 64 bytes")
             }
             webhook.secret = key
         }
@@ -135,7 +135,7 @@ extension AppDirectory {
     private static func check(_ token: String, of appID: String, _ connection: any SQLConnection) throws {
         // An app's own id is its first token, which may have a `_`.
         guard token == appID || (isWord(token) && !token.contains("_")) else {
-            throw GatewayError(.invalid, "a project token has 1 to 64 letters, digits and -")
+            throw GatewayError(.invalid, "a project token must have 1 to 64 letters, digits and -")
         }
         let settings = try SettingTable(connection: connection).all(ProjectSettings.self)
         let isTaken = try appIDs(connection).contains { $0 != appID && (settings[$0]?.token ?? $0) == token }

@@ -46,7 +46,7 @@ extension AppDirectory {
         try write { connection in
             guard try Self.writeKeys(of: app.id, connection).count < Self.maximumWriteKeys else {
                 throw GatewayError(
-                    .conflict, "the app has \(Self.maximumWriteKeys) write keys, the most there may be")
+                    .conflict, "the app has \(Self.maximumWriteKeys) write keys, which is the maximum")
             }
             try connection.run(
                 """

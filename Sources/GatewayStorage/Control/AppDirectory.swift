@@ -89,7 +89,7 @@ public final class AppDirectory: ControlStore {
     ) {
         guard Self.isWord(id), id == id.lowercased() else {
             throw GatewayError(
-                .invalid, "an app's id has 1 to 64 lower-case letters, digits, - and _; give such an id")
+                .invalid, "an app's id must have 1 to 64 lower-case letters, digits, - and _")
         }
         if let name { try Self.check(appName: name) }
         let writeKey = Self.newWriteKey()
@@ -97,7 +97,7 @@ public final class AppDirectory: ControlStore {
         try write { connection in
             guard try connection.first("SELECT 1 FROM app WHERE id = ?", .text(id), row: { _ in true }) == nil
             else {
-                throw GatewayError(.conflict, "there is an app \(id) already; choose another id")
+                throw GatewayError(.conflict, "there is already an app \(id); choose another id")
             }
             if let deletion = try Self.deletions(connection).first(where: { $0.appID == id }) {
                 throw deletion.conflict
@@ -171,12 +171,12 @@ public final class AppDirectory: ControlStore {
         let app = try Self.app(appID, connection)
         let id = key.thumbprint
         guard !app.keys.contains(where: { $0.id == id }) else {
-            throw GatewayError(.conflict, "the app \(appID) has this key already (\(id))")
+            throw GatewayError(.conflict, "the app \(appID) already has this key (\(id))")
         }
         guard app.keys.count < Self.maximumKeys, let slot = AppKey.Slot(rawValue: app.keys.count + 1) else {
             throw GatewayError(
                 .conflict,
-                "the app \(appID) has \(Self.maximumKeys) keys, the most there may be; delete one first"
+                "the app \(appID) has \(Self.maximumKeys) keys, which is the maximum; delete one first"
             )
         }
         let added = nowMilliseconds
@@ -254,7 +254,7 @@ public final class AppDirectory: ControlStore {
 
     private static func check(appName name: String) throws(GatewayError) {
         guard (1...200).contains(name.utf8.count), name.isPrintable else {
-            throw GatewayError(.invalid, "an app's name has 1 to 200 bytes of printable text")
+            throw GatewayError(.invalid, "an app's name must have 1 to 200 bytes of printable text")
         }
     }
 

@@ -20,7 +20,7 @@ package struct ProjectStore: ControlStore {
     ) throws(GatewayError) -> String {
         let secret = secret ?? Data([UInt8].random(count: 32)).base64EncodedString()
         guard (1...128).contains(id.utf8.count), id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw GatewayError(.invalid, "a key's id has 1 to 128 visible ASCII characters")
+            throw GatewayError(.invalid, "a key's id must have 1 to 128 visible ASCII characters")
         }
         guard secret.utf8.count >= 32 else {
             throw GatewayError(.invalid, "a secret for HS256 must have at least 32 bytes")
@@ -35,7 +35,7 @@ package struct ProjectStore: ControlStore {
                 ON CONFLICT DO NOTHING
                 """, .text(appID), .text(id), .blob(stored), .integer(now))
             guard connection.changes > 0 else {
-                throw GatewayError(.conflict, "the app \(appID) has a private key \(id) already")
+                throw GatewayError(.conflict, "the app \(appID) already has a private key \(id)")
             }
         }
         return secret
@@ -86,10 +86,10 @@ package struct ProjectStore: ControlStore {
         expiresMilliseconds: Int64? = nil, in appID: String
     ) throws(GatewayError) {
         guard (1...128).contains(id.utf8.count) else {
-            throw GatewayError(.invalid, "a message's id has 1 to 128 bytes")
+            throw GatewayError(.invalid, "a message's id must have 1 to 128 bytes")
         }
         guard ["html", "push"].contains(type) else {
-            throw GatewayError(.invalid, "a message's type is html or push")
+            throw GatewayError(.invalid, "a message's type must be html or push")
         }
         let value = try Self.value(of: content)
         guard case .object = value else {
@@ -121,7 +121,7 @@ package struct ProjectStore: ControlStore {
                 } ?? 0
             guard count < Self.maximumInboxMessages else {
                 throw GatewayError(
-                    .conflict, "the inbox of \(appID) has \(count) messages, the most there may be")
+                    .conflict, "the inbox of \(appID) has \(count) messages, which is the maximum")
             }
             try connection.run(
                 """
@@ -144,7 +144,8 @@ package struct ProjectStore: ControlStore {
         let known = ["content", "expires", "id", "recipient", "type"]
         if let unknown = members.keys.sorted().first(where: { !known.contains($0) }) {
             throw GatewayError(
-                .invalid, "a message has no member \(unknown); there are \(known.joined(separator: ", "))")
+                .invalid,
+                "a message has no member \(unknown); its members are \(known.joined(separator: ", "))")
         }
         guard case .string(let id)? = members["id"], case .string(let type)? = members["type"] else {
             throw GatewayError(.invalid, "a message's id and type must be strings")
@@ -262,7 +263,7 @@ package struct ProjectStore: ControlStore {
                 bytes: Array(json.utf8)
             ) { $0.value }
         } catch {
-            throw GatewayError(.invalid, "it is not JSON of at most 1 MiB in which each member stands once")
+            throw GatewayError(.invalid, "it is not JSON of at most 1 MiB without duplicate members")
         }
     }
 }

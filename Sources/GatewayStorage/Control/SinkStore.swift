@@ -47,7 +47,7 @@ package struct SinkStore: ControlStore {
             let others = try Self.sinks(connection)
             if others.contains(where: { $0.key == made.key }) {
                 throw GatewayError(
-                    .conflict, "there is a sink \(name) already; delete it first, or choose another name")
+                    .conflict, "there is already a sink \(name); delete it first, or choose another name")
             }
             // Two that write to one stream would each find the other's messages where its own must be.
             if let other = others.first(where: {
@@ -55,11 +55,12 @@ package struct SinkStore: ControlStore {
             }) {
                 throw GatewayError(
                     .conflict,
-                    "the sink \(other.key) publishes to this stream already; give each its own stream"
+                    "the sink \(other.key) already publishes to this stream; give each its own stream"
                 )
             }
             guard others.count < Self.most else {
-                throw GatewayError(.conflict, "a gateway has at most \(Self.most) sinks; delete one first")
+                throw GatewayError(
+                    .conflict, "a gateway may have at most \(Self.most) sinks; delete one first")
             }
             try connection.run(
                 "INSERT INTO sink (app_id, name, created_ms, body) VALUES (?1, ?2, ?3, ?4)", .text(appID),

@@ -55,7 +55,7 @@ package struct WebhookStore: ControlStore {
             guard others.count < Self.most, others.count(where: { $0.appID == appID }) < Self.mostOfApp else {
                 throw GatewayError(
                     .conflict,
-                    "an app has at most \(Self.mostOfApp) webhooks and a gateway \(Self.most); delete one first"
+                    "an app may have at most \(Self.mostOfApp) webhooks and a gateway \(Self.most); delete one first"
                 )
             }
             try connection.run(
@@ -136,7 +136,8 @@ package struct WebhookStore: ControlStore {
             ) { $0.int(0) }
             guard waiting ?? 0 < Self.mostRequests else {
                 throw GatewayError(
-                    .conflict, "\(Self.mostRequests) tests and replays wait already; wait for one of them")
+                    .conflict,
+                    "\(Self.mostRequests) tests and replays are already waiting; wait until one is done")
             }
             try connection.run(
                 """
@@ -212,7 +213,7 @@ package struct WebhookStore: ControlStore {
 
     private static func key(_ secret: String) throws(GatewayError) -> [UInt8] {
         guard let key = StandardWebhook.key(secret) else {
-            throw GatewayError(.invalid, "secret is whsec_ and the base64 of 24 to 64 bytes")
+            throw GatewayError(.invalid, "secret must be whsec_ and the base64 of 24 to 64 bytes")
         }
         return key
     }

@@ -16,7 +16,7 @@ package final class FolderCopy: CopyPlace {
     /// Opens what is to be copied. Throws `notFound` when there is nothing, `alreadyRunning` while a gateway runs.
     package convenience init(from path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path + "/control.sqlite") else {
-            throw GatewayError(.notFound, "\(path) is no data directory: it has no control.sqlite")
+            throw GatewayError(.notFound, "\(path) is not a data directory: it has no control.sqlite")
         }
         try UnfinishedCopy.check(path)
         try self.init(try DataDirectory(path: path))
@@ -36,7 +36,7 @@ package final class FolderCopy: CopyPlace {
         if let kept = FileManager.default.contents(atPath: mark) {
             guard kept.isEmpty || kept == Data(text.utf8) else {
                 throw GatewayError(
-                    .conflict, "\(path) holds the unfinished copy of something else; give a new folder")
+                    .conflict, "\(path) contains an unfinished copy of another source; give a new folder")
             }
         } else if !found.allSatisfy({ $0 == "gateway.lock" }) {
             throw GatewayError(.conflict, "\(path) is not empty; give a new folder")

@@ -45,7 +45,7 @@ struct EventFileManifest {
         for line in whole.split(separator: 0x0A) {
             guard let entry = Entry(line: Array(line)) else {
                 throw GatewayError(
-                    .storage, "\(path) has a line that is no entry; put it right, or move the folder away")
+                    .storage, "\(path) has an invalid line; correct it, or move the folder away")
             }
             listed.insert(entry.file)
             last = entry

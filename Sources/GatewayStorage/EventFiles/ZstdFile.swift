@@ -26,7 +26,7 @@ final class ZstdFile {
         guard descriptor >= 0 else { throw Self.failure(path, errno) }
         guard let stream = ZSTD_createCStream() else {
             close(descriptor)
-            throw GatewayError(.storage, "there is no memory to compress \(path) with")
+            throw GatewayError(.storage, "there is not enough memory to compress \(path)")
         }
         self.descriptor = descriptor
         self.stream = stream

@@ -16,13 +16,13 @@ package struct EventPositions: Sendable {
         /// What is the matter and what to do.
         package var reason: String {
             switch self {
-            case .malformed: "this is no position; give one as it was answered, whole"
-            case .otherApp: "this position is of another app; give one of this app"
+            case .malformed: "this is not a position; send one exactly as you received it"
+            case .otherApp: "this position belongs to another app; use one of this app"
             case .otherLog:
-                "this position is of another log of events, such as before a backup was restored; go on from "
+                "this position is from another event log, such as the one before a backup was restored; continue from "
                     + "a consumer's committed position, or from a time"
             case .ahead:
-                "this position is after the newest event, so the log was put back to an earlier state; go on "
+                "this position is after the newest event, so the log was restored to an earlier state; continue "
                     + "from a consumer's committed position, or from a time"
             }
         }

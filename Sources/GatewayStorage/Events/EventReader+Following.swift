@@ -88,7 +88,9 @@ extension EventReader {
             defer { if isAtOnce { try? sqlite.execute("COMMIT") } }
             guard try EventConsumerSchema.isThere(sqlite), let log = try EventLogState.read(sqlite) else {
                 throw GatewayError(
-                    .conflict, "this folder is of an earlier version: run its gateway once with this one")
+                    .conflict,
+                    "this folder was written by an earlier version: start the gateway of this version on it once"
+                )
             }
             return try body(sqlite, log)
         }

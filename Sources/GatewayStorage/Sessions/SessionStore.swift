@@ -76,7 +76,9 @@ package final class SessionStore: AppData, Sendable {
         let (isFirst, refusal) = shared.withLock { shared -> (Bool, StoreFailure?) in
             if shared.isClosed { return (false, StoreFailure(reason: .closed, detail: "sessions closed")) }
             guard shared.jobs.count < Self.capacity else {
-                return (false, StoreFailure(reason: .overloaded, detail: "too many token requests wait"))
+                return (
+                    false, StoreFailure(reason: .overloaded, detail: "too many token requests are waiting")
+                )
             }
             shared.jobs.append(job)
             return (shared.jobs.count == 1, nil)

@@ -42,7 +42,7 @@ package struct TokenKeySeal: Sendable {
                 at: url.deletingLastPathComponent(), withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
         } catch {
-            throw GatewayError(.dataDirectory, "cannot make the folder of the token key, \(path)")
+            throw GatewayError(.dataDirectory, "cannot create the folder of the token key, \(path)")
         }
         let descriptor = open(draft, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw Self.notMade(path) }
@@ -61,7 +61,7 @@ package struct TokenKeySeal: Sendable {
     private static func notMade(_ path: String) -> GatewayError {
         GatewayError(
             .dataDirectory,
-            "cannot make the file of the token key, \(path): \(String(cString: strerror(errno)))")
+            "cannot create the file of the token key, \(path): \(String(cString: strerror(errno)))")
     }
 
     /// Text and blobs become base64url, for what is opened is bytes in either case. What was sealed with another key throws

@@ -65,7 +65,7 @@ struct EventExportTests {
         #expect(third["name"].text == "three")
         #expect(followed.talk.contains("1 event; --after \(third["position"].text ?? "?") continues"))
         let garbage = try await shell.run("countersign event export shop --after nowhere")
-        #expect(garbage.status != 0 && garbage.output.isEmpty && garbage.talk.contains("no position"))
+        #expect(garbage.status != 0 && garbage.output.isEmpty && garbage.talk.contains("not a position"))
         #expect(await gateway.stop() == 0)
     }
 

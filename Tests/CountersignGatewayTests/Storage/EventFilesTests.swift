@@ -277,6 +277,6 @@ struct EventFilesTests {
             Issue.record("nothing was said")
             return
         }
-        #expect(detail.contains("another log"))
+        #expect(detail.contains("another event log"))
     }
 }
