@@ -32,7 +32,8 @@ extension AppRules: AppSetting {
             throw GatewayError(
                 .invalid,
                 "an origin must be * or look like https://shop.example or http://localhost:3000: as browsers send "
-                    + "it, in lower case, without its scheme's default port, and with a non-ASCII host as xn--")
+                    + "it, in lower case, without its scheme's default port, and with a non-ASCII host as xn--"
+            )
         }
     }
 

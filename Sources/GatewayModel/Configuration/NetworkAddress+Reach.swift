@@ -34,7 +34,8 @@ extension NetworkAddress {
     /// Why a port is not asked where no owner allows private addresses; nil when it is.
     static func refusal(port: UInt16) -> String? {
         [80, 443].contains(port) || port >= 1_024
-            ? nil : "its port must be 80, 443 or at least 1024, unless an owner allows private addresses for it"
+            ? nil
+            : "its port must be 80, 443 or at least 1024, unless an owner allows private addresses for it"
     }
 
     /// Whether it is one of the public Internet: none that IANA's registries of special-purpose addresses reserve for
