@@ -89,6 +89,13 @@ struct PublicKeyTests {
         #expect(code(#"{"kty":"oct","k":"AA"}"#) == .secretKey)
     }
 
+    /// Else each of many that have no end would be looked for to the end of the text: seconds for 64 KiB.
+    @Test func afterAPrivateKeyWithoutAnEndNothingIsRead() throws {
+        let text = String(repeating: "-----BEGIN PRIVATE KEY-----", count: 300)
+        #expect(try PEMBlock.parse(text).map(\.label) == ["PRIVATE KEY"])
+        #expect(code(text) == .secretKey)
+    }
+
     @Test func textThatIsNoKeyIsRefused() throws {
         let pem = TestKeys.rsa.publicKey.pem
         let lines = pem.split(separator: "\n")

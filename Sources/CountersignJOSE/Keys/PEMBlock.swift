@@ -23,7 +23,9 @@ struct PEMBlock {
             // First, so that a private key is named as one also where it was cut or is encrypted.
             if label.contains("PRIVATE KEY") {
                 blocks.append(PEMBlock(label: label, bytes: body(of: rest, label: label) ?? []))
-                if let end = rest.range(of: "-----END \(label)-----") { rest = rest[end.upperBound...] }
+                // Nothing after one without an end can be told from it.
+                guard let end = rest.range(of: "-----END \(label)-----") else { break }
+                rest = rest[end.upperBound...]
                 continue
             }
             guard let end = rest.range(of: "-----END \(label)-----") else {
