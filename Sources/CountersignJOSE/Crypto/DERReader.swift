@@ -12,6 +12,7 @@ struct DERReader {
 
     static let integer: UInt8 = 0x02
     static let bitString: UInt8 = 0x03
+    static let null: UInt8 = 0x05
     static let objectIdentifier: UInt8 = 0x06
     static let sequence: UInt8 = 0x30
 

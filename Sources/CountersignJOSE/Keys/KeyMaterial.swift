@@ -28,6 +28,10 @@ enum KeyMaterial: Sendable {
         guard let algorithm = parts.read(DERReader.objectIdentifier) else { throw Self.cut }
         switch Array(algorithm) {
         case Self.rsaEncryption:
+            // NULL (RFC 8017, appendix A.1), which some leave out.
+            guard parts.isAtEnd || parts.read(DERReader.null)?.isEmpty == true, parts.isAtEnd else {
+                throw Self.cut
+            }
             try self.init(pkcs1: key)
         case Self.ecPublicKey:
             guard let curve = parts.read(DERReader.objectIdentifier) else {
@@ -36,6 +40,7 @@ enum KeyMaterial: Sendable {
             guard Array(curve) == Self.prime256v1 else {
                 throw JOSEError(.unsupportedKey, "an EC key on another curve than P-256")
             }
+            guard parts.isAtEnd else { throw Self.cut }
             self = .p256(point: Array(key))
         case Self.ed25519Identifier:
             guard parts.isAtEnd else { throw Self.cut }
