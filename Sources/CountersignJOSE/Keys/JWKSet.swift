@@ -21,7 +21,7 @@ public struct JWKSet: Sendable {
     ///
     /// - Parameter json: An object with a `keys` array of at most 64 members; at most 256 KiB.
     /// - Throws: ``JOSEError`` with code `unreadableKey` if it is no set, `secretKey` if a member holds a
-    /// private or   symmetric key: such a document must not be public.
+    /// private or symmetric key: such a document must not be public.
     public init(json: String) throws(JOSEError) {
         let read: [Result<JWKFields, JOSEError>]
         let kids: [String?]

@@ -31,7 +31,7 @@ package struct PastedKeys: Sendable {
     private mutating func read(json: String) throws(JOSEError) {
         let isSet =
             (try? StrictJSONParser(maximumBytes: 262_144, maximumDepth: 16)
-                .parse(bytes: Array(json.utf8)) { $0["keys"]?.kind == .array }) ?? false
+                .parse(bytes: Array(json.utf8)) { $0["keys"] != nil && $0["kty"] == nil }) ?? false
         guard isSet else {
             items.append(Item(key: try PublicKey(jwk: json), source: .jwk, expiresAt: nil))
             return
