@@ -69,7 +69,7 @@ package enum Base64URL {
     package static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         var valid = true
         let bytes = [UInt8](unsafeUninitializedCapacity: decodedCount(text.count)) { buffer, count in
-            guard text.count > 0, let base = buffer.baseAddress else {
+            guard let base = buffer.baseAddress else {
                 valid = text.isEmpty
                 return
             }

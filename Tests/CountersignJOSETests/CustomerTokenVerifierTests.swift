@@ -91,6 +91,25 @@ struct CustomerTokenVerifierTests {
         #expect(result.identifiers.isEmpty)
     }
 
+    @Test func aTokenIsComparedWithTheRequestOnlyIfNothingElseIsWrong() {
+        func codes(_ expiry: Int, _ customerIDs: [String: String]) -> [Int] {
+            let signed = token(#"{"sub":{"registered":"jane"},"exp":\#(expiry)}"#)
+            return verifier.verify(signed, naming: customerIDs, at: now).faults.map(\.code.rawValue)
+        }
+        #expect(codes(1_800_000_600, ["registered": "jane", "cookie": "any"]) == [])
+        #expect(codes(1_800_000_600, ["registered": "john"]) == [21])
+        #expect(codes(1_799_999_000, ["registered": "john"]) == [22])
+    }
+
+    @Test func theLimitIs8KiB() {
+        func claims(_ count: Int) -> String {
+            #"{"sub":{"registered":"jane"},"exp":1800000600,"x":""# + String(repeating: "x", count: count)
+                + #""}"#
+        }
+        #expect(code(token(claims(5_900))) == nil)
+        #expect(code(token(claims(6_100))) == 20)
+    }
+
     @Test func aChangedTokenIsRefused() {
         let good = token(#"{"sub":{"registered":"jane"},"exp":1800000600}"#)
         let other = token(#"{"sub":{"registered":"john"},"exp":1800000600}"#)

@@ -123,6 +123,26 @@ struct PublicKeyTests {
         for (text, expected) in bad { #expect(code(text) == expected, "\(text.prefix(50))") }
     }
 
+    /// What is shown to whoever gave the key; nothing of it is repeated.
+    @Test(arguments: [
+        ("{}", "the JWK has no kty"), (#"{"keys":[]}"#, "this is a JWK Set; import it as a set"),
+        (#"{"kty":"RSA","alg":"RS512"}"#, "the key's alg is none of ours"),
+    ])
+    func theReasonSaysWhatIsWrong(text: String, reason: String) {
+        #expect(#expect(throws: JOSEError.self) { try PublicKey(text: text) }?.reason == reason)
+    }
+
+    @Test func aJWKMayHaveMembersOfItsOwn() {
+        #expect(code(String(TestKeys.ec.publicKey.jwk.dropLast()) + #","keys":[]}"#) == nil)
+    }
+
+    @Test func aTextOfMoreThan64KiBIsNotRead() {
+        let pem = TestKeys.ec.publicKey.pem
+        let blank = String(repeating: " ", count: 65_536 - pem.utf8.count)
+        #expect(code(blank + pem) == nil)
+        #expect(code(blank + " " + pem) == .unreadableKey)
+    }
+
     @Test func keysOfOtherTypesAreRefusedByTheirIdentifier() {
         #expect(code(Fixtures.p384) == .unsupportedKey)
         #expect(code(Fixtures.x25519) == .unsupportedKey)
@@ -249,6 +269,11 @@ struct JWKSetTests {
         #expect(throws: JOSEError.self) { try JWKSet(json: #"{"keys":[{"kty":"oct","k":"AA"}]}"#) }
     }
 
+    @Test func aMemberThatIsNoObjectIsSaidToBeNone() throws {
+        let set = try JWKSet(json: #"{"keys":[3]}"#)
+        #expect(set.members.map(\.problem?.reason) == ["a JWK must be one JSON object"])
+    }
+
     @Test func ourOwnDocumentComesBack() throws {
         let keys = [TestKeys.rsa, TestKeys.pss, TestKeys.ec, TestKeys.ed].map(\.publicKey)
         let set = try JWKSet(json: JWKSet(keys: keys).json)
@@ -265,7 +290,7 @@ struct JWKSetTests {
 
 struct SigningKeyTests {
     @Test func sizesAndNamesAreChecked() {
-        for bits in [1024, 2047, 8200] {
+        for bits in [1024, 2047, 2050, 8200] {
             #expect(throws: JOSEError.self) { try SigningKey.generate(.rs256, bits: bits) }
         }
         #expect(throws: JOSEError.self) { try SigningKey.generate(JWSAlgorithm(rawValue: "HS256")) }
@@ -281,6 +306,12 @@ struct SigningKeyTests {
         } catch {
             #expect(error.reason.contains("openssl pkey"))
         }
+    }
+
+    @Test func ofTwoKeysNoneIsChosen() {
+        let pem = TestKeys.ec.privatePEM
+        #expect(throws: JOSEError.self) { try SigningKey(pem: pem + TestKeys.otherEC.privatePEM) }
+        #expect(throws: JOSEError.self) { try SigningKey(pem: "") }
     }
 
     @Test func otherPrivateFormsAreRead() throws {

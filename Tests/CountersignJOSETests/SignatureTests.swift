@@ -74,6 +74,16 @@ struct SignatureTests {
         #expect(matched(token, [TestKeys.ec]) == "0")
     }
 
+    @Test func anEd25519SignatureHas64Bytes() throws {
+        let token = try TestKeys.ed.sign(claims: ["sub": "user-1", "exp": 1_800_000_600])
+        let dot = try #require(token.lastIndex(of: "."))
+        let good = try #require(Base64URL.decode(String(token[token.index(after: dot)...])))
+        for signature in [[], Array(good.dropLast()), good + [0], [0] + good, good + good] {
+            #expect(matched(token[...dot] + Base64URL.encode(signature), [TestKeys.ed]) == nil)
+        }
+        #expect(matched(token, [TestKeys.ed]) == "0")
+    }
+
     /// OpenSSL 3.0 goes on verifying with the first key when an `EVP_MD_CTX` is initialised again with another.
     @Test func noContextServesTwoKeys() throws {
         for (mine, other) in [(TestKeys.rsa, TestKeys.otherRSA), (TestKeys.ec, TestKeys.otherEC)] {

@@ -80,7 +80,21 @@ struct StrictJSONTests {
                 root.members.map { String(decoding: $0.name, as: UTF8.self) } == [
                     "s", "t", "n", "i", "u", "d", "a", "z",
                 ])
-            #expect(root["s"]?.elements.map(\.kind) == [])
+        }
+    }
+
+    @Test func onlyAnArrayHasElementsAndOnlyAnObjectMembers() throws {
+        try parse(#"["é",true,null,-5,1.5,[1],{"b":2},0]"#) { root in
+            #expect(root.elements.map { $0.elements.map(\.kind) } == [[], [], [], [], [], [.number], [], []])
+            #expect(
+                root.elements.map { $0.members.map(\.value.kind) } == [[], [], [], [], [], [], [.number], []])
+        }
+    }
+
+    @Test func aWordIsShortAndASCII() throws {
+        let longest = String(repeating: "w", count: 64)
+        try parse(#"["","RSA","\#(longest)","\#(longest)w","é",7]"#) {
+            #expect($0.elements.map(\.word) == ["", "RSA", longest, nil, nil, nil])
         }
     }
 
@@ -99,6 +113,7 @@ struct StrictJSONTests {
                     == [#"{"a":[1,2]}"#, #""]""#, "3.5e1", "null"])
             #expect(StrictJSONParser.childStart(of: raw, at: 2, index: 1) == members[1].lowerBound)
             #expect(StrictJSONParser.childStart(of: raw, at: 2, index: 3) == raw.count)
+            #expect(StrictJSONParser.childSpans(of: raw, at: members[2].lowerBound, count: 0).isEmpty)
             try StrictJSONParser(maximumBytes: 1000).parse(raw) {
                 #expect($0["batch"]?.elements.map(\.kind).count == 4)
             }

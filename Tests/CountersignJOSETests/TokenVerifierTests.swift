@@ -32,6 +32,17 @@ struct TokenVerifierTests {
         #expect(Case().report(of: token).code == .decodingError)
     }
 
+    @Test(arguments: [
+        ("", "the request carries no token"), (" ", "the token is blank"),
+        ("a", "the token has not exactly three parts"), ("a.b", "the token has not exactly three parts"),
+        ("e30.e30.e30.", "the token has not exactly three parts"),
+        ("e30.e30.e30.e30", "the token has not exactly three parts"),
+        ("e30.e30.e", "a part of the token is not base64url without padding"),
+    ])
+    func theDetailSaysWhatIsWrongWithTheForm(token: String, detail: String) {
+        #expect(Case().report(of: token).faults.map(\.detail) == [detail])
+    }
+
     @Test func row2StrayBitsInAnyPart() throws {
         // Each last character stands for two or four bits only; the next letter has the same bits and one more.
         let good = Case(claims: #"{"sub":"user-1","exp":1800000600}"#, signer: TestKeys.rsa)
@@ -132,7 +143,9 @@ struct TokenVerifierTests {
         other.keys = [KeyRing.Entry(id: "other", key: TestKeys.otherRSA.publicKey)]
         #expect(try other.codes() == [27])
         other.keys = [KeyRing.Entry(id: "ec", key: TestKeys.ec.publicKey)]
-        #expect(try other.codes() == [27])
+        let report = try other.report()
+        #expect(report.faults.map(\.code) == [.noMatchingPublicKeys])
+        #expect(report.faults.map(\.detail) == ["the app has no usable key for this algorithm"])
         // Bound to PS256 by its owner: not for RS256, although the numbers would fit.
         other.keys = [
             KeyRing.Entry(id: "pss", text: TestKeys.rsa.publicKey.pem, algorithm: .ps256)
@@ -324,6 +337,8 @@ struct TokenVerifierTests {
         #expect(late.report(of: try late.token, deviceTime: late.now).clockSkewSeconds == nil)
         #expect(late.report(of: try late.token, deviceTime: .nan).clockSkewSeconds == nil)
         #expect(Case().report(of: try Case().token, deviceTime: 5).clockSkewSeconds == nil)
+        // Nothing is wrong that the other clock could explain.
+        #expect(Case().report(of: try Case().token, deviceTime: Case.now + 300).clockSkewSeconds == nil)
     }
 
     @Test func aMissingTypIsNotedOrRefused() throws {
@@ -351,6 +366,13 @@ struct TokenVerifierTests {
             ring.header = #"{"alg":"RS256","kid":"\#(kid)"}"#
             #expect(try ring.report().matchedKeyID == "b")
         }
+    }
+
+    @Test func aTokenIsLookedAtUpToTheSameLimit() throws {
+        func token(_ count: Int) -> String { "e30.e30." + String(repeating: "A", count: count - 8) }
+        #expect(try CompactJWS(parsing: token(8192)).signature.count == 6138)
+        let error = #expect(throws: JOSEError.self) { try CompactJWS(parsing: token(8194)) }
+        #expect(error?.code == .malformedToken && error?.reason == "the token is longer than 8 KiB")
     }
 
     @Test func nothingPrintsASecret() throws {

@@ -193,6 +193,19 @@ struct VerifiedTokenCacheTests {
         #expect(cache.count == 0)
     }
 
+    /// One alone must not displace all others, nor be looked for room for in vain.
+    @Test(arguments: [0, 600, 1_100])
+    func whatTakesMoreThanHalfOfTheRoomIsNotRemembered(maximumBytes: Int) throws {
+        let small = VerifiedTokenCache(maximumBytes: maximumBytes)
+        let verifier = TokenVerifier(
+            keys: KeyRing(entries: [KeyRing.Entry(id: "k", key: TestKeys.rsa.publicKey)]), cache: small)
+        for _ in 0..<2 {
+            #expect(verifier.verify(token, userID: "user-1", at: Case.now).isAccepted)
+            #expect(small.count == 0 && small.byteCount == 0)
+        }
+        #expect(small.misses == 2)
+    }
+
     @Test func memoryIsBounded() throws {
         let small = VerifiedTokenCache(maximumBytes: 12_000)
         let verifier = TokenVerifier(

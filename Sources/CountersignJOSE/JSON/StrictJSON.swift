@@ -21,9 +21,10 @@ package enum StrictJSONError: Error {
 package final class StrictJSONParser {
     private let parser: OpaquePointer
 
-    /// count.
-    ///   - maximumNameBytes: How long a member's name may be. A text of a stranger whose ``JSONNode/value`` is made, which
-    ///     looks names up in a table, must have a bound.
+    /// A parser of texts up to `maximumBytes`, whose arrays and objects nest up to `maximumDepth` deep.
+    ///
+    /// `maximumNameBytes` is how long a member's name may be. A text of a stranger whose ``JSONNode/value`` is made, which
+    /// looks names up in a table, must have a bound.
     package init(maximumBytes: Int, maximumDepth: Int = 64, maximumNameBytes: Int = .max) {
         guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1, maximumNameBytes)
         else {
@@ -65,7 +66,7 @@ package final class StrictJSONParser {
     package static func childSpans(
         of text: UnsafeRawBufferPointer, at offset: Int, count: Int
     ) -> [Range<Int>] {
-        guard count > 0, let base = text.bindMemory(to: UInt8.self).baseAddress else { return [] }
+        guard let base = text.bindMemory(to: UInt8.self).baseAddress else { return [] }
         return withUnsafeTemporaryAllocation(of: strict_json_span.self, capacity: count) { spans in
             let found = strict_json_children(base, text.count, offset, spans.baseAddress, count)
             return (0..<found).map { spans[$0].start..<spans[$0].end }

@@ -10,7 +10,7 @@ struct CompactForm {
     /// Nil if there are not exactly two dots.
     init?(_ token: UnsafeBufferPointer<UInt8>) {
         func dot(from start: Int) -> Int? {
-            guard start < token.count, let base = token.baseAddress else { return nil }
+            guard let base = token.baseAddress else { return nil }
             return memchr(base + start, 0x2E, token.count - start).map {
                 UnsafeRawPointer($0) - UnsafeRawPointer(base)
             }

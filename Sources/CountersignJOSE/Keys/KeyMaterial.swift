@@ -66,7 +66,7 @@ enum KeyMaterial: Sendable {
     /// Reads the key of an X.509 certificate. Its dates, issuer and signature are not judged: whoever adds
     /// the certificate vouches for the key.
     init(certificate bytes: [UInt8]) throws(JOSEError) {
-        guard let certificate = X509Certificate(bytes), !certificate.subjectPublicKeyInfo.isEmpty else {
+        guard let certificate = X509Certificate(bytes) else {
             throw JOSEError(.unreadableKey, "not an X.509 certificate, or it was truncated")
         }
         try self.init(subjectPublicKeyInfo: certificate.subjectPublicKeyInfo)
@@ -143,8 +143,8 @@ enum KeyMaterial: Sendable {
 
     private static func makeP256(_ point: [UInt8]) throws(JOSEError) -> EVPKey {
         // Uncompressed or compressed; the "hybrid" and "infinity" forms are not for keys (RFC 5480, section
-        // 2.2).
-        guard [2, 3, 4].contains(point.first), point.count == (point.first == 4 ? 65 : 33) else {
+        // 2.2). OpenSSL judges the length.
+        guard [2, 3, 4].contains(point.first) else {
             throw JOSEError(.invalidPoint, "not a point of P-256")
         }
         let key = point.withUnsafeBytes { bytes in

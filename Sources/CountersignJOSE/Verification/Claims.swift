@@ -50,7 +50,7 @@ final class Claims: Sendable {
 
     private static func number(_ node: JSONNode?, nullIsAbsent: Bool = false) -> Value<Double> {
         guard let node, !(nullIsAbsent && node.isNull) else { return .absent }
-        guard let number = node.double, number.isFinite else { return .malformed }
+        guard let number = node.double else { return .malformed }
         return .value(number)
     }
 
