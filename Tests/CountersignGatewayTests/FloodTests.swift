@@ -89,14 +89,44 @@ struct FloodTests {
             #expect(answer?.status == 200)
             #expect(answer?.json["accepted"] as? Int == 1)
             #expect((answer?.body.utf8.count ?? 0) > 8 << 10)
-            // What only reads is refused: nothing is lost with it.
-            let read = connection.get("/openapi.json")
-            #expect(read?.status == 200 || read?.json["code"] as? String == "overloaded")
             // The memory of the answer has come back.
             let next = connection.post(
                 batch(trackEvent("m-2")), headers: ["X-Write-Key": fixture.writeKey])
             #expect(next?.json["accepted"] as? Int == 1)
         }
+    }
+
+    /// Who is told so sends it again, and nothing is lost or done twice.
+    @Test(arguments: [("GET", false, 503), ("POST", true, 503), ("POST", false, 200)])
+    func anAnswerThatThereIsNoMemoryForIsRefusedIfNothingChanged(
+        method: String, changesNothing: Bool, status: Int
+    ) throws {
+        var limits = GatewayLimits()
+        limits.bodyMemoryBytes = 8 << 10
+        let server = try HTTPServer(limits: limits, observer: HeardRequests()) { request in
+            var response = HTTPResponse.text(
+                200, request.path == "/" ? String(repeating: "x", count: 9_000) : "")
+            response.changesNothing = changesNothing
+            return .answer(response)
+        }
+        let port = try server.start(host: "127.0.0.1", port: 0)
+        defer { server.stop(graceSeconds: 0) }
+        let connection = try RawConnection(port: port)
+        let answer = connection.send(method, "/", [:], [])
+        #expect(answer?.status == status)
+        #expect((answer?.json["code"] as? String == "overloaded") == (status == 503))
+        #expect(connection.send(method, "/small", [:], [])?.status == 200)
+    }
+
+    @Test func answersThatGoOnHaveSoManyPlaces() throws {
+        let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { _ in
+            .answer(.text(200, ""))
+        }
+        #expect(
+            (0..<65).map { _ in server.common.takeStream() } == Array(repeating: true, count: 64) + [false])
+        server.common.giveStream()
+        #expect(server.common.takeStream())
+        #expect(!server.common.takeStream())
     }
 
     @Test func aSizeThatIsNotTrueIsDamage() throws {
@@ -271,6 +301,75 @@ struct FloodTests {
             watch.look()
         }
         #expect(!isOpen())
+    }
+
+    /// Its number may be that of somebody else's socket.
+    @Test func theSocketOfAConnectionThatHasGoneIsLeftAlone() throws {
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let gone = try WatchedSender(of: watch, in: .body)
+        watch.remove(gone.connection)
+        watch.close(gone.connection)
+        watch.closeThoseStillSending()
+        #expect(gone.isOpen)
+    }
+
+    @Test func whoWasToldToGoLeavesOnePlaceOnly() throws {
+        var limits = GatewayLimits()
+        limits.connections = 2
+        let watch = ConnectionWatch(limits: limits)
+        let (first, second) = (
+            try WatchedSender(of: watch, in: .handling), try WatchedSender(of: watch, in: .handling)
+        )
+        for _ in 0..<2 { watch.close(first.connection) }
+        #expect(first.isClosedByTheWatch)
+        watch.remove(first.connection)
+        #expect(watch.admits(nil))
+        let third = try WatchedSender(of: watch, in: .handling)
+        #expect(!watch.admits(nil))
+        #expect(watch.count == 2)
+        withExtendedLifetime([second, third]) {}
+    }
+
+    /// A flood does not cost a look at all for each who would connect.
+    @Test func whenNobodyCanMakeRoomNobodyIsLookedForForAMoment() throws {
+        var limits = GatewayLimits()
+        limits.connections = 1
+        let watch = ConnectionWatch(limits: limits)
+        let sender = try WatchedSender(of: watch, in: .handling)
+        let now = DispatchTime.now()
+        #expect(!watch.admits(nil, at: now))
+        sender.connection.enter(.idle, at: now)
+        #expect(!watch.admits(nil, at: now + .milliseconds(99)))
+        #expect(watch.admits(nil, at: now + .milliseconds(100)))
+        #expect(sender.isClosedByTheWatch)
+    }
+
+    /// Nothing of it is waiting to be read: its sender is slow, which has a deadline of its own.
+    @Test(arguments: [WatchedConnection.Phase.header, .body])
+    func whoSendsNothingIsNotStuck(phase: WatchedConnection.Phase) throws {
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let sender = try WatchedSender(of: watch, in: phase)
+        for pass in 1...10 {
+            sender.passes.note(pass * 10)
+            watch.look()
+            watch.lookForStuck(of: sender.passes)
+        }
+        #expect(sender.isOpen)
+    }
+
+    /// A loop asks at every pass, also while it hands over what is already there.
+    @Test func theSystemIsAskedOnceASecondWhetherSomebodyHasHungUp() throws {
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let (first, second) = (
+            try WatchedSender(of: watch, in: .handling), try WatchedSender(of: watch, in: .handling)
+        )
+        let now = DispatchTime.now()
+        #expect(!first.connection.isAbandoned(at: now + 2))
+        for sender in [first, second] { sender.endSending() }
+        #expect(!first.connection.isAbandoned(at: now + 2.5))
+        #expect(first.connection.isAbandoned(at: now + 3))
+        #expect(!second.connection.isAbandoned(at: now + 0.5))
+        #expect(second.connection.isAbandoned(at: now + 2))
     }
 
     @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {

@@ -106,6 +106,11 @@ struct HTTPServerTests {
             #expect(
                 connection.post(bytes: good + [0], headers: headers)?.json["code"] as? String
                     == "invalid_encoding")
+            // Another member, of the same size, whose events nobody would read.
+            let other = try gzip(Array(batch(trackEvent("m-2")).utf8))
+            #expect(
+                connection.post(bytes: good + other, headers: headers)?.json["code"] as? String
+                    == "invalid_encoding")
             let bomb = try gzip([UInt8](repeating: 0x20, count: 3_000_000))
             #expect(connection.post(bytes: bomb, headers: headers)?.status == 413)
             headers["Content-Encoding"] = "br"

@@ -162,6 +162,20 @@ struct ServerLoopTests {
         #expect(throws: GatewayError.self) { try other.server.start(host: "127.0.0.1", port: port) }
     }
 
+    /// A flood does not cost a look at all for each piece.
+    @Test func afterALookInVainThereIsNoneForAMoment() throws {
+        let watch = ConnectionWatch(limits: GatewayLimits())
+        let holders = MemoryHolders(limit: 20_000, connections: watch)
+        let sender = try WatchedSender(of: watch, in: .body)
+        let now = DispatchTime.now() + 2
+        #expect(!holders.makeRoom(at: now))
+        let held = HeldMemory(BodyMemory(limit: 20_000))
+        #expect(held.take(15_000))
+        holders.add(held, of: sender.connection)
+        #expect(!holders.makeRoom(at: now + .milliseconds(99)))
+        #expect(holders.makeRoom(at: now + .milliseconds(100)))
+    }
+
     /// Memory is taken from the slowest, whichever loop it belongs to, and counts as free at once.
     @Test func theLoopsShareTheMemoryOfBodies() throws {
         var ends: [Int32] = [0, 0]

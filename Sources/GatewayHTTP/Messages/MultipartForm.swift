@@ -12,15 +12,12 @@ package struct MultipartForm {
 
     private final class Collector {
         var fields: [String: [UInt8]] = [:]
-        var isFaulty = false
 
+        /// False for what no form may have, which ends the reading.
         func take(_ name: String?, isFile: Bool, _ piece: UnsafeRawBufferPointer, at offset: UInt64) -> Bool {
             guard let name, !isFile, name.utf8.count <= MultipartForm.longestName,
                 offset > 0 || fields[name] == nil && fields.count < MultipartForm.maximumFields
-            else {
-                isFaulty = true
-                return false
-            }
+            else { return false }
             fields[name, default: []].append(contentsOf: piece)
             return true
         }
@@ -51,7 +48,7 @@ package struct MultipartForm {
             // The end of the last field is only seen here.
             return MHD_destroy_post_processor(processor) == .YES && isRead
         }
-        guard isWhole, !collector.isFaulty else { return nil }
+        guard isWhole else { return nil }
         fields = collector.fields
     }
 }

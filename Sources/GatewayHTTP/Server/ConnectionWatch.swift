@@ -315,7 +315,8 @@ final class ConnectionWatch: @unchecked Sendable {
     }
 
     private static func close(_ connection: WatchedConnection, _ connections: inout Connections) {
-        guard connections.all[ObjectIdentifier(connection)] != nil, !connection.isLeaving else { return }
+        // One that was removed is leaving too: its socket's number may be another's.
+        guard !connection.isLeaving else { return }
         _ = shutdown(connection.socket, Int32(SHUT_RDWR))
         uncount(connection, &connections)
     }

@@ -49,6 +49,22 @@ struct CORSTests {
         }
     }
 
+    @Test(arguments: ["https://shop.example", "https://evil.example"])
+    func noPageMayAskTheAdministrationOrReadIt(origin: String) throws {
+        try withPages([origin, "*"]) { _, connection in
+            for path in ["/admin/api/session", "/admin/api/apps"] {
+                let asked = preflight(connection, origin: origin, path: path)
+                #expect(asked?.status == 405)
+                let answer = connection.send("GET", path, ["Origin": origin], nil)
+                #expect(answer?.status == 401)
+                for answer in [asked, answer] {
+                    #expect(answer?.headers["access-control-allow-origin"] == nil)
+                    #expect(answer?.headers["access-control-allow-methods"] == nil)
+                }
+            }
+        }
+    }
+
     @Test func noPageIsAllowedByDefaultAndAStarAllowsAll() throws {
         try withPages([]) { _, connection in
             #expect(preflight(connection, origin: "https://shop.example")?.status == 403)

@@ -6,6 +6,7 @@ import Testing
 /// One who is connected by TCP to this process, which reads nothing unless a test says so.
 final class WatchedSender: Sendable {
     let passes = PassCount()
+    let connection: WatchedConnection
     private let near: Int32
     private let far: Int32
 
@@ -40,7 +41,7 @@ final class WatchedSender: Sendable {
         for end in [near, far] {
             setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         }
-        let connection = WatchedConnection(socket: near, passes: passes)
+        connection = WatchedConnection(socket: near, passes: passes)
         watch.add(connection)
         connection.enter(phase, at: .now())
     }
@@ -52,6 +53,13 @@ final class WatchedSender: Sendable {
         var byte: UInt8 = 0x20
         try #require(Foundation.send(far, &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
         try #require(recv(near, &byte, 1, Int32(MSG_PEEK)) == 1)
+    }
+
+    /// Ends its half of the connection, which the system knows when this returns.
+    func endSending() {
+        shutdown(far, Int32(SHUT_WR))
+        var byte: UInt8 = 0
+        _ = recv(near, &byte, 1, Int32(MSG_PEEK))
     }
 
     /// The server takes what has come.

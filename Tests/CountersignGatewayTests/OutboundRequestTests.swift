@@ -1,0 +1,73 @@
+import CountersignCore
+import Foundation
+import GatewayModel
+import Testing
+
+@testable import GatewayHTTP
+
+/// What the gateway asks of others' servers, and how much it takes from them.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct OutboundRequestTests {
+    private func ask(_ server: WebhookServer, maximumBytes: Int) throws(OutboundRequest.Failure) -> [UInt8] {
+        try OutboundRequest(
+            url: server.url, schemes: "http", allowsPrivateAddresses: true, timeoutMilliseconds: 60_000,
+            maximumBytes: maximumBytes
+        ).perform().body
+    }
+
+    @Test func anAnswerThatIsTooLongIsNone() throws {
+        let server = try WebhookServer { _ in .answer(200, body: String(repeating: "x", count: 1_000)) }
+        defer { server.close() }
+        #expect(try ask(server, maximumBytes: 1_000).count == 1_000)
+        let failure = #expect(throws: OutboundRequest.Failure.self) {
+            try ask(server, maximumBytes: 999)
+        }
+        #expect(failure?.code == .longAnswer)
+        #expect(failure?.reason == "its answer is longer than 999 bytes")
+    }
+
+    @Test func anAnswerWithoutAnEndIsLeft() throws {
+        let server = try WebhookServer { _ in .endless }
+        defer { server.close() }
+        let failure = #expect(throws: OutboundRequest.Failure.self) {
+            try ask(server, maximumBytes: 100_000)
+        }
+        #expect(failure?.code == .longAnswer)
+    }
+
+    /// Somebody else's slow server must not fill the gateway's memory.
+    @Test func soManyDeliveriesWaitAndNoMore() throws {
+        let mayAnswer = DispatchSemaphore(value: 0)
+        let server = try WebhookServer { _ in
+            mayAnswer.wait()
+            return .answer(200)
+        }
+        defer { server.close() }
+        let sender = WebhookSender(now: { Date() })
+        let webhook = PushWebhook(
+            url: server.url, secret: [UInt8](repeating: 1, count: 24), allowsPrivateAddresses: true)
+        let outcomes = Lock<(delivered: Int, overloaded: Int)>((0, 0))
+        func send() {
+            sender.send(Array("{}".utf8), id: "msg_1", to: webhook) { outcome in
+                outcomes.withLock { outcomes in
+                    switch outcome {
+                    case .delivered: outcomes.delivered += 1
+                    case .overloaded: outcomes.overloaded += 1
+                    case .refused: break
+                    }
+                }
+            }
+        }
+        for _ in 0..<64 { send() }
+        #expect(outcomes.withLock { $0 } == (0, 0))
+        send()
+        #expect(outcomes.withLock { $0 } == (0, 1))
+        for _ in 0..<65 { mayAnswer.signal() }
+        sender.waitUntilIdle()
+        #expect(outcomes.withLock { $0 } == (64, 1))
+        // There is room again.
+        send()
+        sender.waitUntilIdle()
+        #expect(outcomes.withLock { $0 } == (65, 1))
+    }
+}
