@@ -138,12 +138,10 @@ package final class SQLiteConnection {
             throw target.lastError(sql: nil)
         }
         let code = sqlite3_backup_step(backup, -1)
-        let end = sqlite3_backup_finish(backup)
-        guard code == SQLITE_DONE, end == SQLITE_OK else {
-            throw SQLiteError(
-                extendedCode: code == SQLITE_DONE ? end : code,
-                message: String(cString: sqlite3_errstr(code)),
-                sql: nil)
+        // It reports what the step did.
+        sqlite3_backup_finish(backup)
+        guard code == SQLITE_DONE else {
+            throw SQLiteError(extendedCode: code, message: String(cString: sqlite3_errstr(code)), sql: nil)
         }
         // A copy is one file: without a log beside it.
         try target.execute("PRAGMA journal_mode = DELETE")

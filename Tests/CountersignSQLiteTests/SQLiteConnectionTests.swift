@@ -107,6 +107,56 @@ struct SQLiteConnectionTests {
         try database.migrate(["CREATE TABLE t (a)"])
     }
 
+    /// Between the look at the version and the lock of the transaction.
+    @Test func aMigrationThatAnotherProcessHasDoneIsLeftOut() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        let migrations = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "CREATE TABLE c (x)"]
+        var applied: [Int] = []
+        try database.migrate(migrations) { number in
+            applied.append(number)
+            if number == 1 { try database.execute("\(migrations[1]); PRAGMA user_version = 2") }
+        }
+        #expect(applied == [1, 3])
+    }
+
+    @Test func aStatementThatFailsSaysSo() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        #expect(throws: SQLiteError.self) { try database.execute("CREATE TABLE t (a); no SQL") }
+        // What was before it has happened.
+        #expect(try database.first("SELECT count(*) FROM t") { $0.int(0) } == 0)
+    }
+
+    @Test func aValueForAPlaceThatTheStatementDoesNotHaveIsNotDropped() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        let statement = try database.prepare("SELECT ?1")
+        let bytes = Array("text".utf8)
+        bytes.withUnsafeBufferPointer { bytes in
+            let ways: [() throws -> Void] = [
+                { try statement.bind([.integer(1), .integer(2)]) },
+                { try statement.bind(text: "text", at: 2) },
+                { try statement.bind(borrowing: bytes, 0..<4, at: 2) },
+            ]
+            for way in ways { #expect(#expect(throws: SQLiteError.self) { try way() }?.code == 25) }
+        }
+    }
+
+    /// An empty file in its place would look like a copy.
+    @Test func aCopyThatFailsIsNotTakenForOne() throws {
+        try withFile { path in
+            let writer = try SQLiteConnection(path: path)
+            try writer.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+            let reader = try SQLiteConnection(path: path, busyTimeoutMilliseconds: 1)
+            let copy = path + "-copy"
+            defer { try? FileManager.default.removeItem(atPath: copy) }
+            try writer.execute("BEGIN EXCLUSIVE")
+            let error = #expect(throws: SQLiteError.self) { try reader.copy(to: copy) }
+            #expect(error?.isBusy == true)
+            try writer.execute("ROLLBACK")
+            try reader.copy(to: copy)
+            #expect(try SQLiteConnection(path: copy).first("SELECT a FROM t") { $0.int(0) } == 1)
+        }
+    }
+
     @Test func anotherConnectionsCommitShowsInTheDataVersion() throws {
         try withFile { path in
             let first = try SQLiteConnection(path: path)
