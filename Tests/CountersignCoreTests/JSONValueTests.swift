@@ -24,4 +24,13 @@ struct JSONValueTests {
         #expect(object?["big"] as? Int64 == .min)
         #expect(object?["small"] as? Double == .leastNonzeroMagnitude)
     }
+
+    /// Where nobody says what a value is in JSON, one that is missing is left out, and null where somebody does.
+    @Test func anOptionalWithoutAValueIsNoneOrNull() {
+        let missing: Any = Int?.none as Any
+        #expect(JSONValue(any: missing) == nil)
+        #expect(JSONValue(any: ["a": missing, "b": Int?.some(1) as Any] as [String: Any]) == ["b": 1])
+        #expect(JSONValue(any: missing, encode: { _ in nil }) == .null)
+        #expect(JSONValue(any: [missing, 1] as [Any], encode: { _ in nil }) == [nil, 1])
+    }
 }

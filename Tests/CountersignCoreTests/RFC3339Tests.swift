@@ -24,6 +24,26 @@ struct RFC3339Tests {
         #expect(RFC3339.milliseconds(text) == nil)
     }
 
+    /// The page after the text cannot be read, so a look at the byte behind it ends the process.
+    @Test func nothingBehindATextIsReadWhereverItIsCut() throws {
+        let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+        let memory = try #require(
+            mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0))
+        try #require(memory != MAP_FAILED)
+        defer { munmap(memory, 2 * page) }
+        try #require(mprotect(memory + page, page, PROT_NONE) == 0)
+        for text in ["2026-11-21T01:02:03.25+01:30", "2026-11-21T01:02:03Z"] {
+            let bytes = Array(text.utf8)
+            for count in 0...bytes.count {
+                let place = UnsafeMutableRawBufferPointer(start: memory + page - count, count: count)
+                place.copyBytes(from: bytes[..<count])
+                #expect(
+                    (RFC3339.milliseconds(UnsafeBufferPointer(place.bindMemory(to: UInt8.self))) != nil)
+                        == (count == bytes.count))
+            }
+        }
+    }
+
     @Test func whatIsWrittenIsReadAgainAndIsWhatFoundationWrites() {
         let formatter = ISO8601DateFormatter()
         formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
