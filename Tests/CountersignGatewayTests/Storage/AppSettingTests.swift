@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
+import CountersignJOSE
 import CountersignSQLite
 import Testing
 
@@ -53,6 +54,15 @@ struct AppSettingTests {
         #expect(rules.origins.isEmpty)
         #expect(rules.retentionDays == nil)
         #expect(rules.retentionBytes == 7)
+    }
+
+    @Test(arguments: [0, -1, .infinity, .nan] as [Double])
+    func aPolicyThatWouldRefuseEveryTokenIsNotTaken(lifetime: Double) throws {
+        for policy in [ClaimsPolicy(algorithms: []), ClaimsPolicy(maximumLifetime: lifetime)] {
+            let error = #expect(throws: GatewayError.self) { try policy.check() }
+            #expect(error?.code == .invalid)
+        }
+        try ClaimsPolicy(algorithms: [.es256], maximumLifetime: 0.5).check()
     }
 
     /// A later version may have kept a word that this one does not know: it counts as the strictest.
