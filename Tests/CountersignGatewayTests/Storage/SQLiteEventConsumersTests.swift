@@ -48,4 +48,22 @@ struct SQLiteEventConsumersTests {
         consumers.leases.withLock { $0[id]?.finish(held, at: held.reached) }
         #expect(try consumers.acknowledge(lease.id, of: id, through: nil) == held.reached)
     }
+
+    @Test func oneThatIsNotThereIsNotChanged() throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let storage = try SQLiteStorage(dataDirectory: folder)
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let consumers = storage.openConsumers(with: store, now: { 0 })
+        let id = EventConsumerID(appID: "shop", name: "billing")
+        let ways: [() throws -> Void] = [
+            { try consumers.setFilter(EventFilter(), of: id) }, { try consumers.place(id, after: 0) },
+            { _ = try consumers.seek(id, to: .start) }, { try consumers.delete(id) },
+            { _ = try consumers.find(id) }, { _ = try consumers.lease(id, limit: 1, seconds: 60) },
+        ]
+        for way in ways {
+            #expect(#expect(throws: ConsumerFailure.self) { try way() }?.code == .notFound)
+        }
+    }
 }

@@ -103,6 +103,19 @@ struct SessionTableTests {
         if case .refused(.reused) = exchange { true } else { false }
     }
 
+    /// Tokens that we made and that this database does not know, as after a backup was restored: whoever has one is no thief.
+    @Test func aTokenThatTheDatabaseDoesNotKnowIsRefusedAndEndsNothing() throws {
+        let store = try store()
+        let first = try open(store)
+        let second = try granted(exchange(first, store))
+        let other = first.child(nonce: [UInt8](repeating: 1, count: 32), key: key)
+        #expect(other.generation == second.generation)
+        #expect(refusal(try exchange(other, store)) == .unknown)
+        let later = second.child(nonce: [UInt8](repeating: 1, count: 32), key: key)
+        #expect(refusal(try exchange(later, store)) == .unknown)
+        #expect(try granted(exchange(second, store)).generation == 2)
+    }
+
     @Test func theDirectParentEndsTheSessionAfterTheReuseWindow() throws {
         let store = try store()
         let first = try open(store)
