@@ -125,6 +125,21 @@ struct ControlRulesTests {
         #expect(code { try create("last") } == .conflict)
     }
 
+    /// A call that is made again, because its answer was lost, takes no secret that still signs.
+    @Test func aSecretThatIsSetTwiceReplacesTheOneBeforeOnce() throws {
+        let (first, second) = (PushWebhook.newSecret(), PushWebhook.newSecret())
+        let made = try apps.webhooks.create(
+            of: "shop", ["url": "https://hooks.example/"], secret: first, after: 0, at: 0
+        ).endpoint
+        for time in [Int64(1), 2] {
+            _ = try apps.webhooks.rotateSecret(
+                of: made.id, of: "shop", to: second, keepingOldFor: 1, at: time)
+        }
+        let endpoint = try apps.webhooks.endpoint(made.id, of: "shop")
+        #expect(endpoint.oldSecret?.secret == made.secret)
+        #expect(endpoint.oldSecret?.untilMilliseconds == 3_600_001)
+    }
+
     @Test func sinksHaveABound() throws {
         func create(_ number: Int) throws {
             _ = try apps.sinks.create(

@@ -116,6 +116,54 @@ struct SessionTableTests {
         #expect(try granted(exchange(second, store)).generation == 2)
     }
 
+    @Test func soManyRequestsWaitAndNoMore() throws {
+        let store = try store()
+        let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let done = DispatchSemaphore(value: 0)
+        let refusals = Lock<[StoreFailure.Reason]>([])
+        func submit(_ work: @escaping @Sendable () -> Void = {}) {
+            store.submit({ _ in work() }) { result in
+                if case .failure(let failure) = result { refusals.withLock { $0.append(failure.reason) } }
+                done.signal()
+            }
+        }
+        submit {
+            begun.signal()
+            goOn.wait()
+        }
+        try begun.waitForSignal()
+        for _ in 0..<SessionStore.capacity { submit() }
+        #expect(refusals.withLock { $0 } == [])
+        submit()
+        #expect(refusals.withLock { $0 } == [.overloaded])
+        goOn.signal()
+        for _ in 0..<SessionStore.capacity + 2 { try done.waitForSignal() }
+        submit()
+        try done.waitForSignal()
+        #expect(refusals.withLock { $0 } == [.overloaded])
+    }
+
+    /// A public client names its app and nothing else.
+    @Test func nobodyEndsASessionOfAnotherClientOrApp() throws {
+        let store = try store()
+        let token = try open(store)
+        func revoke(client: String? = nil, publicClient: String? = nil) throws -> SessionTable.Revocation {
+            try store.perform {
+                try $0.revoke(token, clientID: client, publicClientID: publicClient, at: 0)
+            }
+        }
+        for (client, publicClient) in [(nil, "blog"), ("c", nil), ("c", "shop")] as [(String?, String?)] {
+            guard case .refused(.otherClient) = try revoke(client: client, publicClient: publicClient) else {
+                Issue.record("\(client ?? "none"), \(publicClient ?? "none")")
+                continue
+            }
+        }
+        guard case .revoked(token.sessionID) = try revoke(publicClient: "shop") else {
+            Issue.record("its own client cannot end it")
+            return
+        }
+    }
+
     @Test func theDirectParentEndsTheSessionAfterTheReuseWindow() throws {
         let store = try store()
         let first = try open(store)
