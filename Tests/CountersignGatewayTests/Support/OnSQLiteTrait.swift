@@ -3,7 +3,7 @@ import Testing
 
 extension Trait where Self == ConditionTrait {
     /// Leaves a test out where the suite runs on PostgreSQL: it is about SQLite's files, or about a class that nothing else uses.
-    static func onSQLite(_ why: Comment) -> Self {
-        .enabled(if: TestEngine.standard == .sqlite, why)
+    static func onSQLite(_ why: String) -> Self {
+        .enabled(if: TestEngine.standard == .sqlite, "about SQLite: \(why)")
     }
 }
