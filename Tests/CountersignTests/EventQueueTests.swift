@@ -78,6 +78,44 @@ struct EventQueueTests {
         try expectBalance(queue)
     }
 
+    @Test(arguments: [.infinity, .greatestFiniteMagnitude, TimeInterval(Int.max)])
+    func eventsMayWaitForEver(age: TimeInterval) throws {
+        let queue = try open(QueueLimits(maximumAge: age))
+        try queue.append(rows([1]), clock: clock)
+        clock.advance(by: 1e9)
+        try queue.append(rows([2]), clock: clock)
+        #expect(try ids(queue) == ["m1", "m2"])
+    }
+
+    @Test(arguments: [
+        "", "5", "5 6 7", "a b", "5 ", "9223372036854775807 1750000000", "-1 1750000000",
+        "99999999999999999999 1",
+    ])
+    func aTimeThatWasDamagedIsForgotten(text: String) throws {
+        do {
+            let queue = try open()
+            try queue.append(rows([1]), clock: clock)
+            try queue.connection.run(
+                "UPDATE setting SET value = ? WHERE name = 'queue_time'", .text(text))
+            #expect(queue.connection.changes == 1)
+        }
+        let queue = try open()
+        try queue.append(rows([2]), clock: clock)
+        #expect(try ids(queue) == ["m1", "m2"])
+    }
+
+    /// Another process may have removed it.
+    @Test func whatIsGoneIsCountedOnce() throws {
+        let queue = try open()
+        try queue.append(rows([1, 2]), clock: clock)
+        let event = try #require(
+            try queue.claim(ClaimRequest(maximumEvents: 1, maximumBytes: .max)).first)
+        #expect(try queue.remove(event))
+        #expect(try !queue.remove(event))
+        #expect(try queue.value(of: .rows) == 1)
+        #expect(try queue.value(of: .bytes) == event.body.count + EventQueue.rowOverheadBytes)
+    }
+
     @Test func tooLongEventGoesToQuarantineAndNeverIntoTheQueue() throws {
         let queue = try open(QueueLimits(maximumEventBytes: 500))
         try queue.append(rows([1], bytes: 600) + rows([2]), clock: clock)

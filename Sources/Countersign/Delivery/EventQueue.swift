@@ -210,7 +210,6 @@ final class EventQueue {
         var rows = try value(of: .rows)
         var bytes = try value(of: .bytes)
         let before = (rows: rows, bytes: bytes)
-        let oldest = time - Int64(limits.maximumAge)
         var evicted: [Counter: Int] = [:]
         search: while true {
             // In the usual case one look at the oldest is enough.
@@ -227,7 +226,7 @@ final class EventQueue {
                     evicted[.evictedByCount, default: 0] += 1
                 } else if bytes > limits.maximumBytes {
                     evicted[.evictedByBytes, default: 0] += 1
-                } else if recorded < oldest {
+                } else if TimeInterval(time) - TimeInterval(recorded) > limits.maximumAge {
                     evicted[.evictedByAge, default: 0] += 1
                 } else {
                     break search

@@ -42,9 +42,13 @@ struct QueueTime {
 }
 
 extension QueueTime.Saved {
+    /// Seconds that time can be added to.
+    private static let possible: ClosedRange<Int64> = 0...(1 << 52)
+
+    // Nil for what nothing here has written.
     init?(text: String) {
         let parts = text.split(separator: " ").compactMap { Int64($0) }
-        guard parts.count == 2 else { return nil }
+        guard parts.count == 2, Self.possible.contains(parts[0]) else { return nil }
         self.init(seconds: parts[0], wall: parts[1])
     }
 }
