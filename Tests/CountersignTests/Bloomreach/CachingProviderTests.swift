@@ -14,13 +14,18 @@ struct CachingProviderTests {
         let customers = Lock<[[String: String]]>([])
         let hasHeard = Handshake()
         let opaque: Bool
+        let whileAsked: @Sendable () async -> Void
 
-        init(clock: ManualClock, opaque: Bool = false) {
+        init(
+            clock: ManualClock, opaque: Bool = false, whileAsked: @escaping @Sendable () async -> Void = {}
+        ) {
             self.clock = clock
             self.opaque = opaque
+            self.whileAsked = whileAsked
         }
 
         func authorizationToken() async throws -> String? {
+            await whileAsked()
             let serial = calls.withLock { calls in
                 calls += 1
                 return calls
@@ -91,6 +96,23 @@ struct CachingProviderTests {
         provider.customerTokenRefused()
         #expect(try await provider.authorizationToken() != second)
         #expect(source.calls.withLock { $0 } == 3)
+    }
+
+    /// A provider that hangs answers for whoever was there when it was asked.
+    @Test func aTokenThatComesAfterAnotherCustomerIsNotKept() async throws {
+        let (asked, goOn) = (Handshake(), Handshake())
+        let source = Source(clock: clock) {
+            asked.signal()
+            await goOn.wait()
+        }
+        let provider = provider(source)
+        async let first = provider.authorizationToken()
+        await asked.wait()
+        provider.customerChanged(to: ["registered": "grace"])
+        goOn.signal()
+        let late = try #require(try await first)
+        #expect(try FileTokenStore(directory: folder.url).token(for: "customer-token") == nil)
+        #expect(try await provider.authorizationToken() != late)
     }
 
     @Test func aTokenThatIsForgottenWhileItIsStoredDoesNotComeBack() async throws {
