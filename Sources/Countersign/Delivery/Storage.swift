@@ -22,6 +22,7 @@ package final class Storage: @unchecked Sendable {
     private let limits: QueueLimits
     private let clock: any ClientClock
     private let log: CountersignLog?
+    private let canOpen: @Sendable (_ path: String) -> Bool
     private var opened: EventQueue?
     private var isClosed = false
     private var takeOverEvents: ((EventQueue) throws -> Void)?
@@ -39,6 +40,7 @@ package final class Storage: @unchecked Sendable {
         self.limits = limits
         self.clock = clock
         self.log = log
+        self.canOpen = canOpen
         queue = DispatchQueue(label: "countersign.storage", qos: .utility)
         queue.setSpecific(key: isOnThread, value: true)
         // Not the queue file: to close it would end every lock that this process has on it.
@@ -80,7 +82,7 @@ package final class Storage: @unchecked Sendable {
     }
 
     /// True before the device's first unlock, until which nothing runs on the storage thread.
-    var isLocked: Bool { !FirstUnlock.canOpen(reservePath) }
+    var isLocked: Bool { !canOpen(reservePath) }
 
     /// Opens the file if need be, brings new events into it, and runs `body`. Only on the storage thread.
     ///

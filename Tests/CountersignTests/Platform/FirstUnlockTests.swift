@@ -39,6 +39,37 @@ struct FirstUnlockTests {
         await storage.close()
     }
 
+    /// The thread that removes the data is held up until then; the app is not.
+    @Test func aWipeBeforeTheFirstUnlockHoldsNobodyUp() async throws {
+        let bench = try Bench()
+        let isOpen = Lock(false)
+        let settings = bench.configuration.deliverySettings
+        let storage = Storage(
+            directory: settings.directory, limits: settings.limits, clock: bench.clock, log: nil,
+            canOpen: { _ in isOpen.withLock { $0 } })
+        let pipeline = try DeliveryPipeline(
+            settings: settings, storage: storage,
+            destination: NativeDialect(
+                endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30),
+            credentials: ProjectKeySource(
+                stored: StoredTokens(
+                    store: FileTokenStore(directory: bench.directory), storage: storage, log: nil),
+                clock: bench.clock),
+            transport: bench.transport, clock: bench.clock, random: { 1 })
+        let (returned, wiped) = (Handshake(), Lock(false))
+        Thread {
+            try? pipeline.wipeAndStop(isLasting: true) { wiped.withLock { $0 = true } }
+            returned.signal()
+        }.start()
+        await returned.wait()
+        #expect(!wiped.withLock { $0 })
+        isOpen.withLock { $0 = true }
+        bench.clock.advance(to: await bench.clock.waitForSleeper())
+        #expect(try await storage.run { $0.hasOptedOut })
+        #expect(wiped.withLock { $0 })
+        await pipeline.close()
+    }
+
     @Test func theNotificationEndsAPause() async {
         let clock = ManualClock()
         let center = NotificationCenter()
