@@ -56,6 +56,18 @@ struct QuickStartTests {
         #expect(braze.configurationProblem != nil)
     }
 
+    @Test func aLoggerThatIsDisabledIsSilent() {
+        let configuration = Braze.Configuration(apiKey: "YOUR-API-KEY", endpoint: "not a host name")
+        configuration.logger.level = .disabled
+        let lines = Lines()
+        configuration.logger.print = { message, _ in
+            lines.add(message)
+            return false
+        }
+        #expect(Braze(configuration: configuration).configurationProblem != nil)
+        #expect(lines.all.isEmpty)
+    }
+
     /// As the documentation says it; and who was there in between stays after the next start.
     @Test func afterWipingItRecordsAgainOnceEnabled() async throws {
         let folder = TemporaryFolder()

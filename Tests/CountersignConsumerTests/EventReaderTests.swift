@@ -68,4 +68,25 @@ struct EventReaderTests {
             #expect(error.status == 422)
         }
     }
+
+    @Test func aTaskThatIsCancelledEndsTheSequence() async throws {
+        let transport = GatewayScript.transport(clock: clock)
+        let reader = try reader(transport)
+        let reading = Task {
+            var pages = reader.makeAsyncIterator()
+            return try await pages.next()
+        }
+        await transport.waitForRequests(1)
+        reading.cancel()
+        #expect(try await reading.value == nil)
+    }
+
+    @Test(arguments: [0, -1, 1_001])
+    func aPageHasAThousandEventsAtMost(limit: Int) {
+        let error = #expect(throws: ConsumerError.self) {
+            try EventReader(
+                endpoint: GatewayScript.endpoint, app: "shop", token: GatewayScript.token, limit: limit)
+        }
+        #expect(error?.code == .invalidConfiguration)
+    }
 }

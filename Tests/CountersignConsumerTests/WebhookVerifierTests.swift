@@ -104,4 +104,12 @@ struct WebhookVerifierTests {
         #expect(throws: ConsumerError.self) { try WebhookVerifier(secrets: [secret]) }
         #expect(throws: ConsumerError.self) { try WebhookVerifier(secrets: []) }
     }
+
+    @Test(arguments: [0, -1, .nan, .infinity] as [TimeInterval])
+    func aToleranceThatIsNoneIsRefused(tolerance: TimeInterval) {
+        let error = #expect(throws: ConsumerError.self) {
+            try WebhookVerifier(secrets: [Self.secret], tolerance: tolerance)
+        }
+        #expect(error?.code == .invalidConfiguration)
+    }
 }

@@ -25,4 +25,32 @@ struct CountersignClientTests {
             #expect(error.code == .storageFailed)
         }
     }
+
+    @Test func theSameUserWithNothingNewIsNoEvent() async throws {
+        let (bench, client) = try Bench.open()
+        func identify(_ traits: [String: JSONValue] = [:]) async -> Result<String?, CountersignError> {
+            await withCheckedContinuation { continuation in
+                client.identify(userID: "ada", token: nil, traits: traits) {
+                    continuation.resume(returning: $0)
+                }
+            }
+        }
+        #expect(try await identify().get() != nil)
+        #expect(try await identify().get() == nil)
+        #expect(try await identify(["plan": "tea"]).get() != nil)
+        #expect(await client.snapshot().recorded == 2)
+        withExtendedLifetime(bench) {}
+    }
+
+    @Test func whatNobodyWantsIsNotLogged() {
+        let lines = Lock<[String]>([])
+        let log = CountersignLog(isEnabled: { $0 >= .warning }) { _, line, _ in
+            lines.withLock { $0.append(line) }
+        }
+        log.write(.info, "said", [:])
+        log.write(.warning, "heard", [:])
+        log(.debug, "said", [:])
+        log(.warning, "heard too", [:])
+        #expect(lines.withLock { $0 } == ["heard", "heard too"])
+    }
 }

@@ -163,6 +163,19 @@ struct DeliveryEngineTests {
         #expect(try bench.openQueue().value(of: .rows) == 1)
         #expect(IncomingLog.all(in: bench.configuration.instanceDirectory).isEmpty)
     }
+
+    /// An app may close a client before its loop has begun.
+    @Test func anEngineThatWasStoppedFirstDoesNotStart() async throws {
+        let (bench, client) = try Bench.open()
+        let engine = DeliveryEngine(
+            settings: client.pipeline.settings, storage: client.pipeline.storage,
+            destination: NativeDialect(
+                endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30),
+            credentials: client.tokens, transport: bench.transport, clock: bench.clock, random: { 1 })
+        await engine.stop()
+        await engine.start()
+        #expect(await engine.runner == nil)
+    }
 }
 
 /// Holds the steps of tasks, so that a test knows how far they have come, until it is opened.

@@ -56,6 +56,31 @@ struct QueueRecoveryTests {
         #expect(try third.first("PRAGMA integrity_check") { row throws(SQLiteError) in row.text(0) } == "ok")
     }
 
+    /// One such body would make a whole batch unreadable for the server.
+    @Test func aBodyThatIsNoObjectAnyMoreIsNotSaved() async throws {
+        let bench = try Bench()
+        let first = try bench.makeClient()
+        first.identify(userID: "ada", token: "a.a.a")
+        for number in 0..<50 { first.track("event <\(number)>") }
+        await first.close()
+
+        let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        var bytes = try Data(contentsOf: file)
+        let name = try #require(bytes.range(of: Data(#""event <25>""#.utf8)))
+        bytes[name.lowerBound] = UInt8(ascii: "#")
+        bytes.replaceSubrange(0..<16, with: Data("no database, once".utf8.prefix(16)))
+        try bytes.write(to: file)
+
+        let second = try bench.makeClient()
+        #expect(await second.flush().ending == .drained)
+        let snapshot = await second.snapshot()
+        #expect(snapshot.damagedFiles == 1)
+        #expect(snapshot.salvaged == 50 && snapshot.quarantined == 0, "all but one, and the identification")
+        #expect(
+            Set(bench.gateway.events)
+                == Set((0..<50).filter { $0 != 25 }.map { "event <\($0)>" }))
+    }
+
     /// SQLite reads such an index without an error, and finds nothing.
     @Test(arguments: [false, true])
     func anIndexThatLostItsWayHidesNoEvent(isEmpty: Bool) async throws {

@@ -272,6 +272,23 @@ struct StoreFailureTests {
         #expect(try await fixture.names() == ["small", "big"])
     }
 
+    @Test func withoutAReserveAFullDiskIsSaid() async throws {
+        let fixture = try Fixture()
+        try await fixture.record("small")
+        #expect(try await fixture.names() == ["small"])
+        let reserve = fixture.bench.configuration.instanceDirectory.appendingPathComponent("reserve")
+        try FileManager.default.removeItem(at: reserve)
+        let calls = Lock(0)
+        let error = await #expect(throws: SQLiteError.self) {
+            try await fixture.storage.perform(usesReserve: true) { _ in
+                calls.withLock { $0 += 1 }
+                throw SQLiteError(extendedCode: 13, message: "database or disk is full")
+            }
+        }
+        #expect(error?.isFull == true)
+        #expect(calls.withLock { $0 } == 1)
+    }
+
     // MARK: Wiping and opting out
 
     /// Two clients of one user; the other's events stay in its log until the gate opens.

@@ -108,6 +108,18 @@ struct TransportTests {
         await #expect(throws: HTTPTransportError.self) { try await task.value }
     }
 
+    #if !canImport(Darwin)
+        // There the system has a limit of its own.
+        @Test func aHeadHasALimit() async throws {
+            let fields = String(repeating: "X: \(String(repeating: "x", count: 1_000))\r\n", count: 70)
+            let server = try RawServer { _ in
+                "HTTP/1.1 200 OK\r\n\(fields)Content-Length: 0\r\n\r\n"
+            }
+            defer { server.stop() }
+            #expect(try await code(server) == .responseTooLarge)
+        }
+    #endif
+
     /// A hanging server must not keep an app from closing the client.
     @Test func closeEndsARequestThatHangs() async throws {
         let arrived = Handshake()

@@ -55,4 +55,65 @@ struct ConfigurationTests {
                     "n": .integer(5),
                 ])
     }
+
+    private func client(in folder: TemporaryFolder) throws -> BloomreachClient {
+        var configuration = BloomreachConfiguration(
+            project: try BloomreachProject(token: "shop", apiKey: "key", baseURL: "https://api.example"))
+        configuration.dataDirectory = folder.url
+        configuration.flushPolicy = .manual
+        configuration.log = nil
+        return try BloomreachClient(
+            configuration: configuration,
+            transport: ScriptedTransport { _ in TransportResponse(status: 200) },
+            clock: ManualClock())
+    }
+
+    /// Two threads may configure at the same time.
+    @Test func theFirstClientStays() async throws {
+        let folders = [TemporaryFolder(), TemporaryFolder()]
+        let (first, second) = (try client(in: folders[0]), try client(in: folders[1]))
+        let exponea = Exponea()
+        #expect(exponea.start(first))
+        #expect(!exponea.start(second))
+        #expect(exponea.client === first)
+        await second.close()
+        await exponea.close()
+    }
+
+    /// Two threads may stop at the same time, and one of them may have configured again.
+    @Test func onlyTheClientThatWasStoppedIsTaken() async throws {
+        let folders = [TemporaryFolder(), TemporaryFolder()]
+        let (first, second) = (try client(in: folders[0]), try client(in: folders[1]))
+        let exponea = Exponea()
+        #expect(exponea.start(first))
+        var inner: BloomreachClient?
+        let outer = exponea.stop { _ in
+            inner = exponea.stop { _ in }
+            #expect(exponea.start(second))
+        }
+        #expect(inner === first)
+        #expect(outer == nil)
+        #expect(exponea.client === second)
+        await first.close()
+        await exponea.close()
+    }
+
+    private final class LineLogger: Logger, @unchecked Sendable {
+        // `@unchecked Sendable`: the lines have a lock.
+        let lines = Lock<[String]>([])
+        override func logMessage(_ message: String) { lines.withLock { $0.append(message) } }
+    }
+
+    @Test func aLoggerTakesWhatItsLevelSays() {
+        for (level, expected) in [
+            (LogLevel.none, []), (.error, ["e"]), (.warning, ["e", "w"]), (.verbose, ["e", "w", "v"]),
+        ] as [(LogLevel, [String])] {
+            let logger = LineLogger()
+            logger.logLevel = level
+            for (level, text) in [
+                (.none, "n"), (.error, "e"), (.warning, "w"), (.verbose, "v"),
+            ] as [(LogLevel, String)] { logger.log(level, message: text) }
+            #expect(logger.lines.withLock { $0.map { $0.suffix(1) } } == expected.map { $0.suffix(1) })
+        }
+    }
 }

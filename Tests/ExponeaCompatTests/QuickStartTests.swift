@@ -138,6 +138,8 @@ struct QuickStartTests {
         // Without a consent nothing is told, unless the app insists.
         let silent = try #require(messages.first { $0.id == "m2" })
         exponea.trackAppInboxOpened(message: silent)
+        exponea.trackAppInboxClick(
+            action: MessageItemAction(action: "browser", title: "Buy", url: nil), message: silent)
         exponea.trackAppInboxOpenedWithoutTrackingConsent(message: silent)
         let done = Handshake()
         exponea.markAppInboxAsRead(message) { marked in

@@ -39,7 +39,7 @@ actor DeliveryEngine {
     private var idlers: [CheckedContinuation<TimeInterval?, Never>] = []
     /// The last one that was logged, until something is delivered.
     private var loggedProblem: ServerAnswer.Explanation?
-    private var runner: Task<Void, Never>?
+    private(set) var runner: Task<Void, Never>?
     private var isClosed = false
     /// The longest that a request has been allowed to take, in seconds.
     private var requestTimeout: TimeInterval

@@ -359,7 +359,7 @@ extension IncomingLog {
             }
 
             mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
-                guard count >= 0, count <= rest.count else { return nil }
+                guard count <= rest.count else { return nil }
                 defer { rest = rest.dropFirst(count) }
                 return rest.prefix(count)
             }

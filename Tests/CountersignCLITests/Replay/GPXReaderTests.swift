@@ -48,6 +48,8 @@ struct GPXReaderTests {
         ("<trkpt lat=\"nan\" lon=\"0\"/>", "the point has no latitude and longitude within their limits"),
         ("<trkpt lon=\"0\"/>", "the point has no latitude and longitude within their limits"),
         ("<trkpt lat=\"0\" lon=\"0\"><ele>high</ele></trkpt>", "the elevation is not a number"),
+        ("<trkpt lat=\"0\" lon=\"0\"><ele>nan</ele></trkpt>", "the elevation is not a number"),
+        ("<trkpt lat=\"0\" lon=\"0\"><ele>1e999</ele></trkpt>", "the elevation is not a number"),
         ("<trkpt lat=\"0\" lon=\"0\"><time>noon</time></trkpt>", "the time is not like 2010-10-03T13:15:19Z"),
     ])
     func aBadPointIsReportedAndItsNeighboursAreKept(point: String, reason: String) {

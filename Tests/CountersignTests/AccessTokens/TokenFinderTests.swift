@@ -92,6 +92,15 @@ struct TokenFinderTests {
             json:
                 #"{"data":{"session":{"jwt":"A","renewalToken":"R","expires":60},"id_token":"I"},"exp":7}"#,
             access: "A", refresh: "R", lifetime: 60),
+        Vector(
+            name: "two that are as good as each other: the first by name",
+            json:
+                #"{"west":{"access_token":"C"},"east":{"access_token":"A"},"north":{"access_token":"B"}}"#,
+            access: "A", refresh: nil, lifetime: nil),
+        Vector(
+            name: "an expiry that is named after its token",
+            json: #"{"access_token":"A","access_token_expires_in":600,"id_token_expires_in":60}"#,
+            access: "A", refresh: nil, lifetime: 600),
     ]
 
     private func grant(

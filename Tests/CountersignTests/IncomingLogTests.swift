@@ -1,0 +1,127 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// The log of events by itself, on disks and in directories that are not as they should be.
+struct IncomingLogTests {
+    private let folder = TemporaryFolder()
+    private let holder = LeaseHolder()
+
+    init() throws {
+        try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+    }
+
+    private func event(_ name: String) -> RenderedEvent {
+        RenderedEvent(messageID: name, userID: nil, sessionID: "s", body: Array("{}".utf8))
+    }
+
+    private func file(_ number: Int) -> URL {
+        folder.url.appendingPathComponent(
+            "\(IncomingLog.prefix)\(holder.id)-\(getpid())-\(number)\(IncomingLog.suffix)")
+    }
+
+    /// Linux has a device whose disk is full.
+    private static let fullDisk = "/dev/full"
+    private static let hasFullDisk = FileManager.default.fileExists(atPath: fullDisk)
+
+    @Test(.enabled(if: hasFullDisk)) func whatAFullDiskDidNotTakeHasNoNumber() throws {
+        try FileManager.default.createSymbolicLink(atPath: file(0).path, withDestinationPath: Self.fullDisk)
+        let log = IncomingLog(directory: folder.url, holder: holder)
+        #expect(throws: CountersignError.self) { try log.append([event("1"), event("2")]) }
+        #expect(log.last == 0)
+        try FileManager.default.removeItem(at: file(0))
+        #expect(try log.append([event("3")]) == 1)
+        #expect(
+            IncomingLog.all(in: folder.url).flatMap { $0.events(after: 0).events }.map(\.event.messageID)
+                == ["3"])
+    }
+
+    @Test(.enabled(if: hasFullDisk)) func aWriteMayFailWhileFilesAreEmptied() throws {
+        try FileManager.default.createSymbolicLink(atPath: file(1).path, withDestinationPath: Self.fullDisk)
+        let calls = Lock<[() -> Void]>([])
+        let log = IncomingLog(
+            directory: folder.url, holder: holder,
+            empty: { descriptor in
+                calls.withLock { $0.popLast() }?()
+                return IncomingLog.empty(descriptor)
+            })
+        #expect(try log.append([event("1")]) == 1)
+        log.rotate()
+        calls.withLock { calls in
+            calls = [{ #expect(throws: CountersignError.self) { try log.append([event("2")]) } }]
+        }
+        log.reclaim(through: 1)
+        #expect(calls.withLock { $0.isEmpty })
+        try FileManager.default.removeItem(at: file(1))
+        #expect(try log.append([event("3")]) == 2)
+    }
+
+    @Test(arguments: ["", "1", "7-0", "a-b-c", "a-x-0", "a-99999999999-0"])
+    func aFileOfAnotherNameIsNoLog(name: String) throws {
+        let path = folder.url.appendingPathComponent("\(IncomingLog.prefix)\(name)\(IncomingLog.suffix)")
+        try Data().write(to: path)
+        #expect(IncomingLog.all(in: folder.url).isEmpty)
+    }
+
+    /// Each length in turn says more than there is, under a checksum that is right.
+    @Test(arguments: [0, 1, 2]) func aLengthBeyondItsEventIsDamage(field: Int) throws {
+        let log = IncomingLog(directory: folder.url, holder: holder)
+        _ = try log.append([event("m1")])
+        var bytes = [UInt8](try Data(contentsOf: file(0)))
+        // Length and checksum, number, message id, user, session, body.
+        let position = [16, 16 + 4 + 2 + 4, 16 + 4 + 2 + 4 + 4 + 1][field]
+        bytes.replaceSubrange(position..<position + 4, with: [0xFE, 0xFF, 0xFF, 0xFF])
+        let checksum = CRC32.of(bytes[8...])
+        for index in 0..<4 { bytes[4 + index] = UInt8(truncatingIfNeeded: checksum >> (8 * UInt32(index))) }
+        try Data(bytes).write(to: file(0))
+        let next = IncomingLog(directory: folder.url, holder: holder)
+        try next.appendAgain([(2, event("m2"))])
+        let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
+        #expect(found.events.map(\.event.messageID) == ["m2"])
+    }
+
+    /// A power failure may leave zeros where the end of a file should be.
+    @Test func zerosAtTheEndAreNoEvents() throws {
+        let log = IncomingLog(directory: folder.url, holder: holder)
+        _ = try log.append([event("1")])
+        var bytes = try Data(contentsOf: file(0))
+        bytes.append(Data(count: 4_096))
+        try bytes.write(to: file(0))
+        let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
+        #expect(found.events.map(\.event.messageID) == ["1"])
+        #expect(found.unreadable == 0)
+    }
+
+    @Test func aNumberBeforeAllOthersIsPassedOver() throws {
+        let log = IncomingLog(directory: folder.url, holder: holder)
+        try log.appendAgain([(.min, event("m0")), (1, event("m1")), (.max, event("m2"))])
+        let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
+        #expect(found.events.map(\.event.messageID) == ["m1", "m2"])
+        #expect(found.unreadable == 0)
+    }
+
+    /// The second of three events is damaged.
+    @Test(arguments: [(true, false, 1), (false, false, 0), (true, true, 0)])
+    func damageIsCountedWhenALogIsOver(isOver: Bool, hasOptedOut: Bool, expected: Int) throws {
+        let clock = ManualClock()
+        let log = IncomingLog(directory: folder.url, holder: holder)
+        _ = try log.append([event("1"), event("2"), event("3")])
+        var bytes = try Data(contentsOf: file(0))
+        // Length and checksum, number, and the length of the message id come before that.
+        bytes[bytes.count / 3 + 20] = UInt8(ascii: "x")
+        try bytes.write(to: file(0))
+        let queue = try EventQueue(
+            path: folder.url.appendingPathComponent("queue.sqlite").path, limits: QueueLimits(), clock: clock)
+        if hasOptedOut {
+            try Data().write(to: folder.url.appendingPathComponent(DataFolder.optOutName))
+        }
+        let found = try #require(IncomingLog.all(in: folder.url).first)
+        try queue.adopt(found, isOver: isOver, clock: clock)
+        #expect(try queue.value(of: .rows) == (hasOptedOut ? 0 : 2))
+        #expect(try queue.value(of: .unreadable) == expected)
+        #expect(try queue.value(of: .recorded) == (hasOptedOut ? 0 : 2 + expected))
+    }
+}

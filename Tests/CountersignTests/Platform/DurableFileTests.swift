@@ -1,0 +1,16 @@
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+struct DurableFileTests {
+    private let folder = TemporaryFolder()
+
+    @Test func whatCannotBePutInPlaceIsSaidAndLeavesNothing() throws {
+        let path = folder.url.appendingPathComponent("taken")
+        try FileManager.default.createDirectory(at: path, withIntermediateDirectories: true)
+        #expect(throws: CocoaError.self) { try DurableFile.write(Data("new".utf8), to: path.path) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["taken"])
+    }
+}
