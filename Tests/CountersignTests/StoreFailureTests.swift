@@ -289,6 +289,17 @@ struct StoreFailureTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
+    @Test func aStoreThatIsClosedOpensNothing() async throws {
+        let bench = try Bench()
+        let storage = Storage(
+            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
+            log: nil)
+        await storage.close()
+        let error = await #expect(throws: CountersignError.self) { try await storage.perform { _ in } }
+        #expect(error?.code == .closed)
+        #expect(!FileManager.default.fileExists(atPath: bench.configuration.instanceDirectory.path))
+    }
+
     // MARK: Wiping and opting out
 
     /// Two clients of one user; the other's events stay in its log until the gate opens.

@@ -171,6 +171,33 @@ struct CachingProviderTests {
         #expect(source.calls.withLock { $0 } == 3)
     }
 
+    /// A 401 to a request with the API key is about that.
+    @Test(arguments: [
+        (500, "appinbox/fetch", true), (401, "appinbox/fetch", false), (401, "consent/categories", true),
+    ])
+    func onlyARefusalOfTheTokenEmptiesIt(status: Int, path: String, isKept: Bool) async throws {
+        let source = Source(clock: clock)
+        let caching = provider(source)
+        let server = ScriptedTransport { request in
+            request.url.path.hasSuffix(path) ? .json(status, #"{"success":false}"#) : BloomreachDevice.success
+        }
+        let device = try BloomreachDevice(clock: clock, server: server) {
+            $0.advancedAuthEnabled = true
+            $0.authorizationProvider = .suspending(caching)
+        }
+        let first = try await caching.authorizationToken()
+        await #expect(throws: CountersignError.self) {
+            if path.hasPrefix("consent") {
+                _ = try await device.client.fetchConsents()
+            } else {
+                _ = try await device.client.fetchAppInbox()
+            }
+        }
+        // Whoever asks next comes after the news.
+        _ = try? await device.client.fetchAppInbox()
+        #expect(try await (caching.authorizationToken() == first) == isKept)
+    }
+
     @Test func aProviderThatBlocksIsCachedToo() async throws {
         let token = SignedToken.fake(
             subject: "ada", expiresAt: Int(clock.now.timeIntervalSince1970) + 600)
