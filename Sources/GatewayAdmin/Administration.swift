@@ -66,8 +66,8 @@ package final class Administration: Sendable {
         let routes =
             signIn.all + SecondFactorRoutes(signIn: signIn).own
             + (try Self.storedRoutes(
-                storage: storage, directory: directory, consumers: consumers, backupFolder: backupFolder,
-                registry: registry,
+                storage: storage, directory: directory, consumers: consumers, deliveries: { deliveries },
+                backupFolder: backupFolder, registry: registry,
                 judge: judge, passwordCost: configuration.passwordCost, flush: { analytics.flush() },
                 now: now))
             + SystemRoutes(
@@ -116,6 +116,7 @@ package final class Administration: Sendable {
     /// What is done with what is kept, with or without a gateway that runs.
     static func storedRoutes(
         storage: any Storage, directory: AppDirectory, consumers: any EventConsumers,
+        deliveries: @escaping @Sendable () throws(GatewayError) -> DeliveryStore,
         backupFolder: String?, registry: AppRegistry, judge: SampleJudge, passwordCost: Scrypt.Cost,
         flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
@@ -133,7 +134,8 @@ package final class Administration: Sendable {
             + ProjectRoutes().all
             + TokenServiceRoutes(sessions: sessions).all
             + CustomerRoutes(
-                log: storage.log, records: storage.people, sessions: sessions, flush: flush
+                log: storage.log, records: storage.people, sessions: sessions, deliveries: deliveries,
+                flush: flush
             ).all
             + EnforcementRoutes().all
             + EventRoutes(log: storage.log).all

@@ -31,6 +31,7 @@ package final class LocalAdministration: Sendable {
             + (try Administration.storedRoutes(
                 storage: storage, directory: directory,
                 consumers: storage.openConsumers(with: nil, now: { Milliseconds(now()).count }),
+                deliveries: { () throws(GatewayError) in try storage.openDeliveries() },
                 backupFolder: backupFolder, registry: registry,
                 judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now),
                 passwordCost: .password, flush: {}, now: now))

@@ -34,7 +34,7 @@ package struct SQLiteStorage: Storage {
     package var deliveries: any DeliveryLog { DeliveryReader(attempts) }
     package var sinks: any SinkStates { SinkStateReader(published) }
     package var people: any CustomerRecordStore {
-        CustomerRecords(events: events, analytics: counts, deliveries: attempts, runs: runs)
+        CustomerRecords(events: events, analytics: counts, runs: runs)
     }
 
     package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {

@@ -79,13 +79,15 @@ struct SignedUserTokens: Sendable {
     func leave(_ userID: String, isSigned: Bool) async -> Ending {
         let ending = await tokens.perform("token could not be forgotten") {
             [users] store, storage -> Ending in
-            try users.change { draft in
+            // Asked first: it may log, and what the app does then must find the file of users unlocked.
+            let hasEvents = storage.hasEvents(of: userID)
+            return try users.change { draft in
                 let departure = draft.departure(of: userID)
                 if departure == .back {
                     draft.setDeparture(nil, of: userID)
                     return .isBack
                 }
-                let leavesEvents = (isSigned || departure == .left) && storage.hasEvents(of: userID)
+                let leavesEvents = (isSigned || departure == .left) && hasEvents
                 // First, since without it they would go without a token.
                 if leavesEvents {
                     draft.setDeparture(.left, of: userID)

@@ -17,9 +17,10 @@ extension BloomreachClient {
     public func fetchAttributes(
         _ queries: [CustomerAttributeQuery]
     ) async throws(CountersignError) -> [CustomerAttribute] {
+        let (project, customer, _) = present
         let members = try await ask(
             .fetchAttributes,
-            ["customer_ids": customer.current.customer.json, "attributes": .array(queries.map(\.json))])
+            ["customer_ids": customer.json, "attributes": .array(queries.map(\.json))], of: project)
         let results = members["results"]?.array ?? []
         guard results.count == queries.count else {
             throw CountersignError(
@@ -59,12 +60,10 @@ extension BloomreachClient {
     /// - Returns: The messages; none is a good answer too.
     /// - Throws: `CountersignError`.
     public func fetchInAppMessages() async throws(CountersignError) -> [InAppMessage] {
+        let (project, customer, _) = present
         let members = try await ask(
             .fetchInAppMessages,
-            [
-                "customer_ids": customer.current.customer.json,
-                "device": .string(configuration.platform),
-            ])
+            ["customer_ids": customer.json, "device": .string(configuration.platform)], of: project)
         return (members["data"]?.array ?? []).compactMap(InAppMessage.init)
     }
 
@@ -76,12 +75,13 @@ extension BloomreachClient {
         guard !pushToken.isEmpty else {
             throw CountersignError(.invalidArgument, .sendSelfCheck, "there is no push token")
         }
+        let (project, customer, _) = present
         var body: [String: JSONValue] = [
             "platform": .string(configuration.platform), "push_notification_id": .string(pushToken),
-            "customer_ids": customer.current.customer.json,
+            "customer_ids": customer.json,
         ]
         body["application_id"] = configuration.applicationID.map { .string($0) }
-        _ = try await ask(.sendSelfCheck, body)
+        _ = try await ask(.sendSelfCheck, body, of: project)
     }
 
     // MARK: App Inbox

@@ -134,9 +134,13 @@ public final class BloomreachClient: Sendable {
         let kept = ids.filter {
             $0.key != BloomreachCustomer.cookieName && !$0.key.isEmpty && !$0.value.isEmpty
         }
-        let (customer, isAnother) = customer.change { $0.ids.merge(kept) { _, new in new } }
+        // In one step: another thread may turn to another project and customer meanwhile.
+        let (moment, isAnother) = setup.withLock { setup in
+            let (customer, isAnother) = customer.change { $0.ids.merge(kept) { _, new in new } }
+            return ((setup, customer), isAnother)
+        }
         if isAnother { customerChanged() }
-        trackCustomer(customer, properties: properties, timestamp: timestamp)
+        trackCustomer(moment, properties: properties, timestamp: timestamp)
     }
 
     /// Starts over with a customer of whom nothing is known, under a new cookie.
@@ -195,14 +199,14 @@ public final class BloomreachClient: Sendable {
     }
 
     private func trackCustomer(
-        _ customer: BloomreachCustomer?, properties: [String: JSONValue], timestamp: TimeInterval?
+        _ moment: (Setup, BloomreachCustomer)?, properties: [String: JSONValue], timestamp: TimeInterval?
     ) {
         let properties =
             configuration.allowDefaultCustomerProperties ? withDefaults(properties) : properties
         record(
             .trackCustomer, .trackCustomer,
             ["properties": .object(properties), "timestamp": time(timestamp)],
-            of: customer)
+            at: moment)
     }
 
     /// Records that the customer did something.
@@ -270,11 +274,12 @@ public final class BloomreachClient: Sendable {
 
     private func record(
         _ endpoint: BloomreachEndpoint, _ kind: BloomreachEventKind, _ members: [String: JSONValue],
-        of given: BloomreachCustomer? = nil
+        at moment: (Setup, BloomreachCustomer)? = nil
     ) {
-        let (setup, present) = setup.withLock { ($0, customer.customerForEvent()) }
+        let present = setup.withLock { ($0, self.customer.customerForEvent()) }
+        let (setup, customer) = moment ?? present
         var body = members
-        body["customer_ids"] = (given ?? present).json
+        body["customer_ids"] = customer.json
         for project in [setup.project] + (setup.mapping[kind] ?? []) {
             guard let url = endpoint.url(of: project) else { continue }
             pipeline.recorder.record(BloomreachRecord(url: url, body: body), owner: project.token)

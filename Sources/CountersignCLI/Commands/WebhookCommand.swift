@@ -256,8 +256,8 @@ enum WebhookCommand {
             An app has one alert webhook. It receives no events, but is told when many requests are refused, when
             enforcement has reverted to optional, when a webhook was paused, when a sink is too far behind, and when events
             were deleted that a consumer had not confirmed. Requests are signed like a webhook's. The secret is made when
-            there is no alert webhook yet, and shown only once; another address keeps it. For a new secret, delete the
-            alert webhook first.
+            there is no alert webhook yet, and shown only once; changing the address keeps it. For a new secret, delete
+            the alert webhook first.
             """,
         positionals: [.app, alertURL], flags: [allowPrivate, .secretFile, .json] + Flag.place,
         examples: [
@@ -276,7 +276,7 @@ enum WebhookCommand {
     private static let deleteAlerts = Command(
         "webhook alerts delete", summary: "Delete an app's alert webhook and the alerts that wait for it",
         positionals: [.app], flags: Flag.place,
-        examples: ["Nobody is told any more": "countersign webhook alerts delete shop"]
+        examples: ["Send no more alerts": "countersign webhook alerts delete shop"]
     ) { invocation in
         var wasSet = false
         _ = try await invocation.admin().change("apps", invocation.app, "webhook") {

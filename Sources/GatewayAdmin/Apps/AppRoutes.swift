@@ -146,6 +146,7 @@ struct AppRoutes: Sendable {
         try call.checkMatch(Self.stable.json(before))
         var rules = before.rules
         rules.set(body.members)
+        try rules.checkOrigins(besides: before.rules.origins)
         try call.directory.setRules(rules, of: app.id)
         if let name: String = body.value("name"), name != app.name {
             try call.directory.renameApp(app.id, to: name)

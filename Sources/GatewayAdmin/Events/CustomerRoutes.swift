@@ -9,6 +9,7 @@ struct CustomerRoutes: Sendable {
     let log: any EventLog
     let records: any CustomerRecordStore
     let sessions: SessionDirectory
+    let deliveries: @Sendable () throws(GatewayError) -> DeliveryStore
     /// Puts on the disk what was counted until now.
     let flush: @Sendable () -> Void
     let index = PseudonymIndex()
@@ -58,12 +59,18 @@ struct CustomerRoutes: Sendable {
     private func delete(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
         let identifier = try identifier(call, of: app.id)
-        let identifiers = try records.find(identifier, in: app.id)?.identifiers ?? [identifier]
+        let record = try records.find(identifier, in: app.id)
+        let identifiers = record?.identifiers ?? [identifier]
         flush()
         let messages = try call.directory.projects.removeInboxMessages(to: identifiers, of: app.id)
         // Nothing new comes of tokens that are out there.
         let ended = try identifiers.filter(\.isHard).reduce(0) {
             $0 + (try sessions.forget($1.value, in: app.id))
+        }
+        if record != nil {
+            let endpoints = try call.directory.webhooks.all(of: app.id).map(\.id)
+            try deliveries().forgetAnswers(
+                with: identifiers.map(\.value), of: endpoints + [DeliveryRecord.alerts(of: app.id)])
         }
         // Last, because it forgets which ids are this person's.
         let deletion = try records.delete(identifier, in: app.id)

@@ -65,7 +65,7 @@ struct FollowingCall: Sendable {
         for pair in (query ?? "").split(separator: "&") {
             let name = String(pair.prefix { $0 != "=" })
             if names.contains(name) {
-                guard found.insert(name).inserted else { throw .invalid(name, "stands more than once") }
+                guard found.insert(name).inserted else { throw .invalid(name, "appears more than once") }
                 continue
             }
             throw .invalid(

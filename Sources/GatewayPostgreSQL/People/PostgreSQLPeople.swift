@@ -68,12 +68,6 @@ package struct PostgreSQLPeople: CustomerRecordStore {
                     while try !connection.committing({ try Self.forgetPiece(profile, connection) }) {}
                     deletion.hasProfile = true
                 }
-                for identifier in identifiers {
-                    // A webhook may answer with what it was sent.
-                    try connection.run(
-                        "UPDATE delivery SET answer = '' WHERE strpos(answer, ?1) > 0",
-                        .text(identifier.value))
-                }
                 for identifier in identifiers where identifier.isHard {
                     deletion.samples += try connection.committing {
                         try Self.deleteSamples(of: identifier.value, in: appID, connection)

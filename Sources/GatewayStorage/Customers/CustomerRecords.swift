@@ -58,7 +58,7 @@ package protocol CustomerRecordStore: Sendable {
     func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
 }
 
-/// What is kept of one person in `events.sqlite` and `analytics.sqlite`, and what webhooks have answered.
+/// What is kept of one person in `events.sqlite` and `analytics.sqlite`.
 package struct CustomerRecords: CustomerRecordStore {
 
     private static let mostProperties = 1_000
@@ -70,7 +70,6 @@ package struct CustomerRecords: CustomerRecordStore {
 
     let events: SQLiteReaders
     let analytics: SQLiteReaders
-    let deliveries: SQLiteReaders
     let runs: OpenIndexRuns
 
     private func index(_ events: SQLiteConnection) throws -> EventIndexReader {
@@ -127,17 +126,6 @@ package struct CustomerRecords: CustomerRecordStore {
             if let profile {
                 while try !Self.leavingTime({ try Self.forgetPiece(profile, events) }) {}
                 deletion.hasProfile = true
-            }
-        }
-        if let deliveries = try writer(of: deliveries) {
-            try GatewayError.storing {
-                try deliveries.execute("PRAGMA secure_delete = ON")
-                for identifier in identifiers {
-                    // A webhook may answer with what it was sent.
-                    try deliveries.run(
-                        "UPDATE delivery SET answer = '' WHERE instr(answer, ?1) > 0", .text(identifier.value)
-                    )
-                }
             }
         }
         guard let analytics = try writer(of: analytics) else { return deletion }

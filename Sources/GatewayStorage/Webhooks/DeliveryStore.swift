@@ -47,7 +47,9 @@ package final class DeliveryStore: Sendable {
     /// Opens the file, and makes it when it does not exist. Throws `storage`.
     package convenience init(path: String, at now: Date) throws(GatewayError) {
         self.init(
-            try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations, at: now))
+            try SQLiteWriter(
+                path: path, pragmas: SQLiteWriter.shortLog + "; PRAGMA secure_delete = ON", Self.migrations,
+                at: now))
     }
 
     /// Keeps them in a database of any engine that has the tables of `webhooks.sqlite`.
@@ -99,6 +101,22 @@ package final class DeliveryStore: Sendable {
             DELETE FROM delivery WHERE endpoint_id = ?1 AND seq <= (
                 SELECT seq FROM delivery WHERE endpoint_id = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)
             """, .text(record.endpointID), .integer(Int64(mostOfEndpoint)))
+    }
+
+    /// Forgets answers in which one of these texts stands: a webhook may answer with what it was sent.
+    package func forgetAnswers(with texts: [String], of endpointIDs: [String]) throws(GatewayError) {
+        let texts = texts.map { Array($0.utf8) }
+        for endpointID in endpointIDs {
+            try database.write(alone: false) { connection in
+                let answers = try connection.all(
+                    "SELECT seq, answer FROM delivery WHERE endpoint_id = ?1 AND answer <> ''",
+                    .text(endpointID)
+                ) { ($0.int64(0), Array($0.text(1).utf8)) }
+                for (sequence, answer) in answers where texts.contains(where: answer.contains) {
+                    try connection.run("UPDATE delivery SET answer = '' WHERE seq = ?1", .integer(sequence))
+                }
+            }
+        }
     }
 
     /// Forgets what is too old, and all of endpoints that are no more. An app's alert webhook counts as one.

@@ -40,5 +40,11 @@ struct AppRulesCommandTests {
             #expect(await wrong.run("app", "origins", "shop", origin, "--data", data) == .done, "\(origin)")
         }
         #expect(await wrong.run("app", "origins", "none-such", "--data", data) == .notFound)
+        // One that an earlier version took holds up no other change.
+        var old = rules
+        old.origins = ["https://shop.example:443"]
+        try AppDirectory(dataDirectory: data).setRules(old, of: "shop")
+        #expect(await wrong.run("app", "retention", "shop", "--days", "7", "--data", data) == .done)
+        #expect(try AppDirectory(dataDirectory: data).rules(of: "shop").origins == old.origins)
     }
 }

@@ -221,12 +221,7 @@ struct CustomerTests {
         let deliveries = try bench.place.open().openDeliveries()
         let endpoint = DeliveryRecord.alerts(of: "shop")
         for user in [ada, bob] {
-            try deliveries.keep(
-                nil, of: endpoint,
-                after: DeliveryRecord(
-                    endpointID: endpoint, messageID: "msg_1", kind: .events, events: 1, attempt: 1,
-                    atMilliseconds: bench.now, durationMilliseconds: 1, status: 500, error: "status",
-                    answer: "no account \(user)"))
+            try deliveries.keep(nil, of: endpoint, after: answer("no account \(user)", of: endpoint))
         }
         let done = try bench.ask("DELETE", "apps/shop/customers/\(ada)", nil, writer)
         #expect(done.status == 200)
@@ -252,6 +247,34 @@ struct CustomerTests {
             #"{"batch":[{"type":"track","event":"e","messageId":"9","userId":"\#(ada)"}]}"#,
             headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + access])
         #expect(refused?.status == 401 && refused?.body.contains("REVOKED") == true, "\(refused?.body ?? "")")
+    }
+
+    private func answer(_ text: String, of endpoint: String) -> DeliveryRecord {
+        DeliveryRecord(
+            endpointID: endpoint, messageID: "msg_1", kind: .events, events: 1, attempt: 1,
+            atMilliseconds: bench.now, durationMilliseconds: 1, status: 500, error: "status", answer: text)
+    }
+
+    @Test func answersOfOtherAppsAndOfNobodyStay() throws {
+        let writer = try bench.token("write")
+        try send(bench, #"{"type":"track","event":"x","messageId":"1","userId":"ada"}"#)
+        let deliveries = try bench.place.open().openDeliveries()
+        let endpoints = ["shop", "other"].map(DeliveryRecord.alerts(of:))
+        for endpoint in endpoints {
+            for text in ["no account ada", "no account bob"] {
+                try deliveries.keep(nil, of: endpoint, after: answer(text, of: endpoint))
+            }
+        }
+        func answers(_ endpoint: String) throws -> [String] {
+            try bench.place.connection(to: "webhooks").all(
+                "SELECT answer FROM delivery WHERE endpoint_id = ?1 ORDER BY seq", .text(endpoint)
+            ) { $0.text(0) }
+        }
+        #expect(try bench.ask("DELETE", "apps/shop/customers/bob", nil, writer).status == 404)
+        #expect(try answers(endpoints[0]) == ["no account ada", "no account bob"])
+        #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer).status == 200)
+        #expect(try answers(endpoints[0]) == ["", "no account bob"])
+        #expect(try answers(endpoints[1]) == ["no account ada", "no account bob"])
     }
 
     @Test func manyEventsAreDeletedInPieces() throws {

@@ -311,7 +311,6 @@ struct EventIndexTests {
         #expect(try messages(user: "ada") == ["sha256-a"])
         let people = CustomerRecords(
             events: SQLiteReaders(path: path), analytics: SQLiteReaders(path: path + "-none"),
-            deliveries: SQLiteReaders(path: path + "-none"),
             runs: OpenIndexRuns())
         let ada = CustomerIdentifier(name: CustomerIdentifier.hardName, value: "ada")
         #expect(try people.delete(ada, in: "shop").events == 1)

@@ -74,17 +74,20 @@ struct CustomerTokenCoordinatorTests {
             clock.advance(to: await clock.waitForSleeper())
             #expect(await outcome.value == .timedOut)
         }
-        coordinator.customerChanged(to: ["registered": "grace"])
+        for number in 1...300 { coordinator.customerChanged(to: ["registered": "\(number)"]) }
         for _ in 1...2 { clock.advance(to: await clock.waitForSleeper()) }
         await clock.waitForSleeper()
         provider.gate.signal()
         await provider.hasHeard.wait()
+        // Of many that waited, the latest is enough, and they take no place from those that want a token.
+        #expect(provider.heard.withLock { $0 } == ["300"])
     }
 
     private final class BusyProvider: AuthorizationProviderType, CustomerObserving {
         let isAsked = Handshake()
         let gate = Handshake()
         let hasHeard = Handshake()
+        let heard = Lock<[String]>([])
 
         func getAuthorizationToken() -> String? {
             isAsked.signal()
@@ -92,6 +95,9 @@ struct CustomerTokenCoordinatorTests {
             return nil
         }
 
-        func customerChanged(to customerIDs: [String: String]) { hasHeard.signal() }
+        func customerChanged(to customerIDs: [String: String]) {
+            heard.withLock { $0.append(customerIDs["registered"] ?? "") }
+            hasHeard.signal()
+        }
     }
 }

@@ -19,12 +19,17 @@ final class CustomerTokenCoordinator: Sendable {
 
     private enum Work: Sendable {
         case token
-        case tell(@Sendable (any CustomerObserving) -> Void)
+        case tell(News, @Sendable (any CustomerObserving) -> Void)
+    }
+
+    private enum News {
+        case customerChanged
+        case tokenRefused
     }
 
     private struct Job {
         let id: Int
-        let work: Work
+        var work: Work
         /// Nil when nobody waits for it, or no longer.
         var waiter: CheckedContinuation<Outcome, Never>?
     }
@@ -74,18 +79,26 @@ final class CustomerTokenCoordinator: Sendable {
 
     /// Tells the provider of other ids, before it is asked for the next token.
     func customerChanged(to ids: [String: String]) {
-        tell { $0.customerChanged(to: ids) }
+        tell(.customerChanged) { $0.customerChanged(to: ids) }
     }
 
     /// Tells the provider that a server has refused its token, before it is asked for the next one.
     func tokenRefused() {
-        tell { $0.customerTokenRefused() }
+        tell(.tokenRefused) { $0.customerTokenRefused() }
     }
 
-    private func tell(_ news: @escaping @Sendable (any CustomerObserving) -> Void) {
+    private func tell(_ news: News, _ body: @escaping @Sendable (any CustomerObserving) -> Void) {
         let next = state.withLock { state -> Start? in
-            let id = Self.makeID(&state)
-            enqueue(Job(id: id, work: .tell(news), waiter: nil), in: &state)
+            // Of what waits behind a provider that hangs, only the latest is still true.
+            let waiting = state.waiting.firstIndex {
+                if case .tell(news, _) = $0.work { true } else { false }
+            }
+            if let waiting {
+                state.waiting[waiting].work = .tell(news, body)
+            } else {
+                let job = Job(id: Self.makeID(&state), work: .tell(news, body), waiter: nil)
+                enqueue(job, in: &state)
+            }
             return Self.takeNext(&state)
         }
         if let next { start(next) }
@@ -160,7 +173,7 @@ final class CustomerTokenCoordinator: Sendable {
                 let outcome = TokenProviderCall.$isInside.withValue(true) { () -> Outcome in
                     switch job.work {
                     case .token: return .returned(blocking.provider.getAuthorizationToken())
-                    case .tell(let news):
+                    case .tell(_, let news):
                         (blocking.provider as? any CustomerObserving).map(news)
                         return .returned(nil)
                     }
@@ -177,7 +190,7 @@ final class CustomerTokenCoordinator: Sendable {
                         } catch {
                             return error is TokenProviderTimeout ? .timedOut : .failed
                         }
-                    case .tell(let news):
+                    case .tell(_, let news):
                         (provider as? any CustomerObserving).map(news)
                         return .returned(nil)
                     }
