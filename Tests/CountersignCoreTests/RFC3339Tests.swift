@@ -24,7 +24,7 @@ struct RFC3339Tests {
         #expect(RFC3339.milliseconds(text) == nil)
     }
 
-    /// The page after the text cannot be read, so a look at the byte behind it ends the process.
+    /// The page after the text is not readable, so reading one byte too many crashes the test.
     @Test func nothingBehindATextIsReadWhereverItIsCut() throws {
         let page = Int(sysconf(Int32(_SC_PAGESIZE)))
         let memory = try #require(

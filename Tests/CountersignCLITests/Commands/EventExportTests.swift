@@ -24,8 +24,8 @@ struct EventExportTests {
         Shell(folder: folder.path, environment: environment)
     }
 
-    @Test(arguments: [false, true])
-    func itGoesOnWhereItStopped(_ isRemote: Bool) async throws {
+    /// Starts the gateway, with an app whose events are read from it or from its data directory.
+    private func shellOfAnApp(_ isRemote: Bool) async throws -> Shell {
         let directory = try AppDirectory(dataDirectory: data)
         let key = try directory.createApp(id: "shop").writeKey
         let token = try directory.apiTokens.create(name: "t", scopes: ["read"]).text
@@ -33,8 +33,13 @@ struct EventExportTests {
         let place =
             isRemote
             ? ["COUNTERSIGN_SERVER": url, "COUNTERSIGN_TOKEN": token] : ["COUNTERSIGN_DATA": data]
-        let shell = shell(
+        return shell(
             place.merging(["COUNTERSIGN_WRITE_KEY": key, "COUNTERSIGN_URL": url]) { one, _ in one })
+    }
+
+    @Test(arguments: [false, true])
+    func itGoesOnWhereItStopped(_ isRemote: Bool) async throws {
+        let shell = try await shellOfAnApp(isRemote)
         func send(_ names: String...) -> String {
             names.map {
                 #"curl -sSf -H "X-Write-Key: $COUNTERSIGN_WRITE_KEY" "$COUNTERSIGN_URL/v1/batch" -d '{"batch":[{"type":"track","event":"\#($0)","messageId":"\#($0)","anonymousId":"d","properties":{"price": 1.10}}]}' >/dev/null"#
@@ -71,15 +76,7 @@ struct EventExportTests {
 
     @Test(arguments: [false, true])
     func itSaysWhatRetentionHasDeletedMeanwhile(_ isRemote: Bool) async throws {
-        let directory = try AppDirectory(dataDirectory: data)
-        let key = try directory.createApp(id: "shop").writeKey
-        let token = try directory.apiTokens.create(name: "t", scopes: ["read"]).text
-        let url = try await gateway.start().absoluteString
-        let place =
-            isRemote
-            ? ["COUNTERSIGN_SERVER": url, "COUNTERSIGN_TOKEN": token] : ["COUNTERSIGN_DATA": data]
-        let shell = shell(
-            place.merging(["COUNTERSIGN_WRITE_KEY": key, "COUNTERSIGN_URL": url]) { one, _ in one })
+        let shell = try await shellOfAnApp(isRemote)
         let sent = try await shell.run(
             #"""
             for name in one two three; do

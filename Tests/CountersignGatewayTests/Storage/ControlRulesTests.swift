@@ -180,7 +180,7 @@ struct StorageRulesTests {
         }
     }
 
-    /// A file that was damaged where its own checksum was made anew.
+    /// Somebody may damage a file and then recompute its checksum.
     @Test(arguments: [(-1, 0, 8), (0, -1, 8), (0, 0, -8), (1 << 41, 0, 8), (0, 1 << 41, 8), (0, 0, 1 << 41)])
     func aRunIsNotLargerThanAnyFile(keys: Int, subjects: Int, filterWords: Int) {
         var trailer = IndexRunTrailer(
