@@ -17,8 +17,6 @@ package final class Administration: Sendable {
     private let now: @Sendable () -> Date
     private let watch: EnforcementWatch
     private let alerts: WebhookSender
-    /// Nil when it is not served.
-    private let documentation: DocumentationFiles?
 
     /// Without `backupFolder` the database's own tools make backups. `gateways` share an app's traffic, and
     /// `tells` is false while another one of them tells of many refusals.
@@ -32,9 +30,6 @@ package final class Administration: Sendable {
         sharedTime: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.now = now
-        documentation = try configuration.docsFolder.map {
-            folder throws(GatewayError) in try DocumentationFiles(folder: folder)
-        }
         let directory = try storage.openControl(as: .schedule)
         self.directory = directory
         let changed: @Sendable () -> Void = { try? registry.refresh() }
@@ -75,8 +70,7 @@ package final class Administration: Sendable {
                 diskFloorBytes: configuration.diskFloorBytes,
                 cluster: storage.cluster,
                 startedMilliseconds: Milliseconds(now()).count, recorder: recorder,
-                registry: registry, settings: configuration.settings,
-                servesDocumentation: configuration.docsFolder != nil
+                registry: registry, settings: configuration.settings
             ).all
             + LiveRoutes(live: recorder.live).all
         api = AdminAPI(
@@ -153,7 +147,6 @@ package final class Administration: Sendable {
 
     package var endpoints: [Endpoint] {
         api.endpoints + DashboardFiles().endpoints + BrowserClient().endpoints
-            + (documentation?.endpoints ?? [])
     }
 
     /// A token for the one-time link that sets the first password; nil when there is a user already.

@@ -18,8 +18,6 @@ struct SystemRoutes: Sendable {
     let registry: AppRegistry
 
     let settings: [GatewaySetting]
-    /// True when the documentation is below `/docs/`.
-    var servesDocumentation = false
 
     var all: [AdminRoute] {
         [
@@ -40,7 +38,7 @@ struct SystemRoutes: Sendable {
     private static let overview = JSONShape.named(
         "Overview",
         .all([
-            "version": .string, "documentation": .bool, "database": .bool, "started_ms": .milliseconds,
+            "version": .string, "database": .bool, "started_ms": .milliseconds,
             "now_ms": .milliseconds,
             "ready": .all([
                 "ok": .bool, "checks": .list(check.shape),
@@ -116,8 +114,7 @@ struct SystemRoutes: Sendable {
         }
         let minute = shared?.lastMinute ?? recorder.traffic(until: call.nowMilliseconds)
         return call.answer([
-            "version": .string(countersignVersion), "documentation": .bool(servesDocumentation),
-            "database": .bool(cluster != nil),
+            "version": .string(countersignVersion), "database": .bool(cluster != nil),
             "started_ms": .integer(startedMilliseconds),
             "now_ms": .integer(call.nowMilliseconds),
             "ready": [

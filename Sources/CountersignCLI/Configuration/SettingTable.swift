@@ -158,10 +158,6 @@ enum SettingTable {
             "event-files", .path("PATH"),
             help: "folder to which each app's events are also written every hour, as compressed NDJSON"
         ) { $0.eventFilesFolder = $1 },
-        Setting(
-            "docs-folder", .path("PATH"),
-            help: "folder with the documentation site, built by `make docs BASE=/docs`; served below /docs/"
-        ) { $0.docsFolder = $1 },
     ]
 
     private static let protection: [Setting] = [

@@ -1,8 +1,7 @@
 /// One thing that a client can ask for.
 package struct Endpoint: Sendable {
     let method: String
-    /// A path such as `/v1/batch`; a part in braces stands for any one segment, and a last one such as `{file*}` for all
-    /// that follows, which may be nothing.
+    /// A path such as `/v1/batch`; a part in braces stands for any one segment that is not empty.
     let path: String
     /// What `/openapi.json` says of it; nil leaves it out.
     var operation: APIOperation?

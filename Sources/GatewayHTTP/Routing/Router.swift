@@ -33,31 +33,25 @@ package struct Router: Sendable {
     private struct Template {
         let endpoint: Endpoint
         private let segments: [Substring]
-        /// True when its last part stands for the rest of the path, whatever that is.
-        private let takesRest: Bool
 
         init(_ endpoint: Endpoint) {
             self.endpoint = endpoint
             // As requests are split: a slash at the end is a separate segment.
             segments = Array(
                 endpoint.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst())
-            takesRest = segments.last?.hasSuffix("*}") == true
         }
 
         /// What stands for the parts in braces; nil for another path.
         func match(_ path: ArraySlice<Substring>) -> [Substring]? {
-            guard takesRest ? path.count >= segments.count : path.count == segments.count else { return nil }
+            guard path.count == segments.count else { return nil }
             var parameters: [Substring] = []
-            for (part, segment) in zip(takesRest ? segments.dropLast() : segments[...], path) {
+            for (part, segment) in zip(segments, path) {
                 if part.first == "{" {
                     guard !segment.isEmpty else { return nil }
                     parameters.append(segment)
                 } else if part != segment {
                     return nil
                 }
-            }
-            if takesRest {
-                parameters.append(path.dropFirst(segments.count - 1).joined(separator: "/")[...])
             }
             return parameters
         }

@@ -44,9 +44,6 @@ public struct GatewayConfiguration: Sendable {
     /// Where metrics and traces are exported; nil exports none.
     package var telemetry: TelemetryRules?
 
-    /// The folder of the documentation's site, which is served below `/docs/`; nil serves none.
-    package var docsFolder: String?
-
     /// Free bytes on the disk below which nothing is stored: 503 with `Retry-After`, and `/readyz` says no.
     public var diskFloorBytes = 256 * 1024 * 1024
 

@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api } from "./api.js";
 import { bytes, compact, dateTime, duration, number, plural } from "./format.js";
-import { badge, card, docsLink, emptyState, notice, stacked, table } from "./ui.js";
+import { badge, card, emptyState, notice, stacked, table } from "./ui.js";
 import { view } from "./views.js";
 import { facts } from "./sample.js";
 
@@ -21,7 +21,7 @@ export function gateways(context) {
     overview ??= await api.get("/overview", {}, signal);
     return overview.database ? api.get("/cluster", {}, signal) : null;
   }, (cluster) => (cluster ? shared(cluster)
-    : emptyState("gateways", "One gateway runs, with a data directory of its own", ["Several gateways share a PostgreSQL database: start each with --database. ", docsLink(overview, "scaling", "Running several gateways"), "."])), { every: 5_000 }).element);
+    : emptyState("gateways", "One gateway runs, with a data directory of its own", "Several gateways share a PostgreSQL database: start each with --database (docs/scaling.md).")), { every: 5_000 }).element);
 }
 
 function shared(cluster) {

@@ -27,7 +27,6 @@ export function home(context) {
     const stat = (name, value, note, tone) => h("div", { class: `stat ${tone ?? ""}` }, h("dt", {}, name),
       h("dd", {}, h("span", { class: "stat-value" }, value)), h("dd", { class: "stat-note" }, note));
     return h("div", { class: "stack" },
-      overview.documentation && h("p", { class: "muted" }, "This gateway has its own ", h("a", { href: "/docs/" }, "documentation"), "."),
       h("div", { class: "stats" }, h("dl", {},
         stat("Gateway", ready.ok ? "Ready" : "Not ready", `Version ${overview.version}, up ${duration(Date.now() - overview.started_ms)}`, ready.ok ? "good" : "bad"),
         stat("Requests, last minute", number(total), `${number(minute.events)} events stored`),

@@ -3,7 +3,7 @@
 import { h, prose, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { bytes, dateTime, number } from "./format.js";
-import { badge, button, card, docsLink, emptyState, notice, table, toast } from "./ui.js";
+import { badge, button, card, emptyState, notice, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { signingKeys } from "./signingkeys.js";
 import { settingText } from "./units.js";
@@ -19,7 +19,7 @@ function backups(context) {
   const part = view(context, async (signal) => {
     const overview = await api.get("/overview", {}, signal);
     return { overview, ...(overview.database ? {} : await api.get("/backups", { limit: 100 }, signal)) };
-  }, ({ overview, items }) => (overview.database ? elsewhere(overview) : card(null,
+  }, ({ overview, items }) => (overview.database ? elsewhere() : card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Backups"), button("Back up now", { kind: "primary", symbol: "down", onclick: make })),
     items.length === 0 ? emptyState("down", "No backup yet", "Backups are made while the gateway runs. Restore one with countersign backup restore.")
       : [table("Backups", [
@@ -28,9 +28,8 @@ function backups(context) {
         { title: "", cell: (item) => button("Verify", { kind: "small", "aria-label": `Verify ${item.name}`, onclick: (event) => verify(item, event.currentTarget) }) },
       ], items), result])));
 
-  function elsewhere(overview) {
-    return card("Backups", h("p", {}, "Everything is in a PostgreSQL database, which PostgreSQL's own tools back up, such as pg_basebackup and pg_dump: ",
-      docsLink(overview, "scaling#backup", "how to back it up"), "."));
+  function elsewhere() {
+    return card("Backups", h("p", {}, "Everything is in a PostgreSQL database, which PostgreSQL's own tools back up, such as pg_basebackup and pg_dump (docs/scaling.md)."));
   }
 
   async function make(event) {

@@ -81,12 +81,6 @@ export function appNames(apps) {
   return apps.map((item) => [item.id, apps.some((other) => other !== item && other.name === item.name) ? `${item.name} (${item.id})` : item.name || item.id]);
 }
 
-/** A page of the documentation: a link where this gateway serves it. */
-export function docsLink(overview, page, text) {
-  const [name, part] = page.split("#");
-  return overview.documentation ? h("a", { href: `/docs/${name}.html${part ? `#${part}` : ""}` }, text) : h("span", {}, `${text} (docs/${name}.md)`);
-}
-
 export function emptyState(symbol, title, text, ...actions) {
   return h("div", { class: "empty" }, h("div", { class: "empty-icon" }, icon(symbol, 26)), h("p", { class: "empty-title" }, title),
     text && h("p", {}, text), actions.length > 0 && h("div", { class: "actions" }, actions));
