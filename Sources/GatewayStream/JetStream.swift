@@ -29,7 +29,7 @@ struct JetStream {
         if info.code == JetStreamError.streamNotFound { info = try ask("STREAM.CREATE", newStream) }
         if let code = info.code { throw SinkError(.streamDiffers, refusal(code, info.text)) }
         try check(info.value["config"])
-        guard let last = info.value["state"]["last_seq"].integer,
+        guard let last = info.value["state"]["last_seq"].integer, last >= 0,
             let count = info.value["state"]["messages"].integer
         else { throw SinkError(.connection, "the server's answer about the stream cannot be read") }
         guard count > 0 else { return StreamGround(lastSequence: last, lastHeader: nil) }

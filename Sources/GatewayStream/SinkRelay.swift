@@ -148,6 +148,10 @@ package final class SinkRelay {
         while window.hasRoom {
             if waiting.isEmpty, mayHaveMore { try read() }
             guard let event = waiting.popFirst() else { return }
+            guard last < Int64.max else {
+                throw SinkError(
+                    .streamDiffers, "the stream has used its last sequence number; create another")
+            }
             let made = message.make(event, try currentPositions(), after: last)
             // Until the stream has taken something since it was read, each asks: a refusal is only said in the answer to the
             // message that is refused.

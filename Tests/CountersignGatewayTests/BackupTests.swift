@@ -60,6 +60,12 @@ struct BackupTests {
             try other.write(toFile: manifest, atomically: true, encoding: .utf8)
             #expect(code { _ = try Backup.verify(backup.path) } == .invalid, "\(name)")
         }
+        for bytes in [Int64.max, -1] {
+            let other = try whole.replacing(Regex(#""bytes":\d+"#), with: #""bytes":\#(bytes)"#)
+            try other.write(toFile: manifest, atomically: true, encoding: .utf8)
+            #expect(Backup.all(in: folder).map(\.bytes) == [])
+            #expect(code { _ = try Backup.verify(backup.path) } == .invalid)
+        }
         try whole.write(toFile: manifest, atomically: true, encoding: .utf8)
         #expect(try Backup.verify(backup.path) == backup)
         // One byte in the text of an event, which SQLite's own check does not look at.

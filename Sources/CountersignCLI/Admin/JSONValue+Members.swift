@@ -18,6 +18,9 @@ extension JSONValue {
 
     var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
 
+    /// A count of a server, for sums and shares: 0 at least, and so much at most that neither overflows.
+    var count: Int64 { min(max(0, integer ?? 0), 1 << 53) }
+
     /// For people: a text without its control characters, `-` for null, else JSON.
     var shown: String {
         switch self {

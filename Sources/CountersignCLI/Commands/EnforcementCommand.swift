@@ -62,7 +62,7 @@ enum EnforcementCommand {
         ).body
         try invocation.print(preview) {
             let bad = preview["would_reject"]
-            let judged = (preview["requests"].integer ?? 0) - (preview["not_judged"].integer ?? 0)
+            let judged = preview["requests"].count - preview["not_judged"].count
             try invocation.io.print(
                 "\(bad["requests"].shown) of \(counted(judged, "request")), \(bad["users"].shown) of \(counted(preview["users"].integer ?? 0, "user")) in \(preview["hours"].shown) h"
             )

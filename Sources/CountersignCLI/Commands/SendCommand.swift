@@ -177,7 +177,7 @@ struct SendPlace: Sendable {
     /// Events that are done.
     var done: Int {
         path.flatMap { FileManager.default.contents(atPath: $0) }
-            .flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+            .flatMap { Int(String(decoding: $0, as: UTF8.self)) }.map { max(0, $0) } ?? 0
     }
 
     /// Keeps the place. Without it the next call begins at the start, and the gateway drops what it has.

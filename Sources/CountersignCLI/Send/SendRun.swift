@@ -153,8 +153,8 @@ struct SendRun: Sendable {
         guard let body = JSONValue(parsing: answer.body) else {
             throw CommandError(.failed, "the answer of \(url.absoluteString) is not a gateway's")
         }
-        outcome.accepted += Int(body["accepted"].integer ?? 0)
-        outcome.duplicates += Int(body["duplicates"].integer ?? 0)
+        outcome.accepted += min(Int(body["accepted"].count), batch.count)
+        outcome.duplicates += min(Int(body["duplicates"].count), batch.count)
         for item in body["rejected"].elements {
             guard let index = item["index"].integer, (0..<Int64(batch.count)).contains(index) else {
                 continue

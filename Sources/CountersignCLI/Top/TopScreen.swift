@@ -28,18 +28,23 @@ struct TopScreen: Sendable {
     }
 
     private var uptime: Int64 {
-        max(0, (overview["now_ms"].integer ?? 0) - (overview["started_ms"].integer ?? 0)) / 1_000
+        max(0, overview["now_ms"].count - overview["started_ms"].count) / 1_000
     }
 
     private var table: [String] {
         if apps.isEmpty { return ["No app yet. Next: countersign app create shop"] }
-        func count(_ app: JSONValue, _ name: String) -> Int64 { app["last_24h"][name].integer ?? 0 }
+        func count(_ app: JSONValue, _ name: String) -> Int64 { app["last_24h"][name].count }
         let busiest = apps.sorted {
             (count($1, "requests"), $0["id"].shown) < (count($0, "requests"), $1["id"].shown)
         }
         var table = TextTable(rightAligned: [2, 3, 4, 5])
         table.add("APP", "ENFORCEMENT", "REQUESTS IN 24 H", "REJECTED", "WARNED", "FAILING")
         for app in busiest.prefix(Self.mostApps) {
+            // The gateway could not read its counts.
+            if app["last_24h"] == .null {
+                table.add(app["id"].shown, app["enforcement"].shown, "-", "-", "-", "-")
+                continue
+            }
             let requests = count(app, "requests")
             let failing = count(app, "rejected") + count(app, "warned")
             table.add(

@@ -232,6 +232,8 @@ package struct Backup: Sendable, Equatable {
         for file in files {
             guard case .object(let file) = file, case .string(let name)? = file["name"],
                 Self.databases.contains(name), case .integer(let bytes)? = file["bytes"],
+                // More than SQLite's largest file; sums of these cannot overflow.
+                (0..<1 << 50).contains(bytes),
                 case .string(let sha256)? = file["sha256"], case .object(let rows)? = file["rows"]
             else { return nil }
             self.files.append(

@@ -118,6 +118,11 @@ struct SendRunTests {
         #expect(script.sent.withLock { $0.count } == 3)
     }
 
+    @Test func countsThatAServerMakesUpDoNotOverflow() async throws {
+        let (outcome, _, _) = try await run(150, [Self.stored(.max), Self.stored(.max)])
+        #expect(outcome.accepted == 150)
+    }
+
     @Test func aRefusedCredentialEndsIt() async throws {
         let refused = TransportResponse(
             status: 401, body: Array(#"{"auth_error":{"hint":"mint a new token\u001b[2J"}}"#.utf8))
@@ -167,6 +172,11 @@ struct SendRunTests {
         #expect(place("a", key: "wk_2").done == 0)
         place("a", "-").note(5)
         #expect(place("a", "-").done == 0)
+        let notes = folder.path + "/countersign/"
+        for name in try FileManager.default.contentsOfDirectory(atPath: notes) {
+            try Data("-1".utf8).write(to: URL(fileURLWithPath: notes + name))
+        }
+        #expect(place("a").done == 0)
         place("a").finish()
         #expect(place("a").done == 0)
     }

@@ -48,6 +48,20 @@ struct TopScreenTests {
             ])
     }
 
+    @Test func countsThatAServerMakesUpDoNotOverflow() {
+        let overview: JSONValue = ["now_ms": .integer(.max), "started_ms": .integer(.min)]
+        let apps = [app("a", .max, .max, .max), app("b", .min, .min, .min), app("c", 1, .max, 0)]
+        let lines = TopScreen(place: "", overview: overview, apps: apps).lines
+        #expect(lines.contains { $0.hasPrefix("a ") && $0.hasSuffix(" 200 %") })
+        #expect(lines.contains { $0.hasPrefix("b ") && $0.hasSuffix(" -") })
+    }
+
+    @Test func countsThatTheGatewayCannotReadAreLeftOut() {
+        let app: JSONValue = ["id": "shop", "enforcement": "required", "last_24h": .null]
+        let line = TopScreen(place: "", overview: .null, apps: [app]).lines.last ?? ""
+        #expect(line.split(separator: " ") == ["shop", "required", "-", "-", "-", "-"])
+    }
+
     @Test(arguments: [
         (JSONValue.null, "Stored: 7 events, 525.8 kB"),
         (.integer(.max), "Stored: 7 events, 525.8 kB; 9223372.0 TB free"),

@@ -204,6 +204,22 @@ struct SinkRelayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
+    @Test(arguments: [
+        (Int64.max, SinkError.Code.streamDiffers, []), (Int64.max - 1, .streamDiffers, ["m-0"]),
+        (-1, .connection, []), (Int64.min, .connection, []),
+    ])
+    func aSequenceNumberOfTheServerDoesNotOverflow(last: Int64, error: SinkError.Code, positions: [String])
+        throws
+    {
+        try bench.store(2)
+        let sink = try bench.sink()
+        _ = try bench.relay(sink).step()
+        bench.stream.messages = []
+        bench.stream.last = last
+        #expect(code { try bench.run(try bench.relay(sink)) } == error)
+        #expect(bench.stream.positions == positions)
+    }
+
     @Test func anAnswerToWhatWasNeverPublishedIsIgnored() throws {
         var window = PublishWindow()
         #expect(window.hear(StreamAnswer(number: .max, body: nil)) == .stale)
