@@ -62,7 +62,7 @@ struct Servers: Sendable {
             refusals: dialects.compactMap(\.refusal) + [AdminAPI.refusal])
         let middleware = Middleware(
             router: router,
-            addresses: RateLimiter(
+            addresses: AddressLimiter(
                 rate: limits.requestsPerSecondPerAddress, sharers: { membership.gateways }),
             cors: CORS(
                 requestHeaders: dialects.flatMap(\.requestHeaders), origins: { apps.origins(of: $0) },

@@ -3,17 +3,19 @@ package import GatewayModel
 /// What every request passes before its endpoint: the limit of its address, and the rules for web pages.
 package struct Middleware: Sendable {
     let router: Router
-    package let addresses: RateLimiter<NetworkAddress>
+    package let addresses: AddressLimiter
     package let cors: CORS
 
-    package init(router: Router, addresses: RateLimiter<NetworkAddress>, cors: CORS) {
+    package init(router: Router, addresses: AddressLimiter, cors: CORS) {
         self.router = router
         self.addresses = addresses
         self.cors = cors
     }
 
     package func answer(_ request: HTTPRequest) -> HTTPOutcome {
-        if let refusal = overLimit(request) { return cors.decorated(.answer(refusal), for: request) }
+        if let refusal = addresses.rejection(request) {
+            return cors.decorated(.answer(refusal), for: request)
+        }
         // No app's page may call the administration.
         if request.path.hasPrefix("/admin") { return router.route(request) }
         if request.method == "OPTIONS",
@@ -22,13 +24,6 @@ package struct Middleware: Sendable {
             return .answer(answer)
         }
         return cors.decorated(router.route(request), for: request)
-    }
-
-    private func overLimit(_ request: HTTPRequest) -> HTTPResponse? {
-        guard addresses.rate > 0 else { return nil }
-        return request.limitedUnit.flatMap {
-            addresses.take($0).refusal(request, policy: "address", burst: addresses.burst)
-        }
     }
 }
 

@@ -1,8 +1,12 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Token buckets, one a key, kept as the moment at which each would be full (the generic cell rate algorithm of
-/// ITU-T I.371): one number a key, and nothing to refill.
+/// Token buckets in bounded memory, each kept as the moment at which it would be full (the generic cell rate algorithm
+/// of ITU-T I.371).
+///
+/// A set-associative table: a keyed hash of the key chooses a set of ``ways`` buckets. Only a full bucket gives way to
+/// another key. When none in the set is full, further keys share the set's overflow bucket. A key never gets tokens
+/// earlier than a bucket of its own would give them, whatever other keys do.
 package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// What becomes of a request.
     package enum Decision: Equatable {
@@ -16,18 +20,35 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// Requests at once.
     package var burst: Int { rate * 5 }
 
-    private let capacity: Int
+    private struct Bucket {
+        var key = 0
+        var fullAt: UInt64 = 0
+    }
+
+    private struct Table {
+        /// ``ways`` for each set; empty before the first request.
+        var buckets: [Bucket] = []
+        /// When the overflow bucket of each set is full.
+        var overflow: [UInt64] = []
+    }
+
+    private static var ways: Int { 8 }
+
+    private let sets: Int
     private let sharers: @Sendable () -> Int
     private let now: @Sendable () -> UInt64
-    private let fullAt = Lock<[Key: UInt64]>([:])
+    /// Keeps others from choosing keys of one set.
+    private let secret = UInt64.random(in: .min ... .max)
+    private let table = Lock(Table())
 
-    /// The rate is shared with as many gateways as `sharers` says, this one included: each takes its part.
+    /// The rate is shared with as many gateways as `sharers` says, this one included: each takes its part. `capacity` is
+    /// the number of buckets, 16 bytes each.
     package init(
         rate: Int, capacity: Int = 65_536, sharers: @escaping @Sendable () -> Int = { 1 },
         now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
     ) {
         self.rate = rate
-        self.capacity = capacity
+        sets = max(1, capacity / Self.ways)
         self.sharers = sharers
         self.now = now
     }
@@ -40,22 +61,44 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
         let cost = whole * UInt64(max(1, sharers()))
         // At least one at once, however many share.
         let depth = max(cost, whole * UInt64(burst))
-        return fullAt.withLock { fullAt in
-            if fullAt.count >= capacity, fullAt[key] == nil { forget(&fullAt, now) }
-            let full = max(fullAt[key] ?? now, now) + cost
+        let hash = hash(key)
+        let set = Int(UInt(bitPattern: hash) % UInt(sets))
+        return table.withLock { table in
+            if table.buckets.isEmpty {
+                table.buckets = Array(repeating: Bucket(), count: sets * Self.ways)
+                table.overflow = Array(repeating: 0, count: sets)
+            }
+            var found: Int?
+            var free: Int?
+            for index in set * Self.ways..<(set + 1) * Self.ways {
+                if table.buckets[index].fullAt <= now {
+                    free = index
+                } else if table.buckets[index].key == hash {
+                    found = index
+                    break
+                }
+            }
+            // A key that has used the overflow bucket must not find a fresh one.
+            let fullAt = found.map { table.buckets[$0].fullAt } ?? table.overflow[set]
+            let full = max(fullAt, now) + cost
             guard full - now <= depth else {
                 let wait = full - now - depth
                 return .limited(retryAfterSeconds: max(1, Int((wait + 999_999_999) / 1_000_000_000)))
             }
-            fullAt[key] = full
+            if let index = found ?? free {
+                table.buckets[index] = Bucket(key: hash, fullAt: full)
+            } else {
+                table.overflow[set] = full
+            }
             return .allowed
         }
     }
 
-    /// Full buckets need not be remembered. When all are in use, memory is worth more than memory of them.
-    private func forget(_ fullAt: inout [Key: UInt64], _ now: UInt64) {
-        fullAt = fullAt.filter { $0.value > now }
-        if fullAt.count > capacity / 2 { fullAt.removeAll(keepingCapacity: true) }
+    private func hash(_ key: Key) -> Int {
+        var hasher = Hasher()
+        hasher.combine(secret)
+        hasher.combine(key)
+        return hasher.finalize()
     }
 }
 

@@ -49,6 +49,9 @@ package struct NetworkAddress: Hashable, Sendable {
 
     /// Who is limited as one: an IPv4 address, or the /64 that one IPv6 customer has.
     package var limitedUnit: NetworkAddress { isV4 ? self : masked(64) }
+
+    /// The /48 of an IPv6 address, the most that one site is usually assigned (RFC 6177).
+    package var network: NetworkAddress { masked(48) }
 }
 
 /// A range of addresses, such as `10.0.0.0/8`, `fd00::/8` or `192.0.2.7`.

@@ -31,16 +31,63 @@ struct RateLimiterTests {
         #expect(limiter.take("a") == .limited(retryAfterSeconds: 1))
     }
 
-    @Test func memoryOfKeysIsBounded() {
+    @Test func othersNeverGiveALimitedKeyNewTokens() {
         let clock = Clock()
-        let limiter = RateLimiter<Int>(rate: 1, capacity: 10, now: { clock.nanoseconds.withLock { $0 } })
-        for _ in 0..<5 { _ = limiter.take(0) }
+        let limiter = RateLimiter<Int>(rate: 1, capacity: 64, now: { clock.nanoseconds.withLock { $0 } })
+        for _ in 0..<5 { #expect(limiter.take(0) == .allowed) }
+        // A thousand times as many as there are buckets.
+        for key in 1...64_000 { _ = limiter.take(key) }
         #expect(limiter.take(0) == .limited(retryAfterSeconds: 1))
-        // While there is room, others do not make it forget; when none is left, it does.
-        for key in 1..<10 { #expect(limiter.take(key) == .allowed) }
-        #expect(limiter.take(0) == .limited(retryAfterSeconds: 1))
-        #expect(limiter.take(10) == .allowed)
-        #expect(limiter.take(0) == .allowed)
+    }
+
+    /// Compares with a bucket for each key, without a bound. Keys outnumber the buckets, and any key may come at any time.
+    @Test(arguments: [8, 64, 512]) func noKeyGetsMoreThanABucketOfItsOwnWouldGive(capacity: Int) {
+        let clock = Clock()
+        let limiter = RateLimiter<Int>(
+            rate: 2, capacity: capacity, now: { clock.nanoseconds.withLock { $0 } })
+        let (cost, depth): (UInt64, UInt64) = (500_000_000, 5_000_000_000)
+        var exact: [Int: UInt64] = [:]
+        var (allowed, excess) = (0, 0)
+        for _ in 0..<50_000 {
+            if Int.random(in: 0..<40) == 0 { clock.advance(milliseconds: .random(in: 1...3_000)) }
+            let key = Bool.random() ? Int.random(in: 0..<8) : Int.random(in: 0..<4 * capacity)
+            guard limiter.take(key) == .allowed else { continue }
+            let now = clock.nanoseconds.withLock { $0 }
+            let full = max(exact[key] ?? now, now) + cost
+            exact[key] = full
+            allowed += 1
+            if full - now > depth { excess += 1 }
+        }
+        #expect(excess == 0 && allowed > 0)
+    }
+
+    @Test func aKeyHasABucketOfItsOwnWhileThereIsRoom() {
+        let clock = Clock()
+        let limiter = RateLimiter<Int>(rate: 1, capacity: 4_096, now: { clock.nanoseconds.withLock { $0 } })
+        for key in 0..<256 { for _ in 0..<5 { #expect(limiter.take(key) == .allowed) } }
+        for key in 0..<256 { #expect(limiter.take(key) == .limited(retryAfterSeconds: 1)) }
+        // Full buckets give way to others.
+        clock.advance(milliseconds: 5_000)
+        for key in 256..<512 { for _ in 0..<5 { #expect(limiter.take(key) == .allowed) } }
+    }
+
+    @Test func theNetworksOfAnIPv6SiteAreLimitedTogether() {
+        let clock = Clock()
+        let limiter = AddressLimiter(rate: 1, now: { clock.nanoseconds.withLock { $0 } })
+        func isAllowed(_ address: String) -> Bool {
+            limiter.rejection(
+                HTTPRequest(method: "GET", path: "/", clientAddress: address, receivedMilliseconds: 0)) == nil
+        }
+        // One /64 has five at once; the /48 has 80.
+        let allowed = (0..<1_000).filter { isAllowed("2001:db8:1:\(String($0, radix: 16))::1") }
+        #expect(allowed.count == 80)
+        #expect(!isAllowed("2001:db8:1:ffff::1"))
+        #expect(isAllowed("2001:db8:2::1"))
+        // IPv4 addresses count alone, however near they are.
+        #expect((0..<200).allSatisfy { isAllowed("192.0.2.\($0)") })
+        // A /64 that is over its own limit takes nothing from its network.
+        for _ in 0..<1_000 { _ = isAllowed("2001:db8:3::1") }
+        #expect(isAllowed("2001:db8:3:1::1"))
     }
 
     @Test func anAddressBehindATrustedProxyIsLimited() throws {
