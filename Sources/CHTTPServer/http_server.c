@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -205,6 +206,19 @@ void countersign_raise_open_files(size_t count) {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;
     limit.rlim_cur = limit.rlim_max < count ? limit.rlim_max : (rlim_t)count;
     setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+long countersign_open_files(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= LONG_MAX) return LONG_MAX;
+    return (long)limit.rlim_cur;
+}
+
+int countersign_has_free_descriptor(void) {
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno != EMFILE && errno != ENFILE;
+    close(fd);
+    return 1;
 }
 
 int countersign_mhd_is_open(enum MHD_ConnectionNotificationCode code) {

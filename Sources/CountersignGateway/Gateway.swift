@@ -58,8 +58,21 @@ public final class Gateway: Sendable {
         configuration: GatewayConfiguration, now: @escaping @Sendable () -> Date,
         dialects others: (RequestPath) -> [any Dialect] = { _ in [] }
     ) throws(GatewayError) {
+        let wanted = configuration.limits.connections
+        var configuration = configuration
+        configuration.limits.connections = ProcessLimits.connections(
+            wanted, listeners: configuration.adminHost == nil ? 1 : 2, openFiles: ProcessLimits.openFiles)
         self.configuration = configuration
         observability = try Observability(configuration, now: now)
+        if configuration.limits.connections < wanted {
+            observability.log.note(
+                .warning, "fewer connections than configured",
+                [
+                    ("connections", String(configuration.limits.connections)),
+                    ("configured", String(wanted)), ("open_files", String(ProcessLimits.openFiles)),
+                    ("hint", "raise the limit of open files: LimitNOFILE= in the systemd unit, or ulimit -n"),
+                ])
+        }
         certificates = try observability.certificates(configuration.tls)
         folder = try LockedDataDirectory(configuration, log: observability.log, now: now)
         let storage = folder.storage

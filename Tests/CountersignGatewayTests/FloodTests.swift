@@ -1,3 +1,4 @@
+import CountersignCore
 import CountersignGatewayTesting
 import Foundation
 import Testing
@@ -328,6 +329,60 @@ struct FloodTests {
         #expect(!watch.admits(nil))
         #expect(watch.count == 2)
         withExtendedLifetime([second, third]) {}
+    }
+
+    @Test(arguments: [
+        (4_096, 1, 16_384, 4_096), (4_096, 1, 4_736, 4_096), (4_096, 1, 4_735, 4_095), (4_096, 1, 1_024, 409),
+        (4_096, 2, 1_024, 204), (4_096, 1, 160, 64), (4, 1, 160, 4), (4_096, 1, 1, 1),
+        (4_096, 1, Int.max, 4_096),
+    ])
+    func connectionsAreAsManyAsOpenFilesLeave(wanted: Int, listeners: Int, openFiles: Int, connections: Int) {
+        let found = ProcessLimits.connections(wanted, listeners: listeners, openFiles: openFiles)
+        #expect(found == connections)
+    }
+
+    @Test func idleConnectionsAreClosedWhenNoDescriptorIsLeft() throws {
+        let (isFree, reports) = (Lock(true), Lock(0))
+        let watch = ConnectionWatch(
+            limits: GatewayLimits(), hasFreeDescriptor: { isFree.withLock { $0 } },
+            report: { _ in reports.withLock { $0 += 1 } })
+        let busy = try WatchedSender(of: watch, in: .handling)
+        let idle = try WatchedSender(of: watch, in: .handling)
+        idle.connection.enter(.idle, at: .now())
+        watch.look()
+        #expect(idle.isOpen && reports.withLock { $0 } == 0)
+        isFree.withLock { $0 = false }
+        for _ in 0..<3 { watch.look() }
+        #expect(idle.isClosedByTheWatch && busy.isOpen)
+        #expect(reports.withLock { $0 } == 1)
+        watch.look(at: .now() + .seconds(61))
+        #expect(reports.withLock { $0 } == 2)
+    }
+
+    @Test func closedConnectionsCountUntilTheirDescriptorsAreFree() throws {
+        var limits = GatewayLimits()
+        limits.connections = 2
+        let watch = ConnectionWatch(limits: limits)
+        let senders = try (0..<10).map { _ in try WatchedSender(of: watch, in: .handling) }
+        for sender in senders { watch.close(sender.connection) }
+        #expect(!watch.admits(nil))
+        watch.remove(senders[0].connection)
+        #expect(watch.admits(nil))
+    }
+
+    @Test func anAddressWithoutConnectionsIsNotHeldUpByOneThatKeepsTrying() throws {
+        var limits = GatewayLimits()
+        limits.connections = 2
+        let watch = ConnectionWatch(limits: limits)
+        let greedy = try #require(NetworkAddress("192.0.2.1"))
+        for _ in 0..<2 {
+            let connection = WatchedConnection(socket: -1, unit: greedy, passes: PassCount())
+            watch.add(connection)
+            connection.enter(.header, at: .now())
+        }
+        let now = DispatchTime.now()
+        #expect(!watch.admits(greedy, at: now))
+        #expect(watch.admits(NetworkAddress("192.0.2.2"), at: now))
     }
 
     /// A flood does not cost a look at all for each who would connect.

@@ -29,7 +29,8 @@ enum ServeCommand {
         let signals = StopSignals { running.withLock { $0 }?.reload() }
         var configuration = try SettingReader(invocation: invocation).configuration()
         let isQuiet = adaptLog(of: &configuration, to: invocation.io)
-        ProcessLimits.prepare(for: configuration.limits)
+        ProcessLimits.prepare(
+            for: configuration.limits, listeners: configuration.adminHost == nil ? 1 : 2)
         // Said before anything else is begun: most often it is the address that is wrong.
         if let address = configuration.database { _ = try Invocation.schemaVersion(of: address) }
         let gateway = try Gateway(configuration: configuration)

@@ -69,9 +69,12 @@ struct Servers: Sendable {
                 originsOfAllApps: { apps.originsOfAllApps }))
         let memory = BodyMemory(limit: limits.bodyMemoryBytes)
         let main = try HTTPServer(
+        let report: @Sendable (String) -> Void = {
+            log.note(.error, "no file descriptor is left", [("hint", $0)])
+        }
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
-            loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, now: now,
+            loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, now: now, report: report,
             together: { events.together($0) },
             handler: membership.guarding { middleware.answer($0) })
         served.withLock { $0.main = main }
@@ -86,7 +89,7 @@ struct Servers: Sendable {
         self.admin = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
-            now: now
+            now: now, report: report
         ) { adminMiddleware.answer($0) }
     }
 

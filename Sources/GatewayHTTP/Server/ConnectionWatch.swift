@@ -158,23 +158,38 @@ final class ConnectionWatch: @unchecked Sendable {
         var ofUnit: [NetworkAddress: [ObjectIdentifier: WatchedConnection]] = [:]
         /// Those that were not told to go.
         var staying = 0
-        /// Until then nobody is looked for who could make room: the last look found none.
+        /// Until then no connection is looked for that could make room, unless the newcomer's address has fewer connections
+        /// than the one for which the last look found none.
         var nextLook = DispatchTime(uptimeNanoseconds: 0)
+        var fruitless = 0
+        var nextReport = DispatchTime(uptimeNanoseconds: 0)
     }
 
     // Guards the set. A socket is shut down under the lock, and removed under it before it is closed, so its number
     // cannot have been given to somebody else.
     private let connections = Lock(Connections())
     private let limits: GatewayLimits
+    private let hasFreeDescriptor: @Sendable () -> Bool
+    private let report: @Sendable (String) -> Void
     private let ticker = Ticker(queue: DispatchQueue(label: "connections"), everySeconds: 1)
 
     /// How many go at once when all places are taken, so that a flood does not cost a look at all for each.
     private static let room = 32
     private static let pauseNanoseconds: UInt64 = 100_000_000
 
-    init(limits: GatewayLimits) {
+    /// `report` hears, once a minute at most, that connections were closed because no descriptor was left.
+    init(
+        limits: GatewayLimits,
+        hasFreeDescriptor: @escaping @Sendable () -> Bool = { countersign_has_free_descriptor() != 0 },
+        report: @escaping @Sendable (String) -> Void = { _ in }
+    ) {
         self.limits = limits
+        self.hasFreeDescriptor = hasFreeDescriptor
+        self.report = report
     }
+
+    /// Connections that were told to go and still have their descriptors, beside so many others, at most.
+    static func mostLeaving(_ connections: Int) -> Int { min(128, max(8, connections / 4)) }
 
     var count: Int { connections.withLock { $0.all.count } }
 
@@ -204,18 +219,23 @@ final class ConnectionWatch: @unchecked Sendable {
                 guard let oldest = idle.min(by: { $0.1.since < $1.1.since }) else { return false }
                 Self.close(oldest.0, &connections)
             }
+            let most = limits.connections + Self.mostLeaving(limits.connections)
+            guard connections.all.count < most else { return false }
             guard connections.staying >= limits.connections else { return true }
-            guard now >= connections.nextLook else { return false }
-            let leaving = Self.leaving(connections, for: unit)
+            let own = unit.flatMap { connections.ofUnit[$0]?.count } ?? 0
+            guard now >= connections.nextLook || own < connections.fruitless else { return false }
+            let leaving = Self.leaving(connections, own: own)
             for connection in leaving { Self.close(connection, &connections) }
-            if leaving.isEmpty { connections.nextLook = now + .nanoseconds(Int(Self.pauseNanoseconds)) }
+            if leaving.isEmpty {
+                connections.nextLook = now + .nanoseconds(Int(Self.pauseNanoseconds))
+                connections.fruitless = own
+            }
             return !leaving.isEmpty
         }
     }
 
-    private static func leaving(_ connections: Connections, for unit: NetworkAddress?) -> [WatchedConnection]
-    {
-        let own = unit.flatMap { connections.ofUnit[$0]?.count } ?? 0
+    /// The connections that make room for one of an address that has `own` others.
+    private static func leaving(_ connections: Connections, own: Int) -> [WatchedConnection] {
         var idle: [(WatchedConnection, DispatchTime)] = []
         var slow: [(WatchedConnection, DispatchTime)] = []
         for connection in connections.all.values where !connection.isLeaving {
@@ -240,15 +260,23 @@ final class ConnectionWatch: @unchecked Sendable {
         ticker.start { [weak self] in self?.look() }
     }
 
-    /// Closes those that are overdue, and those whose request can never become whole.
+    /// Closes those that are overdue, and those whose request can never become whole. Without a free descriptor the library
+    /// accepts nothing until a connection is closed, so some are closed as if all places were taken.
     func look(at now: DispatchTime = .now()) {
-        connections.withLock { connections in
+        let isFull = !hasFreeDescriptor()
+        let isReported = connections.withLock { connections in
             for connection in connections.all.values where !connection.isLeaving {
                 if connection.isOverdue(at: now, limits: limits) || Self.isStuck(connection) {
                     Self.close(connection, &connections)
                 }
             }
+            guard isFull else { return false }
+            for connection in Self.leaving(connections, own: 0) { Self.close(connection, &connections) }
+            guard now >= connections.nextReport else { return false }
+            connections.nextReport = now + .seconds(60)
+            return true
         }
+        if isReported { report("raise the limit of open files, or lower connections") }
     }
 
     /// Closes those of a loop whose request can never become whole. A loop that goes round and round asks for it between

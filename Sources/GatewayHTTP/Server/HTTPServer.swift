@@ -21,18 +21,20 @@ package final class HTTPServer: Sendable {
     /// busy then.
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
-    /// Throws `cannotBind` when the process has no file descriptors left.
+    /// `report` hears when the process has no file descriptor left for a connection, and what to do about it. Throws
+    /// `cannotBind` when there is none now.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,
         loopCount: Int = 1, now: @escaping @Sendable () -> Date = { Date() },
+        report: @escaping @Sendable (String) -> Void = { _ in },
         together: @escaping Together = { $0() }, handler: @escaping RequestService.Handler
     ) throws(GatewayError) {
         self.loopCount = loopCount
         common = ServerCommon(
             limits: limits, memory: memory ?? BodyMemory(limit: limits.bodyMemoryBytes),
             trustedProxies: trustedProxies, certificates: certificates, observer: observer,
-            sampler: sampler, now: now, together: together, handler: handler)
+            sampler: sampler, now: now, report: report, together: together, handler: handler)
     }
 
     /// Binds and starts to serve. Returns the port, which is a free one when `port` was 0.

@@ -6,12 +6,24 @@ package import GatewayModel
 package enum ProcessLimits {
     /// Files beside the connections: databases, backups, outgoing requests.
     private static let otherFiles = 512
+    /// The soft limit of open files.
+    package static var openFiles: Int { countersign_open_files() }
     private static let ticker = Ticker(queue: DispatchQueue(label: "memory"), everySeconds: 1)
 
-    /// Makes room for as many connections as may be open, and lets memory go back once it is not needed.
-    package static func prepare(for limits: GatewayLimits) {
-        countersign_raise_open_files(limits.connections + otherFiles)
+    /// Raises the limit of open files for the connections of so many listeners, and lets memory go back once it is not
+    /// needed.
+    package static func prepare(for limits: GatewayLimits, listeners: Int) {
+        let connections = limits.connections + ConnectionWatch.mostLeaving(limits.connections)
+        countersign_raise_open_files(listeners * connections + otherFiles)
         countersign_return_freed_memory()
         ticker.start { countersign_return_free_pages() }
+    }
+
+    /// The connections that each listener may have open: as many as wanted, or what the limit of open files leaves.
+    package static func connections(_ wanted: Int, listeners: Int, openFiles: Int) -> Int {
+        let most = (openFiles - min(otherFiles, openFiles / 2)) / max(1, listeners)
+        // Those that are being closed still have their descriptors.
+        guard most < wanted + ConnectionWatch.mostLeaving(wanted) else { return wanted }
+        return min(wanted, max(1, most * 4 / 5, most - ConnectionWatch.mostLeaving(most)))
     }
 }

@@ -22,7 +22,8 @@ final class ServerCommon: Sendable {
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
         certificates: TLSCertificates?, observer: any GatewayObserver, sampler: TraceSampler?,
-        now: @escaping @Sendable () -> Date, together: @escaping @Sendable (() -> Void) -> Void,
+        now: @escaping @Sendable () -> Date, report: @escaping @Sendable (String) -> Void,
+        together: @escaping @Sendable (() -> Void) -> Void,
         handler: @escaping RequestService.Handler
     ) {
         self.limits = limits
@@ -31,7 +32,7 @@ final class ServerCommon: Sendable {
         self.certificates = certificates
         self.observer = observer
         self.together = together
-        connections = ConnectionWatch(limits: limits)
+        connections = ConnectionWatch(limits: limits, report: report)
         holders = MemoryHolders(limit: limits.bodyMemoryBytes, connections: connections)
         service = RequestService(
             limits: limits, memory: memory, trustedProxies: trustedProxies, observer: observer,

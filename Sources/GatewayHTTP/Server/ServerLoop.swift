@@ -45,7 +45,8 @@ final class ServerLoop: @unchecked Sendable {
     func open(_ socket: Int32) throws(GatewayError) {
         var options = countersign_mhd_options(
             // More than may be, because those that are told to go are gone a little later.
-            connection_limit: UInt32(common.limits.connections + Self.leavingConnections),
+            connection_limit: UInt32(
+                common.limits.connections + ConnectionWatch.mostLeaving(common.limits.connections)),
             idle_seconds: UInt32(common.limits.idleSeconds),
             header_bytes: common.limits.headerBytes + 8 * 1024,
             accept: acceptConnection, handler: serveRequest, request_line: beginRequest,
@@ -189,7 +190,6 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    private static let leavingConnections = 128
     /// A few hundredths of a second of a loop that never waits; one that does is looked at by the clock.
     private static let passesBetweenLooks = 1_024
 
