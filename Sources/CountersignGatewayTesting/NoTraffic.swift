@@ -5,6 +5,4 @@ package struct NoTraffic: AnalyticsSource {
     package init() {}
 
     package func take() -> GatheredAnalytics { GatheredAnalytics() }
-
-    package func giveBack(_ gathered: GatheredAnalytics) {}
 }

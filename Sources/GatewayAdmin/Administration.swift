@@ -36,7 +36,8 @@ package final class Administration: Sendable {
         let alerts = WebhookSender(now: now)
         self.alerts = alerts
         watch = EnforcementWatch(
-            directory: directory, now: sharedTime,
+            // A connection of its own, which notices what operators change.
+            directory: try storage.openControl(as: .schedule), now: sharedTime,
             recent: Self.recent(storage, recorder, now), known: { recorder.knownTokens(of: $0, since: $1) },
             changed: changed,
             gateways: gateways, tells: tells,
@@ -64,14 +65,14 @@ package final class Administration: Sendable {
                 storage: storage, directory: directory, consumers: consumers, deliveries: { deliveries },
                 backupFolder: backupFolder, registry: registry,
                 judge: judge, passwordCost: configuration.passwordCost, flush: { analytics.flush() },
-                now: now))
+                flushForReport: { analytics.flushForReport() }, now: now))
             + SystemRoutes(
                 log: storage.log, store: store,
                 diskFloorBytes: configuration.diskFloorBytes,
                 cluster: storage.cluster,
                 startedMilliseconds: Milliseconds(now()).count, recorder: recorder,
                 registry: registry, settings: configuration.settings
-            ).all
+            ).all.map { $0.on(.data) }
             + LiveRoutes(live: recorder.live).all
         api = AdminAPI(
             directory: directory, publicURL: configuration.publicURL, routes: routes,
@@ -112,37 +113,46 @@ package final class Administration: Sendable {
         storage: any Storage, directory: AppDirectory, consumers: any EventConsumers,
         deliveries: @escaping @Sendable () throws(GatewayError) -> DeliveryStore,
         backupFolder: String?, registry: AppRegistry, judge: SampleJudge, passwordCost: Scrypt.Cost,
-        flush: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
+        flush: @escaping @Sendable () -> Void, flushForReport: @escaping @Sendable () -> Void,
+        now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
         let sessions = try SessionDirectory(
             storage: storage, apps: directory, clock: { Milliseconds(now()).count })
+        let activity = BoundedWait(queue: DispatchQueue(label: "admin activity"), milliseconds: 1_500)
         return AppRoutes(
             activity: { appID, now in
-                flush()
-                return try storage.analytics.activity(
-                    of: appID, from: now - 86_400_000, to: now + 60_000)
+                // Apps are shown without it rather than late.
+                activity.result {
+                    flushForReport()
+                    return try? storage.analytics.activity(
+                        of: appID, from: now - 86_400_000, to: now + 60_000)
+                } ?? nil
             }, writeKeyUses: { registry.writeKeyUses }
         ).all
             + KeyRoutes(log: storage.log).all
             + KeySourceRoutes(registry: registry).all
             + ProjectRoutes().all
-            + TokenServiceRoutes(sessions: sessions).all
+            + TokenServiceRoutes(sessions: sessions).all.map { $0.on(.sessions) }
             + CustomerRoutes(
                 log: storage.log, records: storage.people, sessions: sessions, deliveries: deliveries,
                 flush: flush
-            ).all
+            ).all.map { $0.on(.data) }
             + EnforcementRoutes().all
-            + EventRoutes(log: storage.log).all
-            + ConsumerRoutes(log: storage.log, consumers: consumers).all
-            + WebhookRoutes(log: storage.log, deliveries: storage.deliveries).all
-            + SinkRoutes(log: storage.log, consumers: consumers, states: storage.sinks).all
+            + EventRoutes(log: storage.log).all.map { $0.on(.data) }
+            + ConsumerRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
+            + WebhookRoutes(log: storage.log, deliveries: storage.deliveries).all.map { $0.on(.data) }
+            + SinkRoutes(log: storage.log, consumers: consumers, states: storage.sinks).all.map {
+                $0.on(.data)
+            }
             + PeopleRoutes(passwordCost: passwordCost).all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, place: backupFolder).all
             + ClusterRoutes(cluster: storage.cluster).all
-            + AnalyticsRoutes(analytics: storage.analytics, flush: flush).all
+            + AnalyticsRoutes(analytics: storage.analytics, flush: flushForReport).all.map { $0.on(.data) }
             + ErrorCodeRoutes().all
-            + SampleRoutes(analytics: storage.analytics, flush: flush, judge: judge).all
+            + SampleRoutes(analytics: storage.analytics, flush: flushForReport, judge: judge).all.map {
+                $0.on(.data)
+            }
     }
 
     package var endpoints: [Endpoint] {

@@ -34,7 +34,7 @@ package final class LocalAdministration: Sendable {
                 deliveries: { () throws(GatewayError) in try storage.openDeliveries() },
                 backupFolder: backupFolder, registry: registry,
                 judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now),
-                passwordCost: .password, flush: {}, now: now))
+                passwordCost: .password, flush: {}, flushForReport: {}, now: now))
     }
 
     /// Answers as the gateway does, in the name of the account. Returns the answer, a refusal too. A list that is

@@ -23,7 +23,8 @@ package struct SQLiteStorage: Storage {
         self.folder = folder
         self.now = now
         events = SQLiteReaders(path: folder.path + "/events.sqlite")
-        counts = SQLiteReaders(path: folder.path + "/" + AnalyticsStore.fileName)
+        counts = SQLiteReaders(
+            path: folder.path + "/" + AnalyticsStore.fileName, busyTimeoutMilliseconds: 1_000)
         attempts = SQLiteReaders(path: folder.path + "/" + DeliveryStore.fileName)
         published = SQLiteReaders(path: folder.path + "/" + SinkStateStore.fileName)
     }

@@ -44,7 +44,8 @@ struct Servers: Sendable {
                 tokens: Gauges.Tokens(
                     remembered: verifiedTokens.count, bytes: verifiedTokens.byteCount,
                     hits: verifiedTokens.hits, misses: verifiedTokens.misses),
-                droppedLogLines: log.droppedLines, droppedSpans: exporter?.droppedSpans,
+                droppedLogLines: log.droppedLines, uncountedRequests: stores.analytics.dropped,
+                droppedSpans: exporter?.droppedSpans,
                 consumers: stores.lags(at: now()),
                 webhooks: Webhooks.lags(storage, webhooks.endpoints, at: now()),
                 webhookAttempts: webhooks.counts.byApp.mapValues { ($0.delivered, $0.failed) },
@@ -68,10 +69,10 @@ struct Servers: Sendable {
                 requestHeaders: dialects.flatMap(\.requestHeaders), origins: { apps.origins(of: $0) },
                 originsOfAllApps: { apps.originsOfAllApps }))
         let memory = BodyMemory(limit: limits.bodyMemoryBytes)
-        let main = try HTTPServer(
         let report: @Sendable (String) -> Void = {
             log.note(.error, "no file descriptor is left", [("hint", $0)])
         }
+        let main = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
             loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, now: now, report: report,

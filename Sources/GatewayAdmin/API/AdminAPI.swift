@@ -7,7 +7,8 @@ internal import GatewayStorage
 
 /// The admin API: who may ask, and what is then done, away from the server's thread.
 ///
-/// One request at a time on a queue of its own; passwords, which take a tenth of a second, and backups on others.
+/// One request at a time on the queue of its lane, so that no change of a setting waits for a report, a password or a
+/// backup.
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
     private let publicURL: String?
@@ -16,6 +17,8 @@ package final class AdminAPI: Sendable {
     /// Called after each change.
     private let changed: @Sendable () -> Void
     private let queue = DispatchQueue(label: "admin")
+    private let dataQueue = DispatchQueue(label: "admin data")
+    private let sessionQueue = DispatchQueue(label: "admin sessions")
     private let passwordQueue = DispatchQueue(label: "admin passwords")
     private let backupQueue = DispatchQueue(label: "admin backups")
     private let otherGatewaysQueue = DispatchQueue(label: "admin other gateways")
@@ -54,6 +57,8 @@ package final class AdminAPI: Sendable {
     /// Waits for what has begun.
     func close() {
         queue.sync {}
+        dataQueue.sync {}
+        sessionQueue.sync {}
         passwordQueue.sync {}
         backupQueue.sync {}
         otherGatewaysQueue.sync {}
@@ -81,6 +86,8 @@ package final class AdminAPI: Sendable {
     private func queue(of route: AdminRoute) -> DispatchQueue {
         switch route.operation.lane {
         case .common: queue
+        case .data: dataQueue
+        case .sessions: sessionQueue
         case .password: passwordQueue
         case .backup: backupQueue
         case .otherGateways: otherGatewaysQueue

@@ -19,7 +19,12 @@ struct AdminOperation: Sendable {
 
     /// Which others it waits for.
     enum Lane: Sendable {
+        /// Settings, keys and enforcement: what is in the control database.
         case common
+        /// What is elsewhere, such as events, counts and deliveries. Settings do not wait for it.
+        case data
+        /// The token service's own data.
+        case sessions
         /// A tenth of a second, because of scrypt.
         case password
         /// As long as a copy of all data takes.
@@ -96,7 +101,7 @@ struct AdminOperation: Sendable {
     let body: Body?
     let match: Match
     let returns: Returns
-    let lane: Lane
+    var lane: Lane
     /// Statuses of refusals that neither its method nor its path makes known.
     let refusals: [Int]
 

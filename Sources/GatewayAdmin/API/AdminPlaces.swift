@@ -46,6 +46,7 @@ final class AdminPlaces: Sendable {
     private static func most(_ lane: AdminOperation.Lane) -> Int {
         switch lane {
         case .common: 128
+        case .data, .sessions: 64
         // The last of them waits for two seconds.
         case .password: 16
         case .backup: 4

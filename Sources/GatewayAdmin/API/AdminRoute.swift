@@ -4,7 +4,7 @@ internal import GatewayStorage
 
 /// One thing that the admin API does.
 struct AdminRoute: Sendable {
-    let operation: AdminOperation
+    private(set) var operation: AdminOperation
     let answer: @Sendable (AdminCall) throws -> HTTPResponse
 
     init(
@@ -22,6 +22,13 @@ struct AdminRoute: Sendable {
             method: method, path: path, role: role, summary: summary, query: query, body: body, match: match,
             returns: returns, lane: lane, refusals: refusals)
         self.answer = answer
+    }
+
+    /// The route on this lane, unless it has one of its own.
+    func on(_ lane: AdminOperation.Lane) -> AdminRoute {
+        var route = self
+        if operation.lane == .common { route.operation.lane = lane }
+        return route
     }
 
     /// Answers a request of somebody who may send it.

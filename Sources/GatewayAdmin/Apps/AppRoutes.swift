@@ -5,17 +5,17 @@ internal import GatewayStorage
 
 /// Apps and their write keys.
 struct AppRoutes: Sendable {
-    /// What an app, or each, had to do in the last 24 hours.
-    let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) throws -> [String: AppActivity]
+    /// What an app, or each, had to do in the last 24 hours; nil when the counts cannot be read now.
+    let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> [String: AppActivity]?
     let writeKeyUses: @Sendable () throws -> [String: Int64]
 
     var all: [AdminRoute] {
         [
             AdminRoute("GET", "/apps", .viewer, "List the apps", .list(Self.app.shape)) { call in
-                let activity = try activity(nil, call.nowMilliseconds)
+                let activity = activity(nil, call.nowMilliseconds)
                 let rules = try call.directory.settings(AppRules.self)
                 return try call.page(try call.directory.apps(), at: { PagePosition(0, $0.id) }) { app in
-                    Self.app.json(Shown(app, rules[app.id] ?? AppRules(), activity[app.id]))
+                    Self.app.json(Shown(app, rules[app.id] ?? AppRules(), activity))
                 }
             },
             AdminRoute(
@@ -82,12 +82,13 @@ struct AppRoutes: Sendable {
     private struct Shown {
         let app: App
         let rules: AppRules
-        let activity: AppActivity
+        /// Nil when it is not known now.
+        let activity: AppActivity?
 
-        init(_ app: App, _ rules: AppRules, _ activity: AppActivity?) {
+        init(_ app: App, _ rules: AppRules, _ activity: [String: AppActivity]?) {
             self.app = app
             self.rules = rules
-            self.activity = activity ?? AppActivity()
+            self.activity = activity.map { $0[app.id] ?? AppActivity() }
         }
     }
 
@@ -98,7 +99,7 @@ struct AppRoutes: Sendable {
 
     private static let app = AnswerShape<Shown>(
         named: "App", first: stable.fields, .init("enforcement", \.app.enforcement),
-        .init("keys", \.app.keys.count), .time("last_request_ms", \.activity.lastMilliseconds),
+        .init("keys", \.app.keys.count), .time("last_request_ms", \.activity?.lastMilliseconds),
         .object("last_24h", activityShape, \.activity))
 
     private static let activityShape = AnswerShape<AppActivity>(
@@ -160,7 +161,7 @@ struct AppRoutes: Sendable {
     }
 
     private func shown(_ app: App, _ call: AdminCall) throws -> Shown {
-        Shown(app, try call.directory.rules(of: app.id), try activity(app.id, call.nowMilliseconds)[app.id])
+        Shown(app, try call.directory.rules(of: app.id), activity(app.id, call.nowMilliseconds))
     }
 
     /// The write keys of the app, with uses that are not noted in them yet.

@@ -40,6 +40,16 @@ package struct GatheredAnalytics: Sendable {
     package var users: [Hour: DistinctCounter] = [:]
     package var failedUsers: Set<FailedUser> = []
     package var samples: [FailureSample] = []
+    /// Requests that are in no count, because there were too many different counts.
+    package var dropped = 0
+
+    /// Different counts in memory: 300 bytes each.
+    package static let mostCounts = 50_000
+    /// Counters of users in memory: 4 KiB each.
+    package static let mostHours = 2_000
+    package static let mostFailedUsers = 50_000
+    /// Samples in memory: 20 KiB each at most.
+    package static let mostSamples = 500
 
     package init(
         counts: [Minute: Int] = [:], users: [Hour: DistinctCounter] = [:], failedUsers: Set<FailedUser> = [],
@@ -53,6 +63,53 @@ package struct GatheredAnalytics: Sendable {
 
     package var isEmpty: Bool { counts.isEmpty }
 
+    /// Counts a request.
+    package mutating func count(_ minute: Minute) {
+        if counts.count < Self.mostCounts || counts[minute] != nil {
+            counts[minute, default: 0] += 1
+        } else {
+            dropped += 1
+        }
+    }
+
+    /// Adds what was gathered later. In memory that is bounded: minutes before the last hour become whole hours when there
+    /// are too many counts, then the oldest hours are dropped.
+    package mutating func add(_ later: GatheredAnalytics) {
+        counts.merge(later.counts, uniquingKeysWith: +)
+        for (hour, counter) in later.users { users[hour, default: DistinctCounter()].add(counter) }
+        failedUsers.formUnion(later.failedUsers)
+        samples += later.samples
+        dropped += later.dropped
+        shrinkCounts()
+        if users.count > Self.mostHours {
+            let oldest = users.keys.sorted { $0.start < $1.start }.prefix(users.count - Self.mostHours / 2)
+            for hour in oldest { users[hour] = nil }
+        }
+        if failedUsers.count > Self.mostFailedUsers {
+            failedUsers = Set(
+                failedUsers.sorted { $0.hour.start > $1.hour.start }.prefix(Self.mostFailedUsers / 2))
+        }
+        if samples.count > Self.mostSamples { samples.removeFirst(samples.count - Self.mostSamples) }
+    }
+
+    private mutating func shrinkCounts() {
+        guard counts.count > Self.mostCounts, let newest = counts.keys.lazy.map(\.start).max() else { return }
+        let hour = newest - newest % 3_600_000
+        var kept: [Minute: Int] = [:]
+        for (minute, count) in counts {
+            let start = minute.start < hour ? minute.start - minute.start % 3_600_000 : minute.start
+            kept[Minute(start: start, key: minute.key), default: 0] += count
+        }
+        // Half of the room stays free, or each further second would shrink all again.
+        let excess = kept.count - Self.mostCounts / 2
+        if excess > 0 {
+            for minute in kept.keys.sorted(by: { $0.start < $1.start }).prefix(excess) {
+                dropped += kept.removeValue(forKey: minute) ?? 0
+            }
+        }
+        counts = kept
+    }
+
     /// The counts of all endpoints, modes, versions and keys together.
     package var sums: [Minute: Int] {
         counts.reduce(into: [:]) { sums, entry in
@@ -65,7 +122,4 @@ package struct GatheredAnalytics: Sendable {
 package protocol AnalyticsSource: Sendable {
     /// Takes out what was gathered.
     func take() -> GatheredAnalytics
-
-    /// Puts back what could not be kept.
-    func giveBack(_ gathered: GatheredAnalytics)
 }

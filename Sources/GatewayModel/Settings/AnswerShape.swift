@@ -35,4 +35,10 @@ extension JSONField {
     ) -> JSONField {
         JSONField(answered: name, shape.shape) { shape.json(get($0)) }
     }
+
+    package static func object<Part>(
+        _ name: String, _ shape: AnswerShape<Part>, _ get: @escaping @Sendable (Owner) -> Part?
+    ) -> JSONField {
+        JSONField(answered: name, .nullable(shape.shape)) { get($0).map { shape.json($0) } ?? .null }
+    }
 }

@@ -43,7 +43,6 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
 
     private static let samplesPerMinute = 5
     private static let mostTokens = 2_000
-    private static let mostFailedUsers = 50_000
 
     package let live: LiveFeed
     private let state = Lock(State())
@@ -67,7 +66,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
             if !state.apps[appID, default: OfApp()].note(record, verdict, minute: minute) {
                 counted.key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
             }
-            state.gathered.counts[counted, default: 0] += 1
+            state.gathered.count(counted)
             Self.noteUser(counted.key, record.context.userID, record.receivedMilliseconds, &state)
             guard let failure = record.context.failure else { return nil }
             return Self.sample(record, counted.key, failure, minute, &state)
@@ -113,17 +112,6 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
-    package func giveBack(_ gathered: GatheredAnalytics) {
-        state.withLock { state in
-            state.gathered.counts.merge(gathered.counts, uniquingKeysWith: +)
-            for (hour, counter) in gathered.users {
-                state.gathered.users[hour, default: DistinctCounter()].add(counter)
-            }
-            state.gathered.failedUsers.formUnion(gathered.failedUsers)
-            state.gathered.samples = gathered.samples + state.gathered.samples
-        }
-    }
-
     /// The token of a sample, while it is in memory.
     package func failedToken(of sampleID: String) -> FailedToken? {
         state.withLock { $0.tokens[sampleID]?.token }
@@ -142,8 +130,11 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         guard let userID, key.verdict != .anonymous else { return }
         let hash = DistinctCounter.hash(userID)
         let hour = GatheredAnalytics.Hour(appID: key.appID, start: at - at % 3_600_000)
-        state.gathered.users[hour, default: DistinctCounter()].add(hash)
-        guard let code = key.code, state.gathered.failedUsers.count < mostFailedUsers else { return }
+        if state.gathered.users.count < GatheredAnalytics.mostHours || state.gathered.users[hour] != nil {
+            state.gathered.users[hour, default: DistinctCounter()].add(hash)
+        }
+        guard let code = key.code, state.gathered.failedUsers.count < GatheredAnalytics.mostFailedUsers
+        else { return }
         state.gathered.failedUsers.insert(
             GatheredAnalytics.FailedUser(
                 hour: hour, code: code, appVersion: key.client.appVersion ?? "", user: hash))
@@ -174,7 +165,9 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
             claims: isToken ? FailureSample.json(parts[1]) : nil,
             tokenWithoutSignature: isToken && (failure.token ?? "").utf8.count <= 8_192
                 ? "\(parts[0]).\(parts[1])." : "")
-        state.gathered.samples.append(sample)
+        if state.gathered.samples.count < GatheredAnalytics.mostSamples {
+            state.gathered.samples.append(sample)
+        }
         state.tokens[sample.id] = (key.appID, failure)
         state.tokenOrder.append(sample.id)
         if state.tokenOrder.count > mostTokens {

@@ -10,6 +10,8 @@ package struct Gauges: Sendable {
     package var tokens: Tokens
     /// Log lines that were dropped so far.
     package var droppedLogLines: Int
+    /// Requests that are missing in the dashboard's counts so far.
+    package var uncountedRequests: Int
     /// Spans that were not exported; nil where none are recorded.
     package var droppedSpans: Int?
     /// How far consumers of events are behind.
@@ -59,7 +61,8 @@ package struct Gauges: Sendable {
     package var cluster: ClusterGauges?
 
     package init(
-        store: StoreLoad, connections: Int, tokens: Tokens, droppedLogLines: Int, droppedSpans: Int? = nil,
+        store: StoreLoad, connections: Int, tokens: Tokens, droppedLogLines: Int,
+        uncountedRequests: Int = 0, droppedSpans: Int? = nil,
         consumers: [Consumer] = [],
         webhooks: [WebhookLag] = [], webhookAttempts: [String: (delivered: Int, failed: Int)] = [:],
         sinks: [Sink] = [], cluster: ClusterGauges? = nil
@@ -71,6 +74,7 @@ package struct Gauges: Sendable {
         self.connections = connections
         self.tokens = tokens
         self.droppedLogLines = droppedLogLines
+        self.uncountedRequests = uncountedRequests
         self.droppedSpans = droppedSpans
         self.webhooks = webhooks
         self.webhookAttempts = webhookAttempts

@@ -112,6 +112,10 @@ package final class Metrics: GatewayObserver {
             help: "Log lines dropped because the log's reader was too slow.")
         text.sample(Double(gauges.droppedLogLines))
         text.begin(
+            "countersign_analytics_dropped_total", .counter,
+            help: "Requests that the dashboard does not count: its database could not be written for long.")
+        text.sample(Double(gauges.uncountedRequests))
+        text.begin(
             "countersign_spans_dropped_total", .counter,
             help: "Spans that were not exported: too many were waiting, or the collector rejected them.")
         if let spans = gauges.droppedSpans { text.sample(Double(spans)) }

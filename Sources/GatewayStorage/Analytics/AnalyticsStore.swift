@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
@@ -59,8 +60,13 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     private let report: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "analytics")
     private let ticker: Ticker
+    /// Reports do without the counts of the last second while the file is locked.
+    private let reports: BoundedWait
+    private let droppedRequests = Lock(0)
     // Touched on `queue` only, after `init`.
     private var database: any SQLDatabase
+    /// What was gathered and could not be written yet.
+    private var pending = GatheredAnalytics()
     private var nextSweep: Int64 = 0
     private var retention: RetentionClock
 
@@ -95,6 +101,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         self.report = report
         retention = RetentionClock(Milliseconds(now()).count)
         ticker = Ticker(queue: queue, everySeconds: 1)
+        reports = BoundedWait(queue: queue, milliseconds: 1_000)
         database = try open()
     }
 
@@ -112,6 +119,14 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     package func flush() {
         queue.sync { write() }
     }
+
+    /// Keeps what was gathered so far, for a report. Returns without when that takes long.
+    package func flushForReport() {
+        _ = reports.result { [self] in write() }
+    }
+
+    /// Requests that are in no count, because the counts could not be written for so long that memory was full.
+    package var dropped: Int { droppedRequests.withLock { $0 } }
 
     /// Removes the counts and samples of an app, a few rows at a time, those too that were gathered until now.
     package func erase(appID: String) throws(GatewayError) {
@@ -133,27 +148,39 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     }
 
     private func write() {
-        let gathered = source.take()
+        pending.add(source.take())
+        droppedRequests.withLock { $0 += pending.dropped }
+        pending.dropped = 0
         let milliseconds = Milliseconds(now()).count
         let isSweepDue = DueTime.hasCome(
             nextSweep, at: milliseconds, within: Self.sweepMilliseconds)
-        guard !gathered.isEmpty || isSweepDue else { return }
+        guard !pending.isEmpty || isSweepDue else { return }
+        let gathered = pending
+        var isLocked = false
         do {
-            // The registers of users are read, merged and written.
-            try database.write { connection in
-                let table = AnalyticsTable(connection: connection)
-                for (minute, count) in gathered.counts { try table.add(minute, count) }
-                for (minute, count) in gathered.sums { try table.addSum(minute, count) }
-                for (hour, users) in gathered.users { try table.add(hour, users) }
-                for user in gathered.failedUsers { try table.add(user) }
-                for sample in gathered.samples { try table.add(sample) }
-                if isSweepDue { try table.sweep(retention.time(milliseconds)) }
+            try GatewayError.storing {
+                do {
+                    // The registers of users are read, merged and written.
+                    try database.commit(alone: true) { connection in
+                        let table = AnalyticsTable(connection: connection)
+                        for (minute, count) in gathered.counts { try table.add(minute, count) }
+                        for (minute, count) in gathered.sums { try table.addSum(minute, count) }
+                        for (hour, users) in gathered.users { try table.add(hour, users) }
+                        for user in gathered.failedUsers { try table.add(user) }
+                        for sample in gathered.samples { try table.add(sample) }
+                        if isSweepDue { try table.sweep(retention.time(milliseconds)) }
+                    }
+                } catch let error as SQLiteError where error.isBusy {
+                    isLocked = true
+                    throw error
+                }
             }
+            pending = GatheredAnalytics()
             if isSweepDue { nextSweep = milliseconds + Self.sweepMilliseconds }
         } catch {
-            source.giveBack(gathered)
             report(error.reason)
-            if let reopened = try? open() { database = reopened }
+            // What locks the file holds up another connection as well.
+            if !isLocked, let reopened = try? open() { database = reopened }
         }
     }
 }

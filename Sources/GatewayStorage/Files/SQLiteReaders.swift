@@ -8,6 +8,7 @@ final class SQLiteReaders: SQLReader {
     let path: String
     /// The most that stay open while nobody reads.
     private let mostIdle: Int
+    private let busyTimeoutMilliseconds: Int32
     /// Nil once it is closed.
     private let idle = Lock<[Connection]?>([])
 
@@ -16,9 +17,10 @@ final class SQLiteReaders: SQLReader {
         let sqlite: SQLiteConnection
     }
 
-    init(path: String, mostIdle: Int = 4) {
+    init(path: String, mostIdle: Int = 4, busyTimeoutMilliseconds: Int32 = 5_000) {
         self.path = path
         self.mostIdle = mostIdle
+        self.busyTimeoutMilliseconds = busyTimeoutMilliseconds
     }
 
     /// Closes what nobody reads with; later reads fail.
@@ -35,7 +37,11 @@ final class SQLiteReaders: SQLReader {
                 guard idle != nil else { throw GatewayError(.storage, "\(path) is closed") }
                 return idle?.popLast()
             }
-            let connection = try taken ?? Connection(sqlite: SQLiteConnection(path: path, mode: .readOnly))
+            let connection =
+                try taken
+                ?? Connection(
+                    sqlite: SQLiteConnection(
+                        path: path, mode: .readOnly, busyTimeoutMilliseconds: busyTimeoutMilliseconds))
             // One that has failed is not used again.
             let value = try body(connection.sqlite)
             idle.withLock { if $0?.count ?? .max < mostIdle { $0?.append(connection) } }

@@ -33,6 +33,8 @@ def countersign_token(user_id):
                       open("private.pem").read(), algorithm="RS256")`;
 
 function stateOf(app) {
+  // Without counts, which can't be read at the moment, no step is known to be open.
+  if (!app.last_24h) return { all: true };
   const { requests, rejected, warned } = app.last_24h;
   const steps = {
     key: app.keys > 0, sent: app.last_request_ms !== null && app.last_request_ms !== undefined, measured: app.enforcement !== "disabled",

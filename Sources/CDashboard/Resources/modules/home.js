@@ -47,16 +47,16 @@ export function home(context) {
 
   function appCard(app) {
     const day = app.last_24h;
-    const failed = day.rejected + day.warned;
+    const failed = day && day.rejected + day.warned;
     const base = `#${path("apps", app.id)}`;
     return h("section", { class: "card app-card", "aria-label": `${app.name || app.id} (${app.id})` },
       h("div", { class: "card-head" }, h("h3", {}, h("a", { href: `${base}/failures` }, app.name || app.id)), h("a", { class: "quiet-link", href: `${base}/enforcement`, "aria-label": `Enforcement of ${app.name || app.id}: ${app.enforcement}` }, stateBadge(app.enforcement))),
       h("dl", { class: "pairs" },
-        h("div", {}, h("dt", {}, "Requests, 24 h"), h("dd", {}, number(day.requests))),
-        h("div", {}, h("dt", {}, "Failures, 24 h"), h("dd", { class: failed ? "bad" : "" }, number(failed))),
-        h("div", {}, h("dt", {}, "Rate"), h("dd", {}, day.requests ? percent(failed / day.requests) : "–"))),
-      spark(day.hours),
-      h("p", { class: "muted" }, app.name && app.name !== app.id && [h("span", { class: "mono" }, app.id), " · "], app.last_request_ms ? `Last request ${ago(app.last_request_ms)}` : "No request yet", ` · ${plural(app.keys, "key")}`));
+        h("div", {}, h("dt", {}, "Requests, 24 h"), h("dd", {}, day ? number(day.requests) : "–")),
+        h("div", {}, h("dt", {}, "Failures, 24 h"), h("dd", { class: failed ? "bad" : "" }, day ? number(failed) : "–")),
+        h("div", {}, h("dt", {}, "Rate"), h("dd", {}, day?.requests ? percent(failed / day.requests) : "–"))),
+      day ? spark(day.hours) : h("p", { class: "muted" }, "The counts can't be read at the moment."),
+      h("p", { class: "muted" }, app.name && app.name !== app.id && [h("span", { class: "mono" }, app.id), " · "], app.last_request_ms ? `Last request ${ago(app.last_request_ms)}` : day ? "No request yet" : "Last request not known", ` · ${plural(app.keys, "key")}`));
   }
 
   async function newApp() {

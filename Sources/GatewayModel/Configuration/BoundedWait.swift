@@ -1,0 +1,37 @@
+internal import CountersignCore
+package import Foundation
+
+/// Runs work on a serial queue, and waits only so long for its result.
+///
+/// While earlier work is overdue nothing is begun, so what hangs takes one thread and delays one caller.
+package final class BoundedWait: Sendable {
+    private let queue: DispatchQueue
+    private let limit: DispatchTimeInterval
+    private let isOverdue = Lock(false)
+
+    package init(queue: DispatchQueue, milliseconds: Int) {
+        self.queue = queue
+        limit = .milliseconds(milliseconds)
+    }
+
+    /// The result of `work`; nil when it is not there in time. The work goes on then.
+    package func result<Value: Sendable>(of work: @escaping @Sendable () -> Value) -> Value? {
+        guard !isOverdue.withLock({ $0 }) else { return nil }
+        let found = Lock<Value?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        queue.async { [isOverdue] in
+            let value = work()
+            isOverdue.withLock { isOverdue in
+                found.withLock { $0 = value }
+                isOverdue = false
+            }
+            done.signal()
+        }
+        _ = done.wait(timeout: .now() + limit)
+        return isOverdue.withLock { isOverdue in
+            let value = found.withLock { $0 }
+            if value == nil { isOverdue = true }
+            return value
+        }
+    }
+}
