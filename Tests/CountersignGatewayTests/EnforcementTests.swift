@@ -33,12 +33,12 @@ struct EnforcementTests {
         let outcome = Lock(WebhookOutcome.delivered)
         let changes = Lock(0)
 
-        init(_ place: TestPlace, at milliseconds: Int64) throws {
+        init(_ place: TestPlace, at milliseconds: Int64, watched: AppDirectory? = nil) throws {
             let now = Lock(milliseconds)
             self.now = now
             directory = try place.openControl(as: .schedule)
             watch = EnforcementWatch(
-                directory: directory,
+                directory: try watched ?? place.openControl(as: .schedule),
                 now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1000) },
                 recent: { [seen] _, _ in seen.withLock { $0 } },
                 known: { [known, askedSince] _, since in
@@ -204,12 +204,76 @@ struct EnforcementTests {
         }
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour - 1)
         #expect(users(start) == 100_000)
-        #expect(users(start + 1) == 0)
+        #expect(users(start + 1_000) == 0)
         // All others are old by now, but were looked through a moment ago.
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour + 1)
-        #expect(users(start + 1) == 0)
+        #expect(users(start + 1_000) == 0)
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour + minute)
         #expect(users(start + minute) == 1)
+    }
+
+    /// Compares with users that are looked through one by one.
+    @Test func theCountsOfASecondAreThoseOfItsUsers() {
+        var known = KnownTokens()
+        var users: [Int: (seen: Int64, hasLost: Bool)] = [:]
+        var now = start
+        for round in 0..<20_000 {
+            now += Int64.random(in: -500...2_000)
+            let user = Int.random(in: 0..<300)
+            let isLost = users[user] != nil && Bool.random()
+            known.note(
+                UInt64(user), of: "\(user)", isLost ? .rejected : .accepted, isLost ? .expired : nil,
+                atMilliseconds: now)
+            users[user] = (now, isLost)
+            guard round % 200 == 0 else { continue }
+            for minutes: Int64 in [0, 5, 60] {
+                let since = now / 1_000 * 1_000 - minutes * minute
+                let seen = users.values.filter { $0.seen >= since && $0.seen < since + 60 * minute + 1_000 }
+                let sum = KnownTokens.Sum(users: seen.count, lost: seen.filter(\.hasLost).count)
+                #expect(known.sum(since: since) == sum)
+            }
+        }
+    }
+
+    /// A database that counts how often it is read.
+    private struct CountedDatabase: SQLDatabase {
+        let database: any SQLDatabase
+        let reads = Lock(0)
+
+        func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
+            reads.withLock { $0 += 1 }
+            return try database.read(body)
+        }
+
+        func transaction<Result>(
+            alone: Bool, _ body: (any SQLConnection) throws -> Result
+        ) throws -> Result { try database.transaction(alone: alone, body) }
+
+        func version() throws(GatewayError) -> Int64 { try database.version() }
+    }
+
+    @Test func plansAreReadAgainOnlyWhenSomethingHasChanged() throws {
+        let opened = try place.openControl(as: .schedule)
+        let database = CountedDatabase(database: opened.database)
+        let bench = try Bench(
+            place, at: start, watched: AppDirectory(database, actor: .schedule, now: { Date() }))
+        _ = try bench.directory.createApp(id: "shop")
+        func reads() -> Int {
+            database.reads.withLock { $0 = 0 }
+            bench.look()
+            return database.reads.withLock { $0 }
+        }
+        // The plans, and whether alerts are due.
+        #expect(reads() == 2)
+        #expect(reads() == 1)
+        try bench.directory.setEnforcementPlan(required(10), for: "shop", at: start)
+        #expect(reads() == 2)
+        #expect(reads() == 1)
+        bench.see(users: 200, lost: 200)
+        bench.look()
+        #expect(try plan(bench).state == .optional)
+        #expect(reads() == 2)
+        #expect(reads() == 1)
     }
 
     @Test func whatWasSeenWhileTheClockWasAheadCountsNoMore() {
@@ -288,6 +352,24 @@ struct EnforcementTests {
         #expect(second.sent.withLock { $0.map(\.attempt) } == [2, 3])
         second.look(after: 24 * 60 * minute)
         #expect(second.sent.withLock { $0.count } == 2)
+    }
+
+    @Test(.onSQLite("its trigger"), arguments: [true, false])
+    func anAlertThatIsOverIsNotRepeatedWhileItCannotBeRemoved(isDelivered: Bool) throws {
+        let bench = try bench(required(10, minimum: 1))
+        _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
+        bench.see(users: 10, lost: 10)
+        let attempts = isDelivered ? 1 : 6
+        if !isDelivered { bench.outcome.withLock { $0 = .refused("it answered 500") } }
+        let connection = try place.connection(to: "control")
+        try connection.run(
+            "CREATE TRIGGER kept BEFORE DELETE ON alert BEGIN SELECT RAISE(ABORT, 'kept'); END")
+        for _ in 0..<10 { bench.look(after: 6 * 60 * minute) }
+        #expect(bench.sent.withLock { $0.map(\.attempt) } == Array(1...attempts))
+        try connection.run("DROP TRIGGER kept")
+        bench.look()
+        #expect(try connection.all("SELECT id FROM alert", []) { $0.text(0) }.isEmpty)
+        #expect(bench.sent.withLock { $0.count } == attempts)
     }
 
     @Test func anAlertThatNobodyTakesIsGivenUp() throws {

@@ -31,6 +31,10 @@ final class EnforcementWatch: Sendable {
     private let known: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> KnownTokens.Sum
     /// When each app's last alert was made.
     private let alerted = Lock<[String: Int64]>([:])
+    /// Ids of alerts that are over and could not be removed yet. They are not sent again.
+    private let unremoved = Lock<Set<String>>([])
+    /// The plans of all apps, and the version of the database that they are of.
+    private let knownPlans = Lock<(version: Int64, plans: [String: EnforcementPlan])?>(nil)
     private let changed: @Sendable () -> Void
     private let gateways: @Sendable () -> Int
     private let tells: @Sendable () -> Bool
@@ -40,6 +44,8 @@ final class EnforcementWatch: Sendable {
     private let queue = DispatchQueue(label: "enforcement")
     private let ticker: Ticker
 
+    /// `directory` must have a database connection of its own, or changes are not noticed.
+    ///
     /// `recent` counts the requests of all gateways, `known` those of this one, which sees its part of an app's users. `tells` is
     /// false while another gateway tells of many refusals. What is switched is decided in the transaction that does it, so any
     /// gateway may.
@@ -78,8 +84,12 @@ final class EnforcementWatch: Sendable {
     func look() {
         let milliseconds = Milliseconds(now()).count
         do throws(GatewayError) {
-            var isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
-            for (appID, plan) in try directory.settings(EnforcementPlan.self) {
+            var isChanged = false
+            if try plans().values.contains(where: { $0.isDue(at: milliseconds) }) {
+                isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
+                knownPlans.withLock { $0 = nil }
+            }
+            for (appID, plan) in try plans() {
                 guard plan.state == .required else { continue }
                 if try returns(appID, plan, at: milliseconds) {
                     isChanged = true
@@ -87,13 +97,27 @@ final class EnforcementWatch: Sendable {
                     try tell(appID, plan, at: milliseconds)
                 }
             }
-            if isChanged { changed() }
+            if isChanged {
+                // The version says what others have changed.
+                knownPlans.withLock { $0 = nil }
+                changed()
+            }
+            for id in unremoved.withLock({ $0 }) { try remove(id) }
             for alert in try directory.alerts.takeDue(at: milliseconds) {
                 send(alert) { [weak self] outcome in self?.end(alert, outcome) }
             }
         } catch {
             log.note(.error, "enforcement not looked at", [("detail", error.reason)])
         }
+    }
+
+    /// The plans of all apps, read again when the database has changed.
+    private func plans() throws(GatewayError) -> [String: EnforcementPlan] {
+        let version = try directory.version()
+        if let known = knownPlans.withLock({ $0 }), known.version == version { return known.plans }
+        let plans = try directory.settings(EnforcementPlan.self)
+        knownPlans.withLock { $0 = (version, plans) }
+        return plans
     }
 
     /// Takes an app back to `optional` if too many users have lost the token that they had.
@@ -172,6 +196,19 @@ final class EnforcementWatch: Sendable {
                 [("app", alert.appID), ("attempt", String(alert.attempt)), ("detail", reason)])
         }
         if case .overloaded = outcome { isOver = false }
-        if isOver { try? directory.alerts.remove(alert.id) }
+        guard isOver else { return }
+        unremoved.withLock { _ = $0.insert(alert.id) }
+        do throws(GatewayError) {
+            try remove(alert.id)
+        } catch {
+            log.note(
+                .error, "alert not removed", [("app", alert.appID), ("detail", error.reason)])
+        }
+    }
+
+    /// Removes an alert that is over. One that cannot be removed is removed at a later look, before due alerts are taken.
+    private func remove(_ id: String) throws(GatewayError) {
+        try directory.alerts.remove(id)
+        unremoved.withLock { _ = $0.remove(id) }
     }
 }

@@ -22,6 +22,11 @@ package struct EnforcementPlan: Sendable, Equatable {
         self.sinceMilliseconds = sinceMilliseconds
     }
 
+    /// Whether the time of the scheduled switch has come.
+    package func isDue(at milliseconds: Int64) -> Bool {
+        scheduled.map { $0.atMilliseconds <= milliseconds } ?? false
+    }
+
     /// A change at a set time.
     package struct Switch: Sendable, Equatable {
         package var state: Enforcement

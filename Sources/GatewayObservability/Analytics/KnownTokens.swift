@@ -34,6 +34,8 @@ package struct KnownTokens: Sendable {
     private var old: [UInt64: UInt64] = [:]
     private var turnedMilliseconds: Int64 = 0
     private var users: [UInt64: User] = [:]
+    /// The users by the second in which they were seen last, at most of the last three hours.
+    private var seconds: [Int64: Sum] = [:]
     private var lastMilliseconds: Int64 = 0
     private var forgotMilliseconds: Int64 = 0
 
@@ -68,16 +70,32 @@ package struct KnownTokens: Sendable {
         code == .expired || code == .noMatchingPublicKeys
     }
 
-    /// What happened since a time, of the last hour.
+    /// What happened since a time, of the last hour, to the second.
     func sum(since milliseconds: Int64) -> Sum {
         var sum = Sum()
         // Those that are later still were seen while the clock was ahead.
-        let window = milliseconds...milliseconds + Self.longestWindow
-        for user in users.values where window.contains(user.seenMilliseconds) {
-            sum.users += 1
-            if user.hasLost { sum.lost += 1 }
+        let window = Self.second(milliseconds)...Self.second(milliseconds + Self.longestWindow)
+        for (second, seen) in seconds where window.contains(second) {
+            sum.users += seen.users
+            sum.lost += seen.lost
         }
         return sum
+    }
+
+    private static func second(_ milliseconds: Int64) -> Int64 { milliseconds / 1_000 }
+
+    /// Moves a user to the second in which they were seen.
+    private mutating func count(_ seen: User, insteadOf before: User?) {
+        if let before, var sum = seconds[Self.second(before.seenMilliseconds)] {
+            sum.users -= 1
+            if before.hasLost { sum.lost -= 1 }
+            seconds[Self.second(before.seenMilliseconds)] = sum.users > 0 ? sum : nil
+        }
+        seconds[Self.second(seen.seenMilliseconds), default: Sum()].users += 1
+        if seen.hasLost { seconds[Self.second(seen.seenMilliseconds), default: Sum()].lost += 1 }
+        guard seconds.count > 3 * Self.longestWindow / 1_000 else { return }
+        let oldest = Self.second(seen.seenMilliseconds - Self.longestWindow)
+        seconds = seconds.filter { $0.key >= oldest }
     }
 
     private mutating func remember(_ token: UInt64, of user: UInt64, at milliseconds: Int64) {
@@ -93,7 +111,10 @@ package struct KnownTokens: Sendable {
 
     private mutating func note(_ user: UInt64, _ seen: User) {
         // What was seen while the clock was ahead says nothing of now. No request takes so long.
-        if seen.seenMilliseconds < lastMilliseconds - Self.longestWindow { users = [:] }
+        if seen.seenMilliseconds < lastMilliseconds - Self.longestWindow {
+            users = [:]
+            seconds = [:]
+        }
         lastMilliseconds = seen.seenMilliseconds
         if users[user] == nil, users.count >= Self.maximumUsers {
             // To go through them for every further user would take longer than to verify a token.
@@ -103,6 +124,6 @@ package struct KnownTokens: Sendable {
             // Beyond that a share of the first hundred thousand is as good as one of all.
             guard users.count < Self.maximumUsers else { return }
         }
-        users[user] = seen
+        count(seen, insteadOf: users.updateValue(seen, forKey: user))
     }
 }

@@ -39,9 +39,7 @@ extension AppDirectory {
 
     /// Makes the switches that are due. Returns the apps that were switched.
     package func switchScheduled(at milliseconds: Int64) throws(GatewayError) -> [String] {
-        let due = try settings(EnforcementPlan.self).filter {
-            $0.value.scheduled.map { $0.atMilliseconds <= milliseconds } ?? false
-        }
+        let due = try settings(EnforcementPlan.self).filter { $0.value.isDue(at: milliseconds) }
         if due.isEmpty { return [] }
         return try write { connection in
             try due.keys.sorted().filter { appID in
