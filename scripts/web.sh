@@ -1,5 +1,6 @@
 #!/bin/sh
-# Checks the browser client in Clients/web: its types, its size and its tests without a browser. With a gateway's program
+# Checks the browser client in Clients/web: its types, its size and its tests without a browser, and the time axis of the
+# dashboard's charts. With a gateway's program
 # also in Chromium (scripts/web-test.py). Where the tools for that are missing, it says so and skips them.
 #
 #   scripts/web.sh [--accept] [.build/debug/countersign-cli [SCENARIO...] [--rounds N]]
@@ -48,7 +49,7 @@ cmp -s "$folder/bundle.js" $served || fail "$served is out of date: scripts/web.
 size="$(gzip -9 -c "$folder/bundle.js" | wc -c)"
 [ "$size" -le "$limit" ] || fail "the client has $size bytes, minified and compressed; $limit are allowed"
 
-node --test $client/test/*.test.js >"$folder/tests" 2>&1 || {
+node --test $client/test/*.test.js scripts/browser/*.test.mjs >"$folder/tests" 2>&1 || {
     grep -vE '^( *(---|\.\.\.|duration_ms.*)|# Subtest.*|ok .*)$' "$folder/tests" >&2
     fail "a test failed"
 }

@@ -95,8 +95,11 @@ const utcDayLong = new Intl.DateTimeFormat("en-GB", { weekday: "short", ...dayOp
 const TICK_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
 
 /**
- * The ticks of a time axis over buckets that begin at `starts`: at most so many, at full hours and at midnight of the chosen
- * time zone, each with its text and the index of its bucket. No two have the same text.
+ * The ticks of a time axis over buckets that begin at `starts`: at most so many, at full hours and at the first bucket of
+ * each day in the chosen time zone, each with its text and the index of its bucket.
+ *
+ * Where clocks are changed a day may have no midnight, or an hour may come twice. A tick is never before the tick to its
+ * left by wall time, so no text appears twice in a day.
  */
 export function timeTicks(starts, bucket, most) {
   // The gateway counts days in UTC.
@@ -104,20 +107,34 @@ export function timeTicks(starts, bucket, most) {
     const every = Math.max(1, Math.ceil(starts.length / most));
     return starts.flatMap((start, index) => (index % every === 0 ? [{ index, text: utcDay.format(start) }] : []));
   }
-  const wall = formatter({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  const places = starts.map((start, index) => {
-    const [hour, minute] = wall.format(start).split(":").map(Number);
-    return { index, start, minutes: hour * 60 + minute };
-  });
+  const wall = formatter({ year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const wallTime = (at) => {
+    const [day, month, year, hour, minute] = wall.format(at).match(/\d+/g).map(Number);
+    return { day: (year * 12 + month) * 31 + day, minutes: hour * 60 + minute };
+  };
   // Where the zone is off by half an hour, a bucket of an hour has the full hour inside of it.
   const length = bucket === "hour" ? 60 : 1;
+  let before = starts.length > 0 ? wallTime(starts[0] - length * MINUTE).day : 0;
+  const places = starts.map((start, index) => {
+    const { day, minutes } = wallTime(start);
+    const place = { index, start, day, minutes, beginsDay: day > before };
+    before = day;
+    return place;
+  });
+  const days = places.filter(({ beginsDay }) => beginsDay);
   for (const step of TICK_MINUTES) {
-    const found = places.filter(({ minutes }) => minutes % step < length);
-    if (found.length <= most) return found.map(({ index, start, minutes }) => ({ index, text: minutes < length ? dayMonth(start) : hourMinute(start) }));
+    const found = [];
+    for (const place of places) {
+      const last = found.at(-1);
+      const isLater = !last || place.day > last.day || (place.day === last.day && place.minutes > last.minutes);
+      // A day that does not begin at midnight may have a full hour right after its beginning.
+      const isNear = last?.beginsDay && place.start - last.start < 0.6 * step * MINUTE;
+      if (isLater && (place.beginsDay || (place.minutes % step < length && !isNear))) found.push(place);
+    }
+    if (found.length <= most) return found.map(({ index, start, beginsDay }) => ({ index, text: beginsDay ? dayMonth(start) : hourMinute(start) }));
   }
-  const midnights = places.filter(({ minutes }) => minutes < length);
-  const every = Math.max(1, Math.ceil(midnights.length / most));
-  return midnights.filter((_, place) => place % every === 0).map(({ index, start }) => ({ index, text: dayMonth(start) }));
+  const every = Math.max(1, Math.ceil(days.length / most));
+  return days.filter((_, place) => place % every === 0).map(({ index, start }) => ({ index, text: dayMonth(start) }));
 }
 
 /** The time span of a bucket, as a heading. */
