@@ -4,17 +4,22 @@
     swift build -c release --product countersign-cli
     scripts/floods.py .build/release/countersign-cli [flood …]
 
-Ends with 1 when the gateway held 300 MB or more at any moment, or stopped answering. Linux only: the senders have
+Ends with 1 when the gateway held 300 MB or more at any moment, or stopped answering, and for floods of work that grows
+(`growing`) when /livez takes 20 ms or more at p99. Linux only: the senders have
 addresses of 127.0.0.0/8, a hundred connections each, and the memory is read from /proc.
 """
 
 import gzip
 import json
+import multiprocessing
 import os
+import random
 import re
+import resource
 import selectors
 import shutil
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -30,7 +35,7 @@ PER_ADDRESS = 100
 
 
 class Gateway:
-    def __init__(self, program):
+    def __init__(self, program, *settings, files=None):
         self.folder = tempfile.mkdtemp(prefix="countersign-floods-")
         environment = {**os.environ, "COUNTERSIGN_DATA": self.folder}
 
@@ -39,11 +44,13 @@ class Gateway:
                 [program, *arguments], env=environment, check=True, capture_output=True, text=True
             ).stdout.strip()
 
+        self.run = run
         self.key = run("app", "create", "shop")
         self.token = run("admin", "token", "create", "--name", "floods")
         self.process = subprocess.Popen(
-            [program, "serve", "--port", "0", "--log-level", "off"], env=environment,
+            [program, "serve", "--port", "0", "--log-level", "off", *settings], env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            preexec_fn=lambda: files and resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)),
         )
         self.port = int(self.process.stdout.readline().strip().rsplit(":", 1)[1].split("/")[0])
 
@@ -233,6 +240,194 @@ def floods(gateway):
         gateway, 500, request("/admin/api/session", b'{"name":"' + b"n" * 4_000_000 + b'"}'))
 
 
+class Pulse:
+    """Asks for a path over and over, each time over a new connection, in a process of its own that the flood's load
+    generator does not delay."""
+
+    def __init__(self, gateway, path="/livez", headers=lambda: ""):
+        self.port, self.path, self.headers = gateway.port, path, headers
+        self.stopped = multiprocessing.Event()
+        self.results = multiprocessing.Queue()
+        self.process = multiprocessing.Process(target=self.run, daemon=True)
+        self.process.start()
+
+    def run(self):
+        times, failed = [], 0
+        while not self.stopped.wait(0.01):
+            began = time.monotonic()
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), 10, ("127.0.200.2", 0)) as connection:
+                    connection.sendall(
+                        f"GET {self.path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{self.headers()}\r\n".encode())
+                    failed += not connection.recv(64)
+            except OSError:
+                failed += 1
+            times.append(time.monotonic() - began)
+        self.results.put((times, failed))
+
+    def end(self):
+        """Returns milliseconds at p99, how often it asked, and how often it had no answer."""
+        self.stopped.set()
+        times, failed = self.results.get(timeout=30)
+        self.process.join()
+        times.sort()
+        return times[int((len(times) - 1) * 0.99)] * 1000, len(times), failed
+
+
+def fill(gateway, key, batches):
+    connection = socket.create_connection(("127.0.0.1", gateway.port), 60)
+    body = fresh(request("/v1/batch", batch(900, 20), X_Write_Key=key))
+    for _ in range(batches):
+        connection.sendall(body())
+        if b" 200 " not in connection.recv(65536).split(b"\r\n")[0]:
+            raise RuntimeError("the log could not be filled")
+    connection.close()
+
+
+def expect(condition, what):
+    return "" if condition else f"; WRONG: {what}"
+
+
+def retention(program):
+    """An app with a limit in days beside another app's large log: sweeps come once a minute."""
+    gateway = Gateway(program)
+    gateway.run("app", "create", "idle")
+    fill(gateway, gateway.key, 400)
+    gateway.run("app", "retention", "idle", "--days", "30")
+    event = fresh(request("/v1/batch", batch(1, 200), X_Write_Key=gateway.key))
+    end = time.monotonic() + 70
+
+    def run():
+        said = []
+        while time.monotonic() < end:
+            said.append(flood(gateway, 8, event))
+        return said[-1]
+    return gateway, run, Pulse(gateway), lambda: ""
+
+
+def properties(program):
+    """Anonymous profiles with more and more properties, which are merged into one."""
+    gateway = Gateway(program)
+    fields = {"Authorization": f"Token {gateway.key}", "Content_Type": "application/json"}
+
+    def payload():
+        cookie = f"c{random.randrange(12)}"
+        if random.random() < 0.1:
+            ids, names = {"registered": "u", "cookie": cookie}, {}
+        else:
+            start = os.urandom(6).hex()
+            ids, names = {"cookie": cookie}, {f"{start}{number}": 0 for number in range(30_000)}
+        body = json.dumps({"customer_ids": ids, "properties": names, "timestamp": 1}).encode()
+        return request("/track/v2/projects/shop/customers", body, **fields)
+    return gateway, lambda: flood(gateway, 8, payload), Pulse(gateway), lambda: ""
+
+
+def locked(program):
+    """Lists of apps while another process holds the file of the counts."""
+    gateway = Gateway(program)
+    bearer = f"Authorization: Bearer {gateway.token}\r\n"
+    lock = sqlite3.connect(f"{gateway.folder}/analytics.sqlite", isolation_level=None, timeout=10)
+    lock.execute("BEGIN EXCLUSIVE")
+    apps = request("/admin/api/apps", method="GET", Authorization=f"Bearer {gateway.token}")
+    setting = Pulse(gateway, "/admin/api/apps/shop/enforcement", lambda: bearer)
+
+    def check():
+        milliseconds, count, failed = setting.end()
+        lock.close()
+        return f"; enforcement p99 {milliseconds:.0f} ms, {count} asked" + expect(
+            failed == 0 and milliseconds < 1_000, "settings wait for counts")
+    return gateway, lambda: flood(gateway, 8, apps), Pulse(gateway), check
+
+
+def limited(program):
+    """Requests in the names of very many networks; one address has used up its limit."""
+    gateway = Gateway(program, "--requests-per-second-per-address", "5", "--trusted-proxies", "127.0.0.0/8")
+
+    def forwarded():
+        return f"2001:db8:{random.randrange(65536):x}:{random.randrange(65536):x}::1"
+    throttled = []
+
+    def check():
+        allowed = sum(status == b"200" for status in throttled)
+        return f"; {allowed} of {len(throttled)} of a throttled address allowed" + expect(
+            allowed <= 25 + 5 * (SECONDS + 2), "others gave it new tokens")
+
+    def run():
+        stopped = threading.Event()
+
+        def ask():
+            line = request("/livez", method="GET", X_Forwarded_For="198.51.100.9")
+            with socket.create_connection(("127.0.0.1", gateway.port), 10) as connection:
+                while not stopped.wait(0.02):
+                    connection.sendall(line)
+                    throttled.append(connection.recv(4096).split(b" ", 2)[1])
+        thread = threading.Thread(target=ask)
+        thread.start()
+        said = flood(gateway, 8, lambda: request("/livez", method="GET", X_Forwarded_For=forwarded()))
+        stopped.set()
+        thread.join()
+        return said
+    return gateway, run, Pulse(gateway, headers=lambda: f"X-Forwarded-For: {forwarded()}\r\n"), check
+
+
+def idle(files):
+    def prepare(program):
+        gateway = Gateway(program, files=files)
+        pulse = Pulse(gateway)
+
+        def run():
+            connections = []
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                for number in range(1_300):
+                    connection = socket.socket()
+                    connection.bind((f"127.0.1.{1 + number % 8}", 0))
+                    connection.setblocking(False)
+                    connection.connect_ex(("127.0.0.1", gateway.port))
+                    connections.append(connection)
+                time.sleep(1)
+                for connection in connections[:-1_300]:
+                    connection.close()
+                connections = connections[-1_300:]
+            for connection in connections:
+                connection.close()
+            return "1,300 open all the time"
+        return gateway, run, pulse, lambda: ""
+    return prepare
+
+
+def growing():
+    """Work that grows with what was stored or opened before, sent from eight connections or addresses."""
+    yield "growing: retention beside a foreign log", retention
+    yield "growing: Bloomreach properties", properties
+    yield "growing: counts that are locked", locked
+    yield "growing: addresses without end", limited
+    yield "growing: idle connections, 1,024 files", idle(1_024)
+    yield "growing: idle connections, 160 files", idle(160)
+
+
+def run_growing(program, wanted):
+    """Returns true when one of them missed its aim."""
+    failed = False
+    for name, prepare in growing():
+        if wanted and not any(word in name for word in wanted):
+            continue
+        gateway, run, pulse, check = prepare(program)
+        try:
+            said = run()
+            milliseconds, count, unanswered = pulse.end()
+            said += check()
+            peak = gateway.memory("VmHWM")
+            missed = (milliseconds >= 20 or unanswered > count / 100 or peak >= LIMIT_MEGABYTES
+                      or "WRONG" in said or gateway.process.poll() is not None)
+            failed |= missed
+            print(f"{name}: /livez p99 {milliseconds:.1f} ms, {unanswered} of {count} unanswered, peak {peak:.0f} MB; "
+                  f"{said}{' MISSED' if missed else ''}", flush=True)
+        finally:
+            gateway.close()
+    return failed
+
+
 def get(gateway, path):
     ask = urllib.request.Request(f"http://127.0.0.1:{gateway.port}{path}", headers={
         "Authorization": "Bearer " + gateway.token})
@@ -270,6 +465,7 @@ def main():
                 print(f"    {what}: {report}", flush=True)
     finally:
         gateway.close()
+    failed |= run_growing(os.path.abspath(program), wanted)
     sys.exit(1 if failed else 0)
 
 
