@@ -397,7 +397,7 @@ def idle(files):
 
 
 def growing():
-    """Work that grows with what was stored or opened before, sent from eight connections or addresses."""
+    """Floods whose cost grows with stored data or open connections, sent from eight connections or addresses."""
     yield "growing: retention beside a foreign log", retention
     yield "growing: Bloomreach properties", properties
     yield "growing: counts that are locked", locked
@@ -407,7 +407,7 @@ def growing():
 
 
 def run_growing(program, wanted):
-    """Returns true when one of them missed its aim."""
+    """Returns whether a flood missed its aim."""
     failed = False
     for name, prepare in growing():
         if wanted and not any(word in name for word in wanted):

@@ -368,6 +368,12 @@ struct FloodTests {
         #expect(!watch.admits(nil))
         watch.remove(senders[0].connection)
         #expect(watch.admits(nil))
+        // An address that has a connection leaves the last room to others.
+        let greedy = try #require(NetworkAddress("192.0.2.1"))
+        watch.add(WatchedConnection(socket: -1, unit: greedy, passes: PassCount()))
+        for sender in senders[1..<3] { watch.remove(sender.connection) }
+        #expect(!watch.admits(greedy))
+        #expect(watch.admits(NetworkAddress("192.0.2.2")))
     }
 
     @Test func anAddressWithoutConnectionsIsNotHeldUpByOneThatKeepsTrying() throws {

@@ -22,7 +22,7 @@ package struct AddressLimiter: Sendable {
     /// The rejection of a request over the limit, 429; nil for others.
     func rejection(_ request: HTTPRequest) -> HTTPResponse? {
         guard units.rate > 0, let unit = request.limitedUnit else { return nil }
-        // The /64 first: one that is over its own limit takes nothing from its network.
+        // The /64 is limited first, so that a rejected request takes no token of its network.
         if let response = units.take(unit).refusal(request, policy: "address", burst: units.burst) {
             return response
         }

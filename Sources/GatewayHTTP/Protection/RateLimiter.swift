@@ -6,7 +6,7 @@ internal import Foundation
 ///
 /// A set-associative table: a keyed hash of the key chooses a set of ``ways`` buckets. Only a full bucket gives way to
 /// another key. When none in the set is full, further keys share the set's overflow bucket. A key never gets tokens
-/// earlier than a bucket of its own would give them, whatever other keys do.
+/// earlier than a bucket of its own would give them.
 package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// What becomes of a request.
     package enum Decision: Equatable {

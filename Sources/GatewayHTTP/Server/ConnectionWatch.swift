@@ -188,7 +188,7 @@ final class ConnectionWatch: @unchecked Sendable {
         self.report = report
     }
 
-    /// Connections that were told to go and still have their descriptors, beside so many others, at most.
+    /// The most connections that are being closed and still have their descriptors, beside so many open ones.
     static func mostLeaving(_ connections: Int) -> Int { min(128, max(8, connections / 4)) }
 
     var count: Int { connections.withLock { $0.all.count } }
@@ -219,10 +219,11 @@ final class ConnectionWatch: @unchecked Sendable {
                 guard let oldest = idle.min(by: { $0.1.since < $1.1.since }) else { return false }
                 Self.close(oldest.0, &connections)
             }
-            let most = limits.connections + Self.mostLeaving(limits.connections)
-            guard connections.all.count < most else { return false }
-            guard connections.staying >= limits.connections else { return true }
             let own = unit.flatMap { connections.ofUnit[$0]?.count } ?? 0
+            // Half of the room beside the slots is for addresses without a connection.
+            let room = Self.mostLeaving(limits.connections) / (own > 0 ? 2 : 1)
+            guard connections.all.count < limits.connections + room else { return false }
+            guard connections.staying >= limits.connections else { return true }
             guard now >= connections.nextLook || own < connections.fruitless else { return false }
             let leaving = Self.leaving(connections, own: own)
             for connection in leaving { Self.close(connection, &connections) }
@@ -234,7 +235,7 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
-    /// The connections that make room for one of an address that has `own` others.
+    /// The connections to close for a newcomer whose address has `own` open connections.
     private static func leaving(_ connections: Connections, own: Int) -> [WatchedConnection] {
         var idle: [(WatchedConnection, DispatchTime)] = []
         var slow: [(WatchedConnection, DispatchTime)] = []
@@ -260,8 +261,8 @@ final class ConnectionWatch: @unchecked Sendable {
         ticker.start { [weak self] in self?.look() }
     }
 
-    /// Closes those that are overdue, and those whose request can never become whole. Without a free descriptor the library
-    /// accepts nothing until a connection is closed, so some are closed as if all places were taken.
+    /// Closes overdue connections, and connections whose request can never become whole. Without a free descriptor the
+    /// library accepts nothing until a connection is closed, so some are closed as if all slots were taken.
     func look(at now: DispatchTime = .now()) {
         let isFull = !hasFreeDescriptor()
         let isReported = connections.withLock { connections in

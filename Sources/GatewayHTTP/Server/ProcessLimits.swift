@@ -19,10 +19,10 @@ package enum ProcessLimits {
         ticker.start { countersign_return_free_pages() }
     }
 
-    /// The connections that each listener may have open: as many as wanted, or what the limit of open files leaves.
+    /// Returns how many connections each listener may have open: `wanted`, or as many as the limit of open files leaves.
     package static func connections(_ wanted: Int, listeners: Int, openFiles: Int) -> Int {
         let most = (openFiles - min(otherFiles, openFiles / 2)) / max(1, listeners)
-        // Those that are being closed still have their descriptors.
+        // Connections that are being closed still have their descriptors.
         guard most < wanted + ConnectionWatch.mostLeaving(wanted) else { return wanted }
         return min(wanted, max(1, most * 4 / 5, most - ConnectionWatch.mostLeaving(most)))
     }

@@ -3,7 +3,7 @@ package import Foundation
 
 /// Runs work on a serial queue, and waits only so long for its result.
 ///
-/// While earlier work is overdue nothing is begun, so what hangs takes one thread and delays one caller.
+/// While earlier work is overdue, no further work begins: work that hangs takes one thread and delays one caller.
 package final class BoundedWait: Sendable {
     private let queue: DispatchQueue
     private let limit: DispatchTimeInterval

@@ -65,7 +65,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     private let droppedRequests = Lock(0)
     // Touched on `queue` only, after `init`.
     private var database: any SQLDatabase
-    /// What was gathered and could not be written yet.
+    /// Counts that were taken from the source and are not written yet.
     private var pending = GatheredAnalytics()
     private var nextSweep: Int64 = 0
     private var retention: RetentionClock
@@ -179,7 +179,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
             if isSweepDue { nextSweep = milliseconds + Self.sweepMilliseconds }
         } catch {
             report(error.reason)
-            // What locks the file holds up another connection as well.
+            // A locked file is locked for another connection as well.
             if !isLocked, let reopened = try? open() { database = reopened }
         }
     }
