@@ -148,10 +148,9 @@ P
     expect "$name, 5 MB" "$status" 413
 
     # What is for the operators is not for the internet.
-    expect "$name, /metrics" "$(ask "$port" -o /dev/null -w '%{http_code}' https://collect.example/metrics)" 404
-
     for path in /admin /admin/ /admin/api/setup //admin/api/setup /x/../admin/api/setup /%61dmin/api/setup /Admin/api/setup \
-        '/admin;/api/setup' /readyz; do
+        '/admin;/api/setup' /readyz /readyz/ //readyz '/readyz?x' '/readyz/?x' /%72eadyz /readyz%2F /metrics /metrics/ //metrics \
+        '/metrics?x' '/metrics/?x' /%6detrics /metrics%2F; do
         status="$(ask "$port" -o /dev/null -w '%{http_code}' "https://collect.example$path")"
         case "$status" in 403 | 404 | 400) ;; *) fail "$name, $path from outside: $status" ;; esac
     done
