@@ -196,6 +196,7 @@ let package = Package(
             name: "GatewayWebhooks",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
+                "CountersignJOSE",
             ],
             swiftSettings: strict),
         // Publishes events to streams, whatever carries them.

@@ -12,8 +12,8 @@ struct DeliveryLane: Sendable {
     private var requests: [WebhookRequest] = []
     /// True while a job is being done: there is never a second one.
     var isBusy = false
-    /// True when it has passed a gap without an event to deliver, so that no delivery has told of it yet.
-    var isAfterGap = false
+    /// The most events that one delivery may have since the receiver answered 413; nil when the setting alone counts.
+    private var mostEvents: Int?
     /// The two kinds take turns.
     private var isRequestsTurn = true
 
@@ -25,24 +25,23 @@ struct DeliveryLane: Sendable {
     /// Takes over what was read; what is being delivered stays as it is.
     mutating func take(over endpoint: WebhookEndpoint, _ requests: [WebhookRequest]) {
         self.endpoint = endpoint
-        if endpoint.pause == nil, machine.isPaused { machine.resume() }
-        if endpoint.pause != nil { machine.pause() }
+        machine.take(over: endpoint)
         // Other filters may let through what the ones before did not.
         machine.wake()
         self.requests = requests
     }
 
     /// Begins what is due; nil when nothing is.
-    mutating func begin(atMilliseconds now: Int64, newID: () -> String) -> Job? {
+    mutating func begin(atMilliseconds now: Int64) -> Job? {
         if isBusy { return nil }
         let request = requests.first {
             DueTime.hasCome($0.nextMilliseconds, at: now, within: RetryPause.longest)
         }
         if let request, isRequestsTurn { return begin(request) }
-        if case .deliver(let work) = machine.next(atMilliseconds: now, newID: newID) {
+        if case .deliver(let work) = machine.next(atMilliseconds: now) {
             isBusy = true
             isRequestsTurn = true
-            return .events(endpoint, work)
+            return .events(limited, work)
         }
         return request.map { begin($0) }
     }
@@ -50,7 +49,26 @@ struct DeliveryLane: Sendable {
     private mutating func begin(_ request: WebhookRequest) -> Job {
         isBusy = true
         isRequestsTurn = false
-        return .request(endpoint, request)
+        return .request(limited, request)
+    }
+
+    /// The endpoint with the batch size that its receiver takes.
+    private var limited: WebhookEndpoint {
+        var limited = endpoint
+        if let mostEvents { limited.batchSize = min(mostEvents, endpoint.batchSize) }
+        return limited
+    }
+
+    /// Halves the batch size after a 413.
+    mutating func halve(from events: Int) {
+        mostEvents = max(1, events / 2)
+    }
+
+    /// Raises a halved batch size by an eighth after each delivery that was accepted.
+    mutating func grow() {
+        guard let most = mostEvents else { return }
+        let larger = most + max(1, most / 8)
+        mostEvents = larger < endpoint.batchSize ? larger : nil
     }
 
     /// A request has come so far, or is over.

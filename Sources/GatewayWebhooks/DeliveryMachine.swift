@@ -9,7 +9,6 @@ package struct DeliveryMachine: Sendable {
 
     /// What is to be delivered.
     package struct Work: Sendable, Equatable {
-        package var messageID: String
         /// Events after this number …
         package var after: Int64
         /// … and up to this one: the same as before when it is tried again. Nil takes as many as fit.
@@ -28,9 +27,12 @@ package struct DeliveryMachine: Sendable {
     package enum Outcome: Sendable {
         /// It was taken: 2xx.
         case delivered(through: Int64)
-        /// There is no event up to this number that the endpoint wants. True when there are some after it to look at.
-        case nothing(through: Int64, hasMore: Bool)
+        /// There is no event up to this number that the endpoint wants. `hasMore` is true when there are some after it to
+        /// look at, `isAfterGap` when retention has deleted some that no delivery has reported.
+        case nothing(through: Int64, hasMore: Bool, isAfterGap: Bool)
         case failed(status: Int?, retryAfterSeconds: Int?)
+        /// The receiver answered 413 to several events: fewer are sent next.
+        case tooLarge(retryAfterSeconds: Int?)
         /// Nobody was asked: the events could not be read, or the gateway stops.
         case notTried
     }
@@ -51,8 +53,8 @@ package struct DeliveryMachine: Sendable {
         mayHaveMore = true
     }
 
-    /// Begins a step, or says until when there is none. `newID` makes the id of something that was not tried before.
-    package mutating func next(atMilliseconds now: Int64, newID: () -> String) -> Step {
+    /// Begins a step, or says until when there is none.
+    package mutating func next(atMilliseconds now: Int64) -> Step {
         if isDelivering || isPaused || !mayHaveMore { return .rest(untilMilliseconds: nil) }
         let due = progress.nextMilliseconds
         guard DueTime.hasCome(due, at: now, within: RetryPause.longest) else {
@@ -62,15 +64,18 @@ package struct DeliveryMachine: Sendable {
         // What is stored from now on may be missed by the work, and wakes again.
         mayHaveMore = false
         return .deliver(
-            Work(
-                messageID: progress.messageID ?? newID(), after: progress.committed,
-                through: progress.through, attempt: progress.failures + 1))
+            Work(after: progress.committed, through: progress.through, attempt: progress.failures + 1))
     }
 
-    /// The work's events were read, up to this number, and will now be sent: what is tried again later is the same.
-    package mutating func willSend(_ work: Work, through: Int64) {
-        progress.messageID = work.messageID
+    /// Notes that the body with this digest, whose events end at `through`, is sent now. Returns its `webhook-id`: the one
+    /// of the attempt before if that sent the same body, otherwise a new one.
+    package mutating func willSend(through: Int64, digest: String, newID: () -> String) -> String {
+        let known = progress.digest == digest ? progress.messageID : nil
+        let id = known ?? newID()
+        progress.messageID = id
+        progress.digest = digest
         progress.through = through
+        return id
     }
 
     /// A step has ended. Returns why the endpoint is to be paused; nil when it goes on.
@@ -80,14 +85,18 @@ package struct DeliveryMachine: Sendable {
         isDelivering = false
         switch outcome {
         case .delivered(let through):
-            progress = DeliveryProgress(committed: max(progress.committed, through))
+            progress = progress.moved(to: through, isAfterGap: false)
             mayHaveMore = true
-        case .nothing(let through, let hasMore):
-            progress = DeliveryProgress(committed: max(progress.committed, through))
+        case .nothing(let through, let hasMore, let isAfterGap):
+            progress = progress.moved(to: through, isAfterGap: isAfterGap)
             mayHaveMore = mayHaveMore || hasMore
         case .notTried:
             mayHaveMore = true
             progress.nextMilliseconds = now + RetryPause.least
+        case .tooLarge(let retryAfterSeconds):
+            mayHaveMore = true
+            progress.failingSinceMilliseconds = min(progress.failingSinceMilliseconds ?? now, now)
+            progress.nextMilliseconds = now + RetryPause.wanted(retryAfterSeconds)
         case .failed(let status, let retryAfterSeconds):
             mayHaveMore = true
             progress.failures += 1
@@ -109,8 +118,18 @@ package struct DeliveryMachine: Sendable {
         isPaused = true
     }
 
+    /// Takes over the endpoint's settings. A change by an operator, or a resume, makes the next attempt due at once.
+    package mutating func take(over endpoint: WebhookEndpoint) {
+        if endpoint.pause != nil {
+            pause()
+        } else if isPaused || progress.revision.map({ $0 != endpoint.revision }) ?? false {
+            resume()
+        }
+        progress.revision = endpoint.revision
+    }
+
     /// Begins again, with what was tried last.
-    package mutating func resume() {
+    private mutating func resume() {
         isPaused = false
         mayHaveMore = true
         progress.failures = 0
@@ -123,15 +142,27 @@ extension WebhookRequest {
     /// Attempts after which a replay is given up; a test is tried once.
     package static let mostAttempts = 10
 
+    /// Notes that a body with this digest is sent now. A body other than that of the attempt before gets a new `webhook-id`.
+    package mutating func willSend(digest: String, newID: () -> String) {
+        if let before = self.digest, before != digest { messageID = newID() }
+        self.digest = digest
+    }
+
     /// The request after an attempt, which has come `through` a number of event when it was delivered; nil when it is over.
+    /// `isTooLarge` says that it is repeated with fewer events.
     package func after(
-        delivered: Bool, through: Int64, hasMore: Bool, retryAfterSeconds: Int?, atMilliseconds now: Int64,
-        newID: () -> String, random: (ClosedRange<Int64>) -> Int64
+        delivered: Bool, through: Int64, hasMore: Bool, isTooLarge: Bool = false, retryAfterSeconds: Int?,
+        atMilliseconds now: Int64, newID: () -> String, random: (ClosedRange<Int64>) -> Int64
     ) -> WebhookRequest? {
         var next = self
+        if isTooLarge {
+            next.nextMilliseconds = now + RetryPause.wanted(retryAfterSeconds)
+            return next
+        }
         if delivered {
             guard kind == .replay, hasMore else { return nil }
             next.messageID = newID()
+            next.digest = nil
             next.after = through
             next.failures = 0
             next.nextMilliseconds = now

@@ -15,8 +15,11 @@ package struct LoggedEvents: WebhookEvents {
         try store.progress()[endpoint.id]?.committed ?? endpoint.startSequence
     }
 
-    package func commit(_ sequence: Int64, of endpoint: WebhookEndpoint) throws {
-        try store.keep(DeliveryProgress(committed: sequence), of: endpoint.id, after: nil)
+    package func commit(_ sequence: Int64, isAfterGap: Bool, of endpoint: WebhookEndpoint) throws {
+        var progress = DeliveryProgress(committed: sequence)
+        progress.isAfterGap = isAfterGap
+        progress.revision = endpoint.revision
+        try store.keep(progress, of: endpoint.id, after: nil)
     }
 
     package func read(

@@ -16,7 +16,11 @@ package enum RetryPause {
     ) -> Int64 {
         let doublings = min(max(failures, 1) - 1, 20)
         let pause = random(least...min(first << Int64(doublings), longest))
-        let wanted = Milliseconds(seconds: max(retryAfterSeconds ?? 0, 0)).count
-        return max(pause, min(wanted, longest))
+        return max(pause, wanted(retryAfterSeconds))
+    }
+
+    /// The pause that a webhook asks for, in milliseconds: at most a day, 0 when it asks for none.
+    package static func wanted(_ retryAfterSeconds: Int?) -> Int64 {
+        min(Milliseconds(seconds: max(retryAfterSeconds ?? 0, 0)).count, longest)
     }
 }

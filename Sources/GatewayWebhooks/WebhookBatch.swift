@@ -1,4 +1,6 @@
 internal import CountersignCore
+internal import CountersignJOSE
+internal import GatewayModel
 internal import GatewayStorage
 
 /// The events of one delivery.
@@ -35,6 +37,9 @@ package struct WebhookBatch: Sendable {
     mutating func end() {
         body.append(contentsOf: "]}".utf8)
     }
+
+    /// SHA-256 of a body, by which a retry finds out whether it would send the same.
+    package static func digest(of body: [UInt8]) -> String { SHA256.digest(body).hexadecimal }
 
     /// What a test delivers.
     package static let test = Array(#"{"type":"test"}"#.utf8)

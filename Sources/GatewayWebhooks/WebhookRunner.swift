@@ -25,6 +25,9 @@ package final class WebhookRunner: Sendable {
         var nextSweep: Int64 = 0
     }
 
+    /// The status of a receiver that takes no body of this size (RFC 9110, section 15.5.14).
+    private static let tooLarge = 413
+
     /// Seconds in which new events are gathered.
     private static let gathering = 0.1
 
@@ -219,7 +222,7 @@ package final class WebhookRunner: Sendable {
         let now = milliseconds
         return state.withLock { state in
             state.isDraining
-                ? nil : state.lanes[id]?.begin(atMilliseconds: now, newID: WebhookMessage.newID)
+                ? nil : state.lanes[id]?.begin(atMilliseconds: now)
         }
     }
 
@@ -234,7 +237,7 @@ package final class WebhookRunner: Sendable {
 
     private func deliver(_ work: DeliveryMachine.Work, to endpoint: WebhookEndpoint) {
         do {
-            let isAfterGap = state.withLock { $0.lanes[endpoint.id]?.isAfterGap ?? false }
+            let isAfterGap = state.withLock { $0.lanes[endpoint.id]?.machine.progress.isAfterGap ?? false }
             let reading = try events.read(
                 for: endpoint, after: work.after, through: work.through, isReplay: false,
                 isAfterGap: isAfterGap)
@@ -243,26 +246,39 @@ package final class WebhookRunner: Sendable {
                     .error, "webhook missed events", [("app", endpoint.appID), ("webhook", endpoint.id)])
             }
             guard reading.batch.events > 0 else {
-                if reading.reached > work.after { try events.commit(reading.reached, of: endpoint) }
-                state.withLock { $0.lanes[endpoint.id]?.isAfterGap = reading.hasMissed }
-                return end(.nothing(through: reading.reached, hasMore: reading.hasMore), endpoint, nil)
+                if reading.reached > work.after {
+                    try events.commit(reading.reached, isAfterGap: reading.hasMissed, of: endpoint)
+                }
+                return end(
+                    .nothing(
+                        through: reading.reached, hasMore: reading.hasMore, isAfterGap: reading.hasMissed),
+                    endpoint, nil)
             }
-            let progress = state.withLock { state -> DeliveryProgress? in
-                state.lanes[endpoint.id]?.machine.willSend(work, through: reading.reached)
-                return state.lanes[endpoint.id]?.machine.progress
+            let digest = WebhookBatch.digest(of: reading.batch.body)
+            let sent = state.withLock { state -> (id: String, progress: DeliveryProgress)? in
+                guard var machine = state.lanes[endpoint.id]?.machine else { return nil }
+                let id = machine.willSend(
+                    through: reading.reached, digest: digest, newID: WebhookMessage.newID)
+                state.lanes[endpoint.id]?.machine = machine
+                return (id, machine.progress)
             }
+            // The endpoint was deleted, or another gateway delivers to it now.
+            guard let (messageID, progress) = sent else { return }
             try store.keep(progress, of: endpoint.id, after: nil)
             let began = milliseconds
-            let attempt = send(reading.batch.body, work.messageID, endpoint) { [self] in isCancelled }
+            let attempt = send(reading.batch.body, messageID, endpoint) { [self] in isCancelled }
             if attempt.error == OutboundRequest.Failure.Code.cancelled.rawValue {
                 return end(.notTried, endpoint, nil)
             }
             let record = DeliveryRecord(
-                attempt, of: endpoint.id, work.messageID, .events, reading.batch, work.attempt, at: began)
+                attempt, of: endpoint.id, messageID, .events, reading.batch, work.attempt, at: began)
             counts.add(endpoint.appID, isDelivered: attempt.error == nil)
             if attempt.error == nil {
-                try events.commit(reading.reached, of: endpoint)
+                try events.commit(reading.reached, isAfterGap: false, of: endpoint)
                 end(.delivered(through: reading.reached), endpoint, record)
+            } else if attempt.status == Self.tooLarge, reading.batch.events > 1 {
+                state.withLock { $0.lanes[endpoint.id]?.halve(from: reading.batch.events) }
+                end(.tooLarge(retryAfterSeconds: attempt.retryAfterSeconds), endpoint, record)
             } else {
                 end(
                     .failed(status: attempt.status, retryAfterSeconds: attempt.retryAfterSeconds), endpoint,
@@ -286,7 +302,7 @@ package final class WebhookRunner: Sendable {
             state -> (DeliveryProgress?, WebhookEndpoint.Pause.Reason?) in
             guard var lane = state.lanes[endpoint.id] else { return (nil, nil) }
             let reason = lane.machine.ended(outcome, atMilliseconds: now, random: random)
-            if case .delivered = outcome { lane.isAfterGap = false }
+            if case .delivered = outcome { lane.grow() }
             state.lanes[endpoint.id] = lane
             return (lane.machine.progress, reason)
         }
@@ -323,8 +339,9 @@ package final class WebhookRunner: Sendable {
         }
     }
 
-    private func deliver(_ request: WebhookRequest, to endpoint: WebhookEndpoint) {
-        var next: WebhookRequest? = request
+    private func deliver(_ begun: WebhookRequest, to endpoint: WebhookEndpoint) {
+        var request = begun
+        var next: WebhookRequest? = begun
         do {
             var reading: WebhookReading?
             if request.kind == .replay {
@@ -337,9 +354,13 @@ package final class WebhookRunner: Sendable {
                 next?.after = reading.reached
                 if !reading.hasMore { next = nil }
             } else {
-                let attempt = send(reading?.batch.body ?? WebhookBatch.test, request.messageID, endpoint) {
-                    [self] in isCancelled
+                let body = reading?.batch.body ?? WebhookBatch.test
+                request.willSend(digest: WebhookBatch.digest(of: body), newID: WebhookMessage.newID)
+                next = request
+                if request != begun {
+                    try queue.sync { [request] in try directory.webhooks.keep(request) }
                 }
+                let attempt = send(body, request.messageID, endpoint) { [self] in isCancelled }
                 if attempt.error == OutboundRequest.Failure.Code.cancelled.rawValue {
                     return settle(request, endpoint)
                 }
@@ -350,10 +371,17 @@ package final class WebhookRunner: Sendable {
                         attempt, of: endpoint.id, request.messageID,
                         request.kind == .replay ? .replay : .test, reading?.batch, request.failures + 1,
                         at: began))
+                let sentEvents = reading?.batch.events ?? 0
+                let isTooLarge = attempt.status == Self.tooLarge && sentEvents > 1
+                state.withLock { state in
+                    if isTooLarge { state.lanes[endpoint.id]?.halve(from: sentEvents) }
+                    if attempt.error == nil, sentEvents > 0 { state.lanes[endpoint.id]?.grow() }
+                }
                 next = request.after(
                     delivered: attempt.error == nil, through: reading?.reached ?? 0,
-                    hasMore: reading?.hasMore ?? false, retryAfterSeconds: attempt.retryAfterSeconds,
-                    atMilliseconds: milliseconds, newID: WebhookMessage.newID, random: random)
+                    hasMore: reading?.hasMore ?? false, isTooLarge: isTooLarge,
+                    retryAfterSeconds: attempt.retryAfterSeconds, atMilliseconds: milliseconds,
+                    newID: WebhookMessage.newID, random: random)
             }
         } catch {
             log.note(

@@ -50,11 +50,11 @@ enum WebhookCommand {
 
     private static let list = Command(
         "webhook list", summary: "List an app's webhooks", positionals: [.app],
-        flags: [.unmask, .json] + Flag.place,
+        flags: [.json] + Flag.place,
         examples: ["Who gets events, and how far behind?": "countersign webhook list shop"]
     ) { invocation in
         let webhooks = try await invocation.admin().items(
-            "apps", invocation.app, "webhooks", query: [invocation.unmasking])
+            "apps", invocation.app, "webhooks")
         try invocation.printList(
             webhooks,
             [
@@ -92,11 +92,11 @@ enum WebhookCommand {
 
     private static let show = Command(
         "webhook show", summary: "Print a webhook and how far it has come", positionals: [.app, id],
-        flags: [.unmask, .json] + Flag.place,
+        flags: [.json] + Flag.place,
         examples: ["Is it behind?": "countersign webhook show shop \(example)"]
     ) { invocation in
         let webhook = try await invocation.admin().get(
-            "apps", invocation.app, "webhooks", try webhook(invocation), query: [invocation.unmasking]
+            "apps", invocation.app, "webhooks", try webhook(invocation)
         ).body
         try invocation.printTable(
             webhook,
@@ -140,13 +140,14 @@ enum WebhookCommand {
     }
 
     private static let resume = Command(
-        "webhook resume", summary: "Resume deliveries to a webhook at once",
+        "webhook resume", summary: "Resume deliveries to a webhook, and attempt the next one at once",
+        details: "Works also for a webhook that is not paused but waits after failures.",
         positionals: [.app, id], flags: Flag.place,
         examples: ["After an update": "countersign webhook resume shop \(example)"]
     ) { invocation in
         _ = try await invocation.admin().post(
             "apps", invocation.app, "webhooks", try webhook(invocation), "resume")
-        invocation.io.say("Resumed.")
+        invocation.io.say("Resumed. A running gateway attempts the next delivery within a second.")
     }
 
     private static let rotate = Command(

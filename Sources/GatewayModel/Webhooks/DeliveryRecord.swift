@@ -83,6 +83,12 @@ package struct DeliveryProgress: Sendable, Equatable {
     /// The `webhook-id` of what is being delivered, and the number of its last event; nil when nothing is.
     package var messageID: String?
     package var through: Int64?
+    /// The digest of its body.
+    package var digest: String?
+    /// True when events before `committed` were missed and no delivery has reported it.
+    package var isAfterGap = false
+    /// The endpoint's revision at the last attempt; nil before the first.
+    package var revision: Int64?
     /// Attempts so far that have failed.
     package var failures = 0
     /// Milliseconds since 1970 when the first of them was.
@@ -92,6 +98,14 @@ package struct DeliveryProgress: Sendable, Equatable {
 
     package init(committed: Int64) {
         self.committed = committed
+    }
+
+    /// The progress once nothing up to a number is to be delivered any more.
+    package func moved(to sequence: Int64, isAfterGap: Bool) -> DeliveryProgress {
+        var moved = DeliveryProgress(committed: max(committed, sequence))
+        moved.isAfterGap = isAfterGap
+        moved.revision = revision
+        return moved
     }
 }
 
@@ -106,6 +120,8 @@ package struct WebhookRequest: Sendable, Equatable {
     package let kind: Kind
     /// The `webhook-id` of what is delivered next.
     package var messageID: String
+    /// The digest of the body that was sent under it; nil before the first attempt.
+    package var digest: String?
     /// The events of a replay: after the first number and up to the second.
     package var after: Int64
     package let through: Int64
@@ -116,7 +132,7 @@ package struct WebhookRequest: Sendable, Equatable {
 
     package init(
         id: String, endpointID: String, kind: Kind, messageID: String, after: Int64 = 0, through: Int64 = 0,
-        failures: Int = 0, nextMilliseconds: Int64
+        failures: Int = 0, nextMilliseconds: Int64, digest: String? = nil
     ) {
         self.id = id
         self.endpointID = endpointID
@@ -126,5 +142,6 @@ package struct WebhookRequest: Sendable, Equatable {
         self.through = through
         self.failures = failures
         self.nextMilliseconds = nextMilliseconds
+        self.digest = digest
     }
 }

@@ -73,4 +73,12 @@ enum CountTables {
             );
 
             """
+
+    /// The contents of deliveries that are repeated, so that one `webhook-id` never stands for two of them.
+    static let deliveryContent = """
+        ALTER TABLE progress ADD COLUMN digest TEXT;
+        ALTER TABLE progress ADD COLUMN is_after_gap BIGINT NOT NULL DEFAULT 0;
+        ALTER TABLE progress ADD COLUMN revision BIGINT;
+        ALTER TABLE webhook_request ADD COLUMN digest TEXT;
+        """
 }

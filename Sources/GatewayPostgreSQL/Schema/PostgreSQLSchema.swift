@@ -17,6 +17,7 @@ package enum PostgreSQLSchema {
         texts(ClusterTables.talk),
         ClusterTables.seals,
         ClusterTables.sessionHistory,
+        texts(CountTables.deliveryContent),
     ]
 
     /// What this program works with.

@@ -62,6 +62,7 @@ enum ControlDatabase {
         "ALTER TABLE write_key ADD COLUMN prefix TEXT NOT NULL DEFAULT ''",
         SinkSchema.script,
         AdminSchema.auditHead,
+        WebhookSchema.digest,
     ]
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.

@@ -18,4 +18,6 @@ enum WebhookSchema {
             next_ms INTEGER NOT NULL
         ) STRICT;
         """
+
+    static let digest = "ALTER TABLE webhook_request ADD COLUMN digest TEXT"
 }

@@ -77,14 +77,15 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Stops deliveries, or lets them go on where `pause` is nil. Those who listen to the app's alerts hear of it when there
+    /// Stops deliveries, or makes the next one due at once where `pause` is nil, also of an endpoint that is not paused. Those who listen to the app's alerts hear of it when there
     /// is an `alert`. Throws `notFound`, `storage`.
     package func setPause(
         _ pause: WebhookEndpoint.Pause?, of id: String, of appID: String, alert: JSONValue? = nil,
         at milliseconds: Int64
     ) throws(GatewayError) {
         try update(
-            id, of: appID, pause == nil ? "webhook.resume" : "webhook.pause", alert: alert, at: milliseconds
+            id, of: appID, pause == nil ? "webhook.resume" : "webhook.pause", isNoted: pause == nil,
+            alert: alert, at: milliseconds
         ) { endpoint in
             // Who pauses what is paused already leaves its reason.
             if pause == nil || endpoint.pause == nil { endpoint.pause = pause }
@@ -141,7 +142,7 @@ package struct WebhookStore: ControlStore {
             }
             try connection.run(
                 """
-                INSERT INTO webhook_request (\(Self.requestColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)
+                INSERT INTO webhook_request (\(Self.requestColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, NULL)
                 """, .text(UUIDv7.make()), .text(id), .text(kind.rawValue), .text(messageID),
                 .integer(after), .integer(through), .integer(milliseconds))
             let range: JSONValue? =
@@ -160,7 +161,7 @@ package struct WebhookStore: ControlStore {
                     id: row.text(0), endpointID: row.text(1),
                     kind: WebhookRequest.Kind(rawValue: row.text(2)) ?? .test, messageID: row.text(3),
                     after: row.int64(4), through: row.int64(5), failures: row.int(6),
-                    nextMilliseconds: row.int64(7))
+                    nextMilliseconds: row.int64(7), digest: row.optionalText(8))
             }
         }
     }
@@ -170,10 +171,12 @@ package struct WebhookStore: ControlStore {
         try write { connection in
             try connection.run(
                 """
-                UPDATE webhook_request SET message_id = ?2, after_seq = ?3, failures = ?4, next_ms = ?5
+                UPDATE webhook_request SET message_id = ?2, after_seq = ?3, failures = ?4, next_ms = ?5,
+                    digest = ?6
                 WHERE id = ?1
                 """, .text(request.id), .text(request.messageID), .integer(request.after),
-                .integer(Int64(request.failures)), .integer(request.nextMilliseconds))
+                .integer(Int64(request.failures)), .integer(request.nextMilliseconds),
+                .optionalText(request.digest))
         }
     }
 
@@ -185,7 +188,7 @@ package struct WebhookStore: ControlStore {
     // MARK: Rows
 
     private static let requestColumns =
-        "id, endpoint_id, kind, message_id, after_seq, through_seq, failures, next_ms"
+        "id, endpoint_id, kind, message_id, after_seq, through_seq, failures, next_ms, digest"
 
     /// Changes an endpoint; what is the same as before is not noted, unless `isNoted`.
     private func update(

@@ -39,7 +39,12 @@ package final class DeliveryStore: Sendable {
             answer TEXT NOT NULL
         ) STRICT;
         CREATE INDEX delivery_of_endpoint ON delivery (endpoint_id, seq);
+        """,
         """
+        ALTER TABLE progress ADD COLUMN digest TEXT;
+        ALTER TABLE progress ADD COLUMN is_after_gap INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE progress ADD COLUMN revision INTEGER;
+        """,
     ]
 
     private let database: any SQLDatabase
@@ -70,15 +75,18 @@ package final class DeliveryStore: Sendable {
             if let progress {
                 try connection.run(
                     """
-                    INSERT INTO progress (\(DeliveryProgress.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                    INSERT INTO progress (\(DeliveryProgress.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
                     ON CONFLICT (endpoint_id) DO UPDATE SET committed_seq = excluded.committed_seq,
                         message_id = excluded.message_id, through_seq = excluded.through_seq,
                         failures = excluded.failures, failing_since_ms = excluded.failing_since_ms,
-                        next_ms = excluded.next_ms
+                        next_ms = excluded.next_ms, digest = excluded.digest,
+                        is_after_gap = excluded.is_after_gap, revision = excluded.revision
                     """,
                     .text(endpointID), .integer(progress.committed), .optionalText(progress.messageID),
                     .optionalInteger(progress.through), .integer(Int64(progress.failures)),
-                    .optionalInteger(progress.failingSinceMilliseconds), .integer(progress.nextMilliseconds))
+                    .optionalInteger(progress.failingSinceMilliseconds), .integer(progress.nextMilliseconds),
+                    .optionalText(progress.digest), .integer(progress.isAfterGap ? 1 : 0),
+                    .optionalInteger(progress.revision))
             }
             if let record { try Self.add(record, connection) }
         }
@@ -139,7 +147,10 @@ package final class DeliveryStore: Sendable {
 extension DeliveryProgress {
     /// The columns of the table `progress`, in the order in which they are read and written.
     static let columns =
-        "endpoint_id, committed_seq, message_id, through_seq, failures, failing_since_ms, next_ms"
+        """
+        endpoint_id, committed_seq, message_id, through_seq, failures, failing_since_ms, next_ms, digest,
+        is_after_gap, revision
+        """
 
     static func all(_ connection: any SQLConnection) throws -> [String: DeliveryProgress] {
         let rows = try connection.all("SELECT \(columns) FROM progress") { row in
@@ -149,6 +160,9 @@ extension DeliveryProgress {
             progress.failures = row.int(4)
             progress.failingSinceMilliseconds = row.optionalInt64(5)
             progress.nextMilliseconds = row.int64(6)
+            progress.digest = row.optionalText(7)
+            progress.isAfterGap = row.int(8) != 0
+            progress.revision = row.optionalInt64(9)
             return (row.text(0), progress)
         }
         return Dictionary(rows) { $1 }

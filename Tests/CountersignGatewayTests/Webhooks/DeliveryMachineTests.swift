@@ -23,40 +23,45 @@ struct DeliveryMachineTests {
 
     @Test func aBatchIsTriedAgainUnderItsIdUntilItIsTakenAndThenTheNextBegins() throws {
         var machine = machine(committed: 7)
-        let first = try work(machine.next(atMilliseconds: start) { "msg_a" })
-        #expect(first == .init(messageID: "msg_a", after: 7, through: nil, attempt: 1))
+        let first = try work(machine.next(atMilliseconds: start))
+        #expect(first == .init(after: 7, through: nil, attempt: 1))
         // One request at a time.
-        #expect(machine.next(atMilliseconds: start) { "msg_x" } == .rest(untilMilliseconds: nil))
-        machine.willSend(first, through: 12)
+        #expect(machine.next(atMilliseconds: start) == .rest(untilMilliseconds: nil))
+        #expect(machine.willSend(through: 12, digest: "one") { "msg_a" } == "msg_a")
         #expect(
             machine.ended(
                 .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start, random: longest) == nil)
         #expect(machine.progress.committed == 7)
         #expect(
-            machine.next(atMilliseconds: start + 4_999) { "msg_x" }
+            machine.next(atMilliseconds: start + 4_999)
                 == .rest(untilMilliseconds: start + 5_000))
-        let second = try work(machine.next(atMilliseconds: start + 5_000) { "msg_x" })
-        #expect(second == .init(messageID: "msg_a", after: 7, through: 12, attempt: 2))
+        let second = try work(machine.next(atMilliseconds: start + 5_000))
+        #expect(second == .init(after: 7, through: 12, attempt: 2))
+        #expect(machine.willSend(through: 12, digest: "one") { "msg_x" } == "msg_a")
         _ = machine.ended(.delivered(through: 12), atMilliseconds: start + 5_000, random: longest)
         #expect(machine.progress == DeliveryProgress(committed: 12))
-        let third = try work(machine.next(atMilliseconds: start + 5_000) { "msg_b" })
-        #expect(third == .init(messageID: "msg_b", after: 12, through: nil, attempt: 1))
+        let third = try work(machine.next(atMilliseconds: start + 5_000))
+        #expect(third == .init(after: 12, through: nil, attempt: 1))
+        #expect(machine.willSend(through: 20, digest: "two") { "msg_b" } == "msg_b")
     }
 
     @Test func itRestsOnceThereIsNothingAndIsNotSleptThroughWhatCameMeanwhile() throws {
         var machine = machine()
-        _ = try work(machine.next(atMilliseconds: start) { "a" })
-        _ = machine.ended(.nothing(through: 3, hasMore: false), atMilliseconds: start, random: longest)
-        #expect(machine.next(atMilliseconds: start + day) { "b" } == .rest(untilMilliseconds: nil))
+        _ = try work(machine.next(atMilliseconds: start))
+        _ = machine.ended(
+            .nothing(through: 3, hasMore: false, isAfterGap: false), atMilliseconds: start, random: longest)
+        #expect(machine.next(atMilliseconds: start + day) == .rest(untilMilliseconds: nil))
         machine.wake()
-        _ = try work(machine.next(atMilliseconds: start) { "c" })
+        _ = try work(machine.next(atMilliseconds: start))
         // Stored while it was being looked at.
         machine.wake()
-        _ = machine.ended(.nothing(through: 4, hasMore: false), atMilliseconds: start, random: longest)
-        #expect(try work(machine.next(atMilliseconds: start) { "d" }).after == 4)
+        _ = machine.ended(
+            .nothing(through: 4, hasMore: false, isAfterGap: false), atMilliseconds: start, random: longest)
+        #expect(try work(machine.next(atMilliseconds: start)).after == 4)
         // A filter that has left out all that was looked at goes on at once.
-        _ = machine.ended(.nothing(through: 9, hasMore: true), atMilliseconds: start, random: longest)
-        #expect(try work(machine.next(atMilliseconds: start) { "e" }).after == 9)
+        _ = machine.ended(
+            .nothing(through: 9, hasMore: true, isAfterGap: false), atMilliseconds: start, random: longest)
+        #expect(try work(machine.next(atMilliseconds: start)).after == 9)
     }
 
     @Test func pausesGrowFromSecondsToADayWithFullJitter() {
@@ -76,26 +81,27 @@ struct DeliveryMachineTests {
     @Test func fiveDaysOfFailuresPauseItAndASuccessBeginsAnew() throws {
         var machine = machine()
         func fail(at time: Int64) throws -> WebhookEndpoint.Pause.Reason? {
-            _ = try work(machine.next(atMilliseconds: time) { "a" })
+            _ = try work(machine.next(atMilliseconds: time))
             return machine.ended(
                 .failed(status: nil, retryAfterSeconds: nil), atMilliseconds: time,
                 random: { $0.lowerBound })
         }
         #expect(try fail(at: start) == nil)
         #expect(try fail(at: start + 4 * day) == nil)
-        _ = try work(machine.next(atMilliseconds: start + 5 * day - 5_000) { "a" })
+        _ = try work(machine.next(atMilliseconds: start + 5 * day - 5_000))
         _ = machine.ended(.delivered(through: 1), atMilliseconds: start, random: longest)
         #expect(try fail(at: start + 5 * day) == nil)
         #expect(try fail(at: start + 10 * day - 1) == nil)
         #expect(try fail(at: start + 10 * day + 1_000) == .failing)
-        #expect(machine.next(atMilliseconds: start + 20 * day) { "a" } == .rest(untilMilliseconds: nil))
-        machine.resume()
-        #expect(try work(machine.next(atMilliseconds: start + 20 * day) { "b" }).attempt == 1)
+        #expect(machine.next(atMilliseconds: start + 20 * day) == .rest(untilMilliseconds: nil))
+        let endpoint = WebhookEndpoint(id: "wh", appID: "shop", createdMilliseconds: 0, startSequence: 0)
+        machine.take(over: endpoint)
+        #expect(try work(machine.next(atMilliseconds: start + 20 * day)).attempt == 1)
     }
 
     @Test func goneIsTakenAtItsWord() throws {
         var machine = machine()
-        _ = try work(machine.next(atMilliseconds: start) { "a" })
+        _ = try work(machine.next(atMilliseconds: start))
         let reason = machine.ended(
             .failed(status: 410, retryAfterSeconds: nil), atMilliseconds: start, random: longest)
         #expect(reason == .gone && machine.isPaused && machine.progress.committed == 0)
@@ -103,21 +109,23 @@ struct DeliveryMachineTests {
 
     @Test func whatWasNotTriedIsNoFailure() throws {
         var machine = machine()
-        let first = try work(machine.next(atMilliseconds: start) { "a" })
-        machine.willSend(first, through: 5)
+        let first = try work(machine.next(atMilliseconds: start))
+        #expect(first == .init(after: 0, through: nil, attempt: 1))
+        #expect(machine.willSend(through: 5, digest: "one") { "a" } == "a")
         _ = machine.ended(.notTried, atMilliseconds: start, random: longest)
         #expect(machine.progress.failures == 0)
-        let again = try work(machine.next(atMilliseconds: start + 1_000) { "b" })
-        #expect(again == .init(messageID: "a", after: 0, through: 5, attempt: 1))
+        let again = try work(machine.next(atMilliseconds: start + 1_000))
+        #expect(again == .init(after: 0, through: 5, attempt: 1))
+        #expect(machine.willSend(through: 5, digest: "one") { "b" } == "a")
     }
 
     @Test func aClockThatIsSetBackDoesNotStopIt() throws {
         var machine = machine()
-        _ = try work(machine.next(atMilliseconds: start + 365 * day) { "a" })
+        _ = try work(machine.next(atMilliseconds: start + 365 * day))
         _ = machine.ended(
             .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start + 365 * day, random: longest)
-        let again = try work(machine.next(atMilliseconds: start) { "b" })
-        #expect(again == .init(messageID: "b", after: 0, through: nil, attempt: 2))
+        let again = try work(machine.next(atMilliseconds: start))
+        #expect(again == .init(after: 0, through: nil, attempt: 2))
     }
 
     @Test func whatWasAskedForWhileTheClockWasAheadIsDueOnceItIsSetBack() throws {
@@ -128,7 +136,7 @@ struct DeliveryMachineTests {
             id: "wh", appID: "shop", createdMilliseconds: start, startSequence: 0)
         var lane = DeliveryLane(endpoint: endpoint, machine: machine())
         lane.take(over: endpoint, [request])
-        guard case .request(_, let begun)? = lane.begin(atMilliseconds: start, newID: { "b" }) else {
+        guard case .request(_, let begun)? = lane.begin(atMilliseconds: start) else {
             Issue.record("it waits")
             return
         }

@@ -30,7 +30,8 @@ final class ListedEvents: WebhookEvents {
                 state.events.append(
                     StoredEvent(
                         sequence: sequence, messageID: "m-\(sequence)", type: "track", userID: "u",
-                        anonymousID: nil, name: "e", timestampMilliseconds: 1, receivedMilliseconds: 1,
+                        anonymousID: nil, name: sequence % 2 == 0 ? "even" : "odd", timestampMilliseconds: 1,
+                        receivedMilliseconds: 1,
                         proof: nil, body: Array(body.utf8)))
             }
         }
@@ -43,7 +44,7 @@ final class ListedEvents: WebhookEvents {
         }
     }
 
-    func commit(_ sequence: Int64, of endpoint: WebhookEndpoint) {
+    func commit(_ sequence: Int64, isAfterGap: Bool, of endpoint: WebhookEndpoint) {
         state.withLock { $0.committed[endpoint.id] = sequence }
     }
 
@@ -54,6 +55,7 @@ final class ListedEvents: WebhookEvents {
         let (all, floor, leftOut) = state.withLock { ($0.events, $0.floor, $0.leftOut) }
         let wanted = all.dropFirst(Int(sequence)).filter {
             $0.sequence > floor && !leftOut.contains($0.sequence)
+                && (endpoint.name == nil || endpoint.name == $0.name)
         }
         let found = Array(wanted.prefix(endpoint.batchSize))
         return WebhookReading(

@@ -58,6 +58,157 @@ struct WebhookRunnerTests {
         #expect(records.first?.firstSequence == 1 && records.first?.lastSequence == 3)
     }
 
+    /// What may change between two attempts, and what the next one has then of the events 1 to 4.
+    enum Change: CaseIterable {
+        case filter, smallerBatches, largerBatches, deletion, retention, secret, nothing
+
+        var events: [[Int64]] {
+            switch self {
+            case .filter: [[2, 4], [6]]
+            case .smallerBatches: [[1, 2], [3, 4], [5, 6]]
+            case .deletion: [[1, 3, 4], [5, 6]]
+            case .retention: [[3, 4], [5, 6]]
+            case .largerBatches, .secret, .nothing: [[1, 2, 3, 4], [5, 6]]
+            }
+        }
+
+        func make(_ bench: WebhookBench, _ endpoint: WebhookEndpoint) throws {
+            let webhooks = bench.directory.webhooks
+            switch self {
+            case .filter: try webhooks.change(endpoint.id, of: "shop", ["name": "even"], at: 0)
+            case .smallerBatches: try webhooks.change(endpoint.id, of: "shop", ["batch_size": 2], at: 0)
+            case .largerBatches: try webhooks.change(endpoint.id, of: "shop", ["batch_size": 50], at: 0)
+            case .deletion: bench.events.state.withLock { $0.leftOut = [2] }
+            case .retention: bench.events.state.withLock { $0.floor = 2 }
+            case .secret:
+                _ = try webhooks.rotateSecret(
+                    of: endpoint.id, of: "shop", to: nil, keepingOldFor: 1, at: 0)
+            case .nothing: break
+            }
+        }
+    }
+
+    /// A receiver that drops repeated ids must get every event that it has not seen yet.
+    @Test(arguments: Change.allCases, [false, true])
+    func aRetryHasTheIdOfTheAttemptBeforeOnlyIfItSendsTheSameEvents(
+        change: Change, isTakenOver: Bool
+    ) throws {
+        let endpoint = try bench.endpoint(["batch_size": 4])
+        bench.events.add(6)
+        bench.fail(500)
+        bench.look()
+        try change.make(bench, endpoint)
+        var next = bench
+        if isTakenOver {
+            bench.runner.stop(graceSeconds: 10)
+            next = try WebhookBench(bench.place, events: bench.events, at: bench.now.withLock { $0 })
+        }
+        next.succeed()
+        next.look(after: 5_000)
+        let first = try #require(bench.sent.withLock { $0.first })
+        let later = isTakenOver ? next.sent.withLock { $0 } : Array(bench.sent.withLock { $0 }.dropFirst())
+        #expect(first.events == [1, 2, 3, 4])
+        #expect(later.map(\.events) == change.events)
+        #expect((later.first?.messageID == first.messageID) == (later.first?.events == first.events))
+        #expect(Set(later.map(\.messageID)).count == later.count)
+    }
+
+    @Test(arguments: [false, true])
+    func aRetriedReplayHasItsIdOnlyIfItSendsTheSameEvents(isTakenOver: Bool) throws {
+        let endpoint = try bench.endpoint(["batch_size": 4])
+        bench.events.add(4)
+        bench.look()
+        bench.sent.withLock { $0 = [] }
+        let webhooks = bench.directory.webhooks
+        let id = try webhooks.request(.replay, of: endpoint.id, of: "shop", after: 0, through: 4, at: 0)
+        bench.fail(500)
+        bench.look()
+        bench.look(after: 5_000)
+        try webhooks.change(endpoint.id, of: "shop", ["name": "odd"], at: 0)
+        var next = bench
+        if isTakenOver {
+            bench.runner.stop(graceSeconds: 10)
+            next = try WebhookBench(bench.place, events: bench.events, at: bench.now.withLock { $0 })
+        }
+        next.succeed()
+        next.look(after: 10_000)
+        let sent = bench.sent.withLock { $0 } + (isTakenOver ? next.sent.withLock { $0 } : [])
+        #expect(sent.map(\.events) == [[1, 2, 3, 4], [1, 2, 3, 4], [1, 3]])
+        #expect(sent[0].messageID == id && sent[1].messageID == id && sent[2].messageID != id)
+        #expect(try webhooks.requests().isEmpty)
+    }
+
+    @Test func aBatchThatIsTooLargeIsHalvedAtOnceAndGrowsAgain() throws {
+        _ = try bench.endpoint(["batch_size": 8])
+        bench.events.add(20)
+        bench.answer.withLock { answer in
+            answer = { WebhookAttempt(status: $0.events.count > 3 ? 413 : 200) }
+        }
+        bench.look()
+        let sent = bench.sent.withLock { $0 }
+        #expect(sent.prefix(4).map(\.events) == [Array(1...8), Array(1...4), [1, 2], [3, 4, 5]])
+        #expect(Set(sent.prefix(4).map(\.messageID)).count == 4)
+        #expect(sent.filter { $0.events.count <= 3 }.flatMap(\.events) == Array(1...20))
+    }
+
+    @Test func aReplayThatIsTooLargeIsHalvedToo() throws {
+        let endpoint = try bench.endpoint(["batch_size": 8])
+        bench.events.add(8)
+        bench.look()
+        bench.sent.withLock { $0 = [] }
+        bench.answer.withLock { answer in
+            answer = { WebhookAttempt(status: $0.events.count > 2 ? 413 : 200) }
+        }
+        _ = try bench.directory.webhooks.request(
+            .replay, of: endpoint.id, of: "shop", after: 0, through: 8, at: 0)
+        bench.look()
+        let taken = bench.sent.withLock { $0.filter { $0.events.count <= 2 } }
+        #expect(taken.flatMap(\.events) == Array(1...8))
+        #expect(Set(bench.sent.withLock { $0.map(\.messageID) }).count == bench.sent.withLock { $0.count })
+    }
+
+    @Test func oneEventThatIsTooLargeIsTriedAgainAsAfterAnyFailure() throws {
+        let endpoint = try bench.endpoint()
+        bench.events.add(1)
+        bench.fail(413)
+        bench.look()
+        bench.look(after: 4_999)
+        #expect(bench.sent.withLock { $0.count } == 1)
+        #expect(try bench.store.progress()[endpoint.id]?.failures == 1)
+        bench.look(after: 1)
+        #expect(bench.sent.withLock { $0.count } == 2)
+    }
+
+    /// Of a webhook that waits after failures, of one that was paused, and by a gateway that was not running then.
+    @Test(arguments: [false, true], [false, true])
+    func resumingAttemptsAtOnce(isPaused: Bool, isTakenOver: Bool) throws {
+        let endpoint = try bench.endpoint()
+        bench.events.add(1)
+        bench.fail(500)
+        bench.look()
+        for _ in 0..<4 { bench.look(after: 86_400_000) }
+        let count = bench.sent.withLock { $0.count }
+        let webhooks = bench.directory.webhooks
+        if isPaused {
+            try webhooks.setPause(.init(.requested, by: "lee"), of: endpoint.id, of: "shop", at: 0)
+            bench.look()
+        }
+        bench.look(after: 1)
+        #expect(bench.sent.withLock { $0.count } == count)
+        var next = bench
+        if isTakenOver {
+            bench.runner.stop(graceSeconds: 10)
+            next = try WebhookBench(bench.place, events: bench.events, at: bench.now.withLock { $0 })
+        }
+        try webhooks.setPause(nil, of: endpoint.id, of: "shop", at: 0)
+        next.fail(503)
+        next.look()
+        #expect(next.sent.withLock { $0.count } == (isTakenOver ? 1 : count + 1))
+        // The days of failures before it do not pause it at once.
+        #expect(try webhooks.endpoint(endpoint.id, of: "shop").pause == nil)
+        #expect(try bench.directory.auditLog.entries(limit: 1).first?.action == "webhook.resume")
+    }
+
     @Test func oneThatIsSlowDelaysNoOtherAndHasOneRequestAtATime() async throws {
         let slow = try bench.endpoint()
         let others = try (0..<8).map { _ in try bench.endpoint() }
@@ -90,7 +241,9 @@ struct WebhookRunnerTests {
         #expect(late.map(\.events) == [[1, 2, 3, 4, 5], Array(6...15)])
     }
 
-    @Test func whatRetentionDeletedIsToldWithTheNextEventThatIsDelivered() throws {
+    @Test(arguments: [false, true])
+    func whatRetentionDeletedIsToldWithTheNextEventThatIsDelivered(isTakenOver: Bool) throws {
+        var bench = self.bench
         let endpoint = try bench.endpoint()
         bench.events.add(1)
         bench.look()
@@ -100,6 +253,12 @@ struct WebhookRunnerTests {
         bench.look()
         // Passed, and nobody was told.
         #expect(try bench.events.committed(of: endpoint) == 3)
+        if isTakenOver {
+            let first = bench
+            first.runner.stop(graceSeconds: 10)
+            bench = try WebhookBench(first.place, events: first.events, at: first.now.withLock { $0 })
+            bench.sent.withLock { $0 = first.sent.withLock { $0 } }
+        }
         bench.events.add(1)
         bench.fail(500)
         bench.runner.wake()

@@ -55,6 +55,7 @@ export function webhooks(context) {
     return [
       button("Test", { kind: "small", "aria-label": `Test ${item.url}`, onclick: () => test(item.id) }),
       button("Edit", { kind: "small", "aria-label": `Edit ${item.url}`, onclick: () => edit(item) }),
+      !item.paused && item.failures > 0 && button("Retry now", { kind: "small", "aria-label": `Retry ${item.url} now`, onclick: () => act(item, "resume", "The next attempt starts within a second.") }),
       button(item.paused ? "Resume" : "Pause", { kind: "small", "aria-label": `${item.paused ? "Resume" : "Pause"} ${item.url}`, onclick: () => act(item, item.paused ? "resume" : "pause", item.paused ? "Deliveries resume where they stopped." : "Deliveries are paused; events wait.") }),
       removable("Delete", `the webhook ${item.url}`, { text: "Nothing is delivered to it any more, and its position in the events is forgotten.", phrase: "delete" },
         () => api.remove(`${base}${path(item.id)}`), () => { replace(place); part.reload(); toast("The webhook is deleted."); }),
