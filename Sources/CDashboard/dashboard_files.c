@@ -145,9 +145,6 @@ static const unsigned char file_modules_ui_js[] = {
 static const unsigned char file_modules_units_js[] = {
 #embed "Resources/modules/units.js"
 };
-static const unsigned char file_modules_userids_js[] = {
-#embed "Resources/modules/userids.js"
-};
 static const unsigned char file_modules_views_js[] = {
 #embed "Resources/modules/views.js"
 };
@@ -218,7 +215,6 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/tokenrules.js", file_modules_tokenrules_js, sizeof file_modules_tokenrules_js},
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
     {"assets/modules/units.js", file_modules_units_js, sizeof file_modules_units_js},
-    {"assets/modules/userids.js", file_modules_userids_js, sizeof file_modules_userids_js},
     {"assets/modules/views.js", file_modules_views_js, sizeof file_modules_views_js},
     {"assets/modules/webhooks.js", file_modules_webhooks_js, sizeof file_modules_webhooks_js},
     {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},

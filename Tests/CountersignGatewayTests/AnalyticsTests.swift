@@ -100,7 +100,8 @@ struct AnalyticsTests {
         fixture.gateway.analytics.flush()
         let reader = try fixture.place.open().analytics
         let samples = try reader.samples(
-            of: "shop", code: .noMatchingPublicKeys, from: 0, to: .max, before: nil, limit: 50)
+            of: "shop", requestID: nil, code: .noMatchingPublicKeys, from: 0, to: .max, before: nil, limit: 50
+        )
         // Five a minute; the minute may have turned meanwhile.
         #expect((5...10).contains(samples.count))
         let sample = try #require(samples.first)

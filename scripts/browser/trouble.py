@@ -6,12 +6,12 @@ from playwright.sync_api import expect
 from .gateway import Wire
 from .page import PASSWORD, Visitor, say
 
-WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save .*|Save|Make.*|Create.*|Back up.*|New.*|Delete.*|Revoke.*|Remove.*|Unmask|Schedule|Apply|Edit.*|Cancel the.*"
+WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save .*|Save|Make.*|Create.*|Back up.*|New.*|Delete.*|Revoke.*|Remove.*|Retry.*|Schedule|Apply|Edit.*|Cancel the.*"
                      r"|Open a session|End all.*|Follow.*|Unfollow|Change|Verify \S+)$")
 
 
 def viewer(browser, owner, screens):
-    """A viewer sees everything and no control that the gateway would refuse."""
+    """A viewer sees no control that the gateway would refuse, and no id."""
     owner.open("members")
     owner.button("Add a member").click()
     owner.dialog.get_by_label("Name").fill("vera")

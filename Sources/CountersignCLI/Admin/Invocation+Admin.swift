@@ -31,19 +31,11 @@ extension Flag {
     /// Of every command that works on a data directory and on a running gateway.
     static let place = connection + [.profile, .verbose] + local
 
-    /// Shows the users of apps as they are; on a data directory they always are.
-    static let unmask = Flag(
-        "unmask",
-        help: "show user ids instead of pseudonyms (with --server); needs the scope write and is audited")
-
     /// How a server is reached.
     static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]
 }
 
 extension Invocation {
-    /// What asks for user ids as they are.
-    var unmasking: (name: String, value: String?) { ("unmask", isSet(.unmask) ? "1" : nil) }
-
     /// Where the command works: a flag says it, else the environment, else the profile in use, else it is the data
     /// directory. Returns what does the work. Throws `usage` when two places are named, or no token is there for a
     /// server; `notFound` when there is no data.

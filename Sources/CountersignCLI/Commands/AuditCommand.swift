@@ -12,10 +12,10 @@ enum AuditCommand {
     private static let list = Command(
         "audit list", summary: "List what was changed and by whom, newest first",
         details: """
-            --json prints one object per line, with the values before and after. A server shows pseudonyms and omits the
-            hashes unless you give --unmask.
+            --json prints one object per line, with the values before and after. A server omits values and hashes for a
+            viewer and for a token with only the scope read.
             """,
-        flags: [app, actor, limit, .unmask, .json] + Flag.place,
+        flags: [app, actor, limit, .json] + Flag.place,
         examples: [
             "What happened lately?": "countersign audit list",
             "Who changed this app?": "countersign audit list --app shop",
@@ -25,7 +25,6 @@ enum AuditCommand {
             "audit",
             query: [
                 ("app", try invocation.value(of: app)), ("actor", try invocation.value(of: actor)),
-                invocation.unmasking,
             ],
             limit: try invocation.integer(of: limit) ?? 50)
         try invocation.printList(

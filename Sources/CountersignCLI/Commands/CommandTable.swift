@@ -15,7 +15,7 @@ enum CommandTable {
             KeyGenerateCommand.command, TokenVerifyCommand.command, TokenInspectCommand.command,
             TokenCreateCommand.command,
         ]
-        + EventCommand.commands
+        + EventCommand.commands + SampleCommand.commands
         + ConsumerCommand.commands
         + WebhookCommand.commands
         + SinkCommand.commands

@@ -10,8 +10,8 @@ enum CompleteCommand {
         "complete", summary: "Print ids for shell completion, one per line",
         details: """
             From the data directory or the profile in use. The scripts of `countersign completion` call it to complete an
-            id. Users are those of an app's newest events: ids on a data directory, as in `event list`; pseudonyms of a
-            remote gateway, which filters accept too.
+            id. Users are those of an app's newest events, as in `event list`: pseudonyms if a remote gateway's token has only
+            the scope read, which filters accept too.
             """,
         positionals: [kind, app], flags: Flag.place,
         examples: ["Which apps are offered?": "countersign complete apps"]

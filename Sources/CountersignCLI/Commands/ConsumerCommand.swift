@@ -63,22 +63,22 @@ enum ConsumerCommand {
 
     private static let list = Command(
         "consumer list", summary: "List an app's event consumers and how far behind they are",
-        positionals: [.app], flags: [.unmask, .json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.place,
         examples: ["Who is behind?": "countersign consumer list shop"]
     ) { invocation in
         let items = try await invocation.admin().items(
-            "apps", invocation.app, "consumers", query: [invocation.unmasking])
+            "apps", invocation.app, "consumers")
         try invocation.printList(
             items, columns, empty: "No consumer. Next: countersign consumer create APP NAME")
     }
 
     private static let show = Command(
         "consumer show", summary: "Show an event consumer: its positions, leases and filter",
-        positionals: [.app, name], flags: [.unmask, .json] + Flag.place,
+        positionals: [.app, name], flags: [.json] + Flag.place,
         examples: ["How far is it?": "countersign consumer show shop \(example)"]
     ) { invocation in
         let found = try await invocation.admin().get(
-            "apps", invocation.app, "consumers", invocation[name], query: [invocation.unmasking]
+            "apps", invocation.app, "consumers", invocation[name]
         ).body
         try invocation.print(found) {
             try invocation.printList([found], columns, empty: "")

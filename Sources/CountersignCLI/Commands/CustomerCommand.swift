@@ -12,15 +12,15 @@ enum CustomerCommand {
     private static let show = Command(
         "customer show", summary: "Print everything an app stores about a person",
         details: """
-            Prints ids, properties and the number of events; `countersign event export` prints the events. A server shows
-            pseudonyms and hides the values unless you give --unmask.
+            Prints ids, properties and the number of events; `countersign event export` prints the events. With --server it
+            needs the scope write, and the look-up is audited.
             """,
-        positionals: [.app, id], flags: [kind, .unmask, .json] + Flag.place,
+        positionals: [.app, id], flags: [kind, .json] + Flag.place,
         examples: ["What do you know about me?": "countersign customer show shop user-1"]
     ) { invocation in
         let customer = try await invocation.admin().get(
             "apps", invocation.app, "customers", invocation[id],
-            query: [("id_name", try invocation.value(of: kind)), invocation.unmasking]
+            query: [("id_name", try invocation.value(of: kind))]
         ).body
         try invocation.print(customer) {
             var table = TextTable()

@@ -55,7 +55,7 @@ enum DevCommand {
                 }
                 group.addTask {
                     try await Tail(
-                        .init(query: [("unmask", "1")]), io: io,
+                        .init(), io: io,
                         connect: TailCommand.connection(to: .folder(session.folder.path))
                     ).run()
                 }

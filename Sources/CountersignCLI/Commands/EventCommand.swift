@@ -3,11 +3,15 @@ internal import GatewayModel
 
 /// `countersign event …`.
 enum EventCommand {
-    static let commands = [list, export]
+    static let commands = [list, show, export]
 
     private static let user = Flag(
         "user", .text("ID"), help: "only this user's events: the id or the pseudonym")
     private static let messageID = Flag("message-id", .text("ID"), help: "only events with this message id")
+    private static let requestID = Flag(
+        "request-id", .text("ID"), help: "only events that the request with this X-Request-Id brought")
+    private static let position = Positional(
+        "POSITION", help: "the event's position, as `event list --json` prints it")
     private static let type = Flag("type", .choice(EventKind.storedWords), help: "only events of this type")
     private static let name = Flag("name", .text("TEXT"), help: "only events with this name")
     private static let verdict = Flag(
@@ -29,23 +33,27 @@ enum EventCommand {
         help: "only events after this position, or start for all; prints whole entries")
     private static let follow = Flag(
         "follow", help: "keep printing new events until Ctrl-C; prints whole entries")
-    private static let filters = [user, messageID, type, name, verdict, unverified, since, until, .unmask]
+    private static let filters = [
+        user, messageID, requestID, type, name, verdict, unverified, since, until,
+    ]
 
     private static let list = Command(
         "event list", summary: "List an app's events, newest first",
         details: """
-            --json prints one object per line, with the event's body and its members sorted. A server shows pseudonyms instead
-            of user ids, and hides whatever else identifies a user, unless you give --unmask.
+            --json prints one object per line, with the event's body and its members sorted. A server shows a viewer, and a
+            token with only the scope read, pseudonyms instead of user ids and nothing that the app sent.
             """,
         positionals: [.app], flags: filters + [limit, .json] + Flag.place,
         examples: [
             "What came last?": "countersign event list shop",
             "Events without a valid token": "countersign event list shop --unverified",
+            "What did this request bring?":
+                "countersign event list shop --request-id 019aab3c-7d5e-7c1a-b6a2-8c0b3f7d2e11",
             "One user's purchases": "countersign event list shop --user user-1 --name 'Order Completed'",
         ]
     ) { invocation in
         let query = try query(invocation)
-        let isFiltered = query.contains { $0.name != "unmask" && $0.value != nil }
+        let isFiltered = query.contains { $0.value != nil }
         let events = try await invocation.admin().items(
             "apps", invocation.app, "events", query: query,
             limit: try invocation.integer(of: limit) ?? 20)
@@ -62,12 +70,29 @@ enum EventCommand {
             isLong: true)
     }
 
+    private static let show = Command(
+        "event show", summary: "Print one event, by its position",
+        details: """
+            A message id is unique only for one user. A position names exactly one event of the app, also in a link that the
+            dashboard copies.
+            """,
+        positionals: [.app, position], flags: Flag.place,
+        examples: [
+            "One event": "countersign event show shop AcLxQm3k0vZzq4mJAAAAAAAAABGfY0pS"
+        ]
+    ) { invocation in
+        let event = try await invocation.admin().get(
+            "apps", invocation.app, "events", invocation[position]
+        ).body
+        try invocation.io.print(String(decoding: event.bytes, as: UTF8.self))
+    }
+
     private static let export = Command(
         "event export", summary: "Print an app's events, oldest first",
         details: """
             NDJSON is what `countersign send` reads: one event per line, as it was sent. CSV has the columns that every
-            event has, with the event itself as JSON in the last one. A server shows pseudonyms instead of user ids, and hides
-            whatever else identifies a user, unless you give --unmask: an export that you want to send elsewhere needs it.
+            event has, with the event itself as JSON in the last one. With --server it needs the scope write, and the export
+            is audited, unless it continues after a position.
             With --after or --follow each line is an event's whole entry: position, time of receipt, verdict, and in body
             the event as it came. The position to resume from is printed on standard error, also after Ctrl-C, which ends --follow
             with status 0. If retention has deleted events after the position, the first line after the gap has
@@ -179,12 +204,13 @@ enum EventCommand {
         }
         return [
             ("user", try invocation.value(of: user)), ("message_id", try invocation.value(of: messageID)),
+            ("request_id", try invocation.value(of: requestID)),
             ("type", try invocation.value(of: type)), ("name", try invocation.value(of: name)),
             (
                 "verdict",
                 invocation.isSet(unverified) ? "unverified" : try invocation.value(of: verdict)
             ),
-            ("from_ms", from.map { String($0) }), ("to_ms", to.map { String($0) }), invocation.unmasking,
+            ("from_ms", from.map { String($0) }), ("to_ms", to.map { String($0) }),
         ]
     }
 }

@@ -35,13 +35,13 @@ enum SessionCommand {
     private static let list = Command(
         "session list", summary: "List an app's sessions, most recently opened first",
         details: "At most 1000. Sessions are listed for up to 30 days after they expire.",
-        positionals: [.app], flags: [user, .unmask, .json] + Flag.place,
+        positionals: [.app], flags: [user, .json] + Flag.place,
         examples: ["Where is this user logged in?": "countersign session list shop --user user-1"]
     ) { invocation in
         try invocation.printList(
             try await invocation.admin().items(
                 "apps", invocation.app, "sessions",
-                query: [("user", try invocation.value(of: user)), invocation.unmasking], limit: 1_000),
+                query: [("user", try invocation.value(of: user))], limit: 1_000),
             [
                 "SESSION": "id",
                 "STATE": Column { session in

@@ -18,12 +18,11 @@ enum TailCommand {
     static let command = Command(
         "tail", summary: "Print a running gateway's verdicts as they happen",
         details: """
-            Prints one line per request, with --json one object per line. On a data directory it shows user ids, as `event
-            list` does; on a server pseudonyms, unless you give --unmask. If the connection ends, it reconnects and resumes
-            where it stopped; missed verdicts are reported on standard error. On a data directory it finds the running
+            Prints one line per request, with --json one object per line. A server shows pseudonyms instead of user ids to a
+            viewer and to a token with only the scope read. If the connection ends, it reconnects and resumes where it stopped; missed verdicts are reported on standard error. On a data directory it finds the running
             gateway and creates a token for itself, which it deletes at the end.
             """,
-        flags: [app, code, user, count, last, .unmask, .json] + Flag.place,
+        flags: [app, code, user, count, last, .json] + Flag.place,
         examples: ["The next expired token": "countersign tail --code EXPIRED --count 1"]
     ) { invocation in
         let remote = try invocation.remoteAdmin()
@@ -37,7 +36,6 @@ enum TailCommand {
                 ("app", app),
                 ("code", try invocation.value(of: code).map { String(try AuthErrorCode(word: $0).rawValue) }),
                 ("user", try invocation.value(of: user)),
-                (name: "unmask", value: remote == nil ? "1" : invocation.unmasking.value),
             ], count: try invocation.integer(of: count), printsJSON: invocation.printsJSON)
         if let last, let app { options.earlier = Tail.Earlier(app: app, count: last) }
         let tail = Tail(options, io: invocation.io, connect: try connection(invocation, remote))

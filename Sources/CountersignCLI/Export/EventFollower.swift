@@ -41,7 +41,6 @@ struct EventFollower: Sendable {
 
     /// Prints the events that there are after the position.
     func printNew() async throws {
-        // Asked without ids, as an answer with them is noted in the audit log.
         let newest = try await admin.items("apps", app, "events", limit: 1).first
         guard let newest else {
             // A position that is none is refused although there is nothing after it.

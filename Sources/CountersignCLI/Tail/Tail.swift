@@ -147,14 +147,13 @@ final class Tail: Sendable {
     /// samples. They do not count for ``Options/count``.
     private func show(_ earlier: Earlier, from admin: RemoteAdmin) async throws {
         func value(_ name: String) -> String? { options.query.first { $0.name == name }?.value ?? nil }
-        let shared = [("unmask", value("unmask"))]
         let events = try await admin.items(
-            "apps", earlier.app, "events", query: shared + [("user", value("user"))], limit: earlier.count)
+            "apps", earlier.app, "events", query: [("user", value("user"))], limit: earlier.count)
         // Samples are found by their code, and not by their user.
         let samples =
             value("user") == nil
             ? try await admin.items(
-                "apps", earlier.app, "samples", query: shared + [("code", value("code"))],
+                "apps", earlier.app, "samples", query: [("code", value("code"))],
                 limit: earlier.count) : []
         var found: [String: JSONValue] = [:]
         for event in events {

@@ -106,7 +106,7 @@ package final class AdminAPI: Sendable {
             do {
                 response = try route.respond(
                     request, identity, directory, at: milliseconds,
-                    isStillAllowed: { [self] in isStillAllowed(request, route) })
+                    isStillAllowed: { [self] in isStillAllowed(request, route, as: identity.role) })
             } catch {
                 remembered.forget(request, route.operation, of: identity, after: error)
                 throw error
@@ -118,10 +118,12 @@ package final class AdminAPI: Sendable {
         }
     }
 
-    private func isStillAllowed(_ request: AdminRequest, _ route: AdminRoute) -> Bool {
+    /// False also once the role is lower, which would show less.
+    private func isStillAllowed(
+        _ request: AdminRequest, _ route: AdminRoute, as role: AdminRole
+    ) -> Bool {
         do {
-            _ = try authorize(request, route, at: Milliseconds(now()).count)
-            return true
+            return try authorize(request, route, at: Milliseconds(now()).count).role >= role
         } catch {
             // What could not be read just now says nothing.
             return !(error is AdminProblem)

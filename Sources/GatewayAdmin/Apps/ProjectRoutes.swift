@@ -58,24 +58,18 @@ struct ProjectRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/project/items/{kind}", .viewer,
-                "List messages, consent categories or engines as clients get them", query: [.unmask],
+                "List messages, consent categories or engines as clients get them",
                 .list(.map(.any))
             ) { call in
                 let items = try Self.items(call)
-                let mask = try call.userMask("item", call[1], app: call[0])
-                // The position is told to the reader too.
-                let shown = items.map { mask.message($0.members, of: call[0]) }
-                return try call.page(
-                    shown, at: { PagePosition(0, Self.id(of: $0)) }, json: { .object($0) })
+                return try call.page(items, at: { PagePosition(0, $0.id) }, json: { .object($0.members) })
             },
             AdminRoute(
                 "GET", "/apps/{app}/project/items/{kind}/{id}", .viewer,
-                "Show a message, consent category or engine", query: [.unmask], .json(.map(.any))
+                "Show a message, consent category or engine", .json(.map(.any))
             ) { call in
                 guard let item = try Self.item(call) else { throw Self.noItem }
-                let mask = try call.userMask("item", "\(call[1])/\(item.id)", app: call[0])
-                return call.answer(
-                    .object(mask.message(item.members, of: call[0])), tag: try Self.sealed(item, call))
+                return call.answer(.object(item.members), tag: try Self.sealed(item, call))
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
@@ -150,40 +144,20 @@ struct ProjectRoutes: Sendable {
 
     private static func items(_ call: AdminCall) throws -> [ProjectItem] {
         let kind = try kind(call)
+        // A message may be for one user, whom its content names.
+        if kind == nil { try call.checkSeesContent("reading inbox messages") }
         let project = try call.directory.projects.project(of: call[0])
         if let kind { return project.items(kind) }
         return project.inbox.all.map { ProjectItem(id: $0.id, members: $0.members) }
     }
 
-    /// The item that the path names, by its id or as its id is shown where users have pseudonyms.
     private static func item(_ call: AdminCall) throws -> ProjectItem? {
-        let items = try items(call)
-        if let found = items.first(where: { $0.id == call[2] }) { return found }
-        let mask = UserMask(key: try call.directory.pseudonymKey())
-        return items.first { Self.id(of: mask.message($0.members, of: call[0])) == call[2] }
-    }
-
-    /// The id of an item as it is shown.
-    private static func id(of members: [String: JSONValue]) -> String {
-        members["id"].flatMap { String(jsonValue: $0) } ?? ""
+        try items(call).first { $0.id == call[2] }
     }
 
     /// What an item's tag is made of. A hash of the item itself would tell whether a guessed recipient is right.
     private static func sealed(_ item: ProjectItem, _ call: AdminCall) throws -> JSONValue {
         Pseudonyms(key: try call.directory.pseudonymKey(), appID: call[0]).seal(item.json)
-    }
-
-    /// Refuses to save a message as it is shown to those who see pseudonyms: it would go to nobody.
-    private static func checkRecipient(
-        _ members: [String: JSONValue], of item: ProjectItem?, _ call: AdminCall
-    ) throws {
-        let mask = UserMask(key: try call.directory.pseudonymKey())
-        guard let kept = item?.members else { return }
-        let shown = mask.message(kept, of: call[0])
-        if let given = members["recipient"], given != kept["recipient"], given == shown["recipient"] {
-            throw AdminProblem.invalid(
-                "recipient", "is a pseudonym: read the message with unmask=1 before you change it")
-        }
     }
 
     private func put(_ call: AdminCall) throws -> HTTPResponse {
@@ -196,7 +170,6 @@ struct ProjectRoutes: Sendable {
         members["id"] = id
         let current = try Self.item(call)
         try call.checkMatch(try current.map { try Self.sealed($0, call) })
-        try Self.checkRecipient(members, of: current, call)
         let text = String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
         if let kind {
             try call.directory.projects.put(kind, json: text, in: call[0])
@@ -204,7 +177,6 @@ struct ProjectRoutes: Sendable {
             _ = try call.directory.projects.putInboxMessage(json: text, in: call[0])
         }
         guard let item = try Self.item(call) else { throw Self.noItem }
-        let shown = try call.readerMask().message(item.members, of: call[0])
-        return call.answer(.object(shown), tag: try Self.sealed(item, call))
+        return call.answer(.object(item.members), tag: try Self.sealed(item, call))
     }
 }

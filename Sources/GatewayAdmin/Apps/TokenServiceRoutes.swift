@@ -60,11 +60,11 @@ struct TokenServiceRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/sessions", .viewer, "List an app's sessions, most recently opened first",
-                query: [Self.user, .unmask], .list(Self.session.shape)
+                query: [Self.user], .list(Self.session.shape)
             ) { call in
                 let app = try call.app()
                 let user = try user(call, of: app.id)
-                let mask = try call.userMask("session", "list", app: app.id, user: user)
+                let mask = try call.userMask()
                 let found = try sessions.sessions(
                     of: app.id, subject: user,
                     before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)

@@ -13,11 +13,10 @@ struct ConsumerRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/consumers", .viewer, "List an app's event consumers",
-                query: [.unmask],
                 .list(Self.shape)
             ) { call in
                 let app = try call.app().id
-                let mask = try call.userMask("consumer", "list", app: app)
+                let mask = try call.userMask()
                 let found = try Self.answering { try consumers.all(.pull, of: app) }
                 let positions = try log.positions()
                 return try call.page(
@@ -25,7 +24,7 @@ struct ConsumerRoutes: Sendable {
                     json: { masked($0, mask).json(positions) })
             },
             AdminRoute(
-                "POST", "/apps/{app}/consumers", .operator, "Create an event consumer", query: [.unmask],
+                "POST", "/apps/{app}/consumers", .operator, "Create an event consumer",
                 body: .object(
                     [
                         .must("name", .text(longest: 64)), .may("filter", Self.filter),
@@ -34,13 +33,13 @@ struct ConsumerRoutes: Sendable {
                     ] + AdminCall.startMembers), .json(Self.shape, status: 201), answer: create),
             AdminRoute(
                 "GET", "/apps/{app}/consumers/{name}", .viewer, "Show an event consumer and its lag",
-                query: [.unmask], .json(Self.shape)
+                .json(Self.shape)
             ) { call in
-                try answer(call, "show", try Self.answering { try consumers.find(try id(call)) })
+                try answer(call, try Self.answering { try consumers.find(try id(call)) })
             },
             AdminRoute(
                 "POST", "/apps/{app}/consumers/{name}/seek", .operator,
-                "Move an event consumer and end its leases", query: [.unmask],
+                "Move an event consumer and end its leases",
                 body: .object(AdminCall.startMembers),
                 .json(Self.shape)
             ) { call in
@@ -51,7 +50,7 @@ struct ConsumerRoutes: Sendable {
                 try call.directory.auditLog.note(
                     "consumer.seek", moved.id.name, app: moved.id.appID,
                     after: .object(try call.body().members))
-                return try answer(call, "seek", moved)
+                return try answer(call, moved)
             },
             AdminRoute(
                 "DELETE", "/apps/{app}/consumers/{name}", .operator, "Delete an event consumer", .nothing
@@ -100,7 +99,7 @@ struct ConsumerRoutes: Sendable {
         try call.directory.auditLog.note(
             "consumer.create", made.id.name, app: app,
             after: .object(body.members.filter { $0.key != "filter" }))
-        return try answer(call, "create", made, status: 201)
+        return try answer(call, made, status: 201)
     }
 
     private func masked(_ consumer: EventConsumer, _ mask: UserMask) -> EventConsumer {
@@ -110,9 +109,9 @@ struct ConsumerRoutes: Sendable {
     }
 
     private func answer(
-        _ call: AdminCall, _ action: String, _ consumer: EventConsumer, status: Int = 200
+        _ call: AdminCall, _ consumer: EventConsumer, status: Int = 200
     ) throws -> HTTPResponse {
-        let mask = try call.userMask("consumer", action, app: consumer.id.appID)
+        let mask = try call.userMask()
         return call.answer(masked(consumer, mask).json(try log.positions()), status: status)
     }
 

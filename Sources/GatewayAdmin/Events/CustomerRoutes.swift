@@ -17,8 +17,8 @@ struct CustomerRoutes: Sendable {
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/customers/{id}", .viewer, "Show what is stored about a customer",
-                query: [Self.kind, .unmask], .json(UserMask.customer.shape), answer: show),
+                "GET", "/apps/{app}/customers/{id}", .operator, "Show what is stored about a customer",
+                query: [Self.kind], .json(Self.customer.shape), answer: show),
             AdminRoute(
                 "DELETE", "/apps/{app}/customers/{id}", .operator,
                 "Delete a customer's profile, events, samples, App Inbox messages and sessions",
@@ -51,9 +51,9 @@ struct CustomerRoutes: Sendable {
     private func show(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
         let identifier = try identifier(call, of: app.id)
-        let mask = try call.userMask("customer", "", app: app.id, user: identifier.value)
+        try call.noteReading("customer.show", try pseudonym(identifier, call, of: app.id), app: app.id)
         guard let record = try records.find(identifier, in: app.id) else { throw Self.nobody }
-        return call.answer(UserMask.customer.json(mask.customer(record, of: app.id)))
+        return call.answer(Self.customer.json(record))
     }
 
     private func delete(_ call: AdminCall) throws -> HTTPResponse {
@@ -76,19 +76,23 @@ struct CustomerRoutes: Sendable {
         let deletion = try records.delete(identifier, in: app.id)
         guard !deletion.isEmpty || ended > 0 || messages > 0 else { throw Self.nobody }
         let counts = Self.deletion.json((deletion, messages, ended))
-        // Only the pseudonym: the log must not keep whom everything else has forgotten.
-        let pseudonyms = Pseudonyms(key: try call.directory.pseudonymKey(), appID: app.id)
         try call.directory.auditLog.note(
-            "customer.delete",
-            identifier.isHard
-                ? pseudonyms.user(identifier.value) : pseudonyms.anonymous(identifier.value),
-            app: app.id, after: counts)
+            "customer.delete", try pseudonym(identifier, call, of: app.id), app: app.id, after: counts)
         return call.answer(counts)
     }
-}
 
-extension UserMask {
-    fileprivate static let customer = AnswerShape<CustomerRecord>(
+    /// The name of a customer in the audit log, which must not keep the id after everything else is deleted.
+    private func pseudonym(
+        _ identifier: CustomerIdentifier, _ call: AdminCall, of appID: String
+    ) throws -> String {
+        let pseudonyms = Pseudonyms(key: try call.directory.pseudonymKey(), appID: appID)
+        return identifier.isHard
+            ? pseudonyms.user(identifier.value) : pseudonyms.anonymous(identifier.value)
+    }
+
+    // MARK: Shapes
+
+    private static let customer = AnswerShape<CustomerRecord>(
         named: "Customer", .list("ids", identifier, \.identifiers),
         .list("properties", property, \.properties),
         .init("more_properties", \.hasMoreProperties), .time("created_ms", \.createdMilliseconds),
@@ -99,21 +103,4 @@ extension UserMask {
 
     private static let property = AnswerShape<CustomerRecord.Property>(
         .init("name", \.name), .init("value", .any, \.value), .time("updated_ms", \.updatedMilliseconds))
-
-    /// A customer for the reader: who sees pseudonyms sees that there are properties, and none of their values. Apps choose
-    /// the names, which may hold an id too.
-    fileprivate func customer(_ record: CustomerRecord, of appID: String) -> CustomerRecord {
-        let name = names(record, of: appID)
-        var shown = record
-        shown.identifiers = record.identifiers.map {
-            let value = $0.isHard ? user($0.value, of: appID) : anonymous($0.value, of: appID)
-            return CustomerIdentifier(name: name($0.name), value: value ?? "")
-        }
-        shown.properties = record.properties.map {
-            CustomerRecord.Property(
-                name: name($0.name), value: hides ? .string(EventBodyMask.nothing) : $0.value,
-                updatedMilliseconds: $0.updatedMilliseconds)
-        }
-        return shown
-    }
 }

@@ -14,9 +14,14 @@ struct EventRoutes: Sendable {
                 "GET", "/apps/{app}/events", .viewer, "List events, newest first", query: Self.filters,
                 .list(Self.event), answer: list),
             AdminRoute(
-                "GET", "/apps/{app}/events/export", .viewer, "Export events, oldest first",
+                "GET", "/apps/{app}/events/export", .operator, "Export events, oldest first",
                 query: Self.filters + [Export.format, .init("after", .text(longest: 64))],
                 .file(Export.mediaTypes), answer: export),
+            // After the export, whose path has the same shape.
+            AdminRoute(
+                "GET", "/apps/{app}/events/{position}", .viewer,
+                "Show the event with this position, as lists and deliveries name it", .json(Self.event),
+                answer: show),
         ]
     }
 
@@ -25,15 +30,16 @@ struct EventRoutes: Sendable {
 
     private static let filters: [AdminOperation.Parameter] = [
         .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
+        .init("request_id", .text(longest: 128)),
         .init("type", .choice(EventKind.storedWords)), .init("name", .text(longest: 512)),
         .init("verdict", .choice(VerdictFilter.words)),
-        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds), .unmask,
+        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
     ]
 
     private static let event = JSONShape.named(
         "Event",
         .all([
-            "seq": .count, "message_id": .string, "type": .string, "user_id": .nullable(.string),
+            "seq": .count, "message_id": .nullable(.string), "type": .string, "user_id": .nullable(.string),
             "anonymous_id": .nullable(.string), "name": .nullable(.string),
             "timestamp_ms": .integer(.min ... .max),
             "received_ms": .milliseconds,
@@ -48,7 +54,12 @@ struct EventRoutes: Sendable {
         query.userID = try call.user(of: query.appID, in: index) { last, isEnough in
             try log.users(of: query.appID, after: last, isEnough)
         }
+        // By whether something is found, a viewer would learn what is not shown.
+        for name in ["message_id", "request_id", "name"] where call.query(name) != nil {
+            try call.checkSeesContent("the filter \(name)")
+        }
         query.messageID = call.query("message_id")
+        query.requestID = call.query("request_id")
         query.type = call.query("type")
         query.name = call.query("name")
         query.verdict = call.query("verdict").flatMap { VerdictFilter($0) }
@@ -60,11 +71,20 @@ struct EventRoutes: Sendable {
         return query
     }
 
+    /// The events of a request were stored together, soon after the time that the gateway wrote into its id. They are
+    /// looked for there first.
+    private func page(of query: EventQuery, before sequence: Int64?, limit: Int) throws -> EventPage {
+        if sequence == nil, let query = query.aroundRequest {
+            let page = try log.newest(query, before: nil, limit: limit)
+            if !page.events.isEmpty || page.next != nil { return page }
+        }
+        return try log.newest(query, before: sequence, limit: limit)
+    }
+
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let query = try query(call)
-        let mask = try call.userMask("event", "list", app: query.appID, user: query.userID)
-        let page = try log.newest(
-            query, before: try call.cursor()?.number, limit: call.limit)
+        let mask = try call.userMask()
+        let page = try page(of: query, before: try call.cursor()?.number, limit: call.limit)
         let positions = try positions()?.of(query.appID)
         var body = Array(#"{"items":["#.utf8)
         for (index, event) in page.events.enumerated() {
@@ -79,12 +99,41 @@ struct EventRoutes: Sendable {
         return call.answer(json: body)
     }
 
+    /// A position is after its event.
+    private func show(_ call: AdminCall) throws -> HTTPResponse {
+        let app = try call.app().id
+        let positions = try log.positions()
+        let sequence = try sequence(of: call[1], in: app, positions)
+        let event = try log.newest(EventQuery(appID: app), before: sequence + 1, limit: 1).events.first
+        guard let event, event.sequence == sequence else {
+            throw AdminProblem.notFound("there is no event with this position any more; it was deleted")
+        }
+        var body: [UInt8] = []
+        try call.userMask().event(event, of: app)
+            .write(to: &body, position: positions.text(after: sequence, in: app))
+        return call.answer(json: body)
+    }
+
+    private func noteExport(_ call: AdminCall, _ query: EventQuery) throws {
+        var details: [String: JSONValue] = [:]
+        for name in ["type", "verdict", "from_ms", "to_ms", "format"] {
+            if let text = call.query(name) { details[name] = .string(text) }
+        }
+        if let user = query.userID {
+            let pseudonyms = Pseudonyms(key: try call.directory.pseudonymKey(), appID: query.appID)
+            details["user"] = .string(pseudonyms.user(user))
+        }
+        try call.noteReading("event.export", "", app: query.appID, details)
+    }
+
     private func export(_ call: AdminCall) throws -> HTTPResponse {
         let query = try query(call)
-        let mask = try call.userMask("event", "export", app: query.appID, user: query.userID)
+        let mask = try call.userMask()
         let positions = try positions()
         let after = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) }
         let start = after ?? 0
+        // What continues from a position is part of an export that was noted, or of a list.
+        if start == 0 { try noteExport(call, query) }
         let hasMissed = start > 0 ? try log.hasMissed(after: start, of: query.appID) : false
         // Whatever begins with the oldest event misses nothing; what goes on from a position does, also when retention
         // overtakes it on its way.

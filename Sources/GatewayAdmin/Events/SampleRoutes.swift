@@ -18,11 +18,10 @@ struct SampleRoutes: Sendable {
                 "GET", "/apps/{app}/samples", .viewer, "List samples of failed requests",
                 query: [
                     .init("code", Self.code), .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
-                    .unmask,
+                    .init("request_id", .text(longest: 128)),
                 ], .list(.named("Sample", Self.facts.shape)), answer: list),
             AdminRoute(
                 "GET", "/apps/{app}/samples/{id}", .viewer, "Show a sample",
-                query: [.unmask],
                 .json(
                     .all([
                         "checks": [FailureSample.Check].jsonShape, "header": .any, "claims": .any,
@@ -41,14 +40,16 @@ struct SampleRoutes: Sendable {
 
     static let code = AdminOperation.Parameter.Value.integer(1...999)
 
-    /// A sample, and its user as the reader is told.
+    /// A sample, and what a client wrote as the reader is told.
     private struct Shown {
         let sample: FailureSample
         let user: String?
+        let requestID: String?
 
         init(_ sample: FailureSample, _ mask: UserMask) {
             self.sample = sample
             user = mask.user(sample.userID, of: sample.appID)
+            requestID = mask.clientText(sample.requestID)
         }
     }
 
@@ -58,16 +59,19 @@ struct SampleRoutes: Sendable {
         .init("verdict", .choice(["rejected", "warned"]), \.sample.verdict.rawValue),
         .init("endpoint", \.sample.endpoint), .init("user", \.user), .init("sdk", \.sample.client.sdk),
         .init("app_version", \.sample.client.appVersion), .init("client", \.sample.network),
-        .init("enforcement", \.sample.enforcement), .init("request_id", \.sample.requestID))
+        .init("enforcement", \.sample.enforcement), .init("request_id", \.requestID))
 
     private func list(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
+        let requestID = call.query("request_id")
+        if requestID != nil { try call.checkSeesContent("a search for a request id") }
         flush()
         let found = try analytics.samples(
-            of: app.id, code: call.integer("code").map { AuthErrorCode(rawValue: Int($0)) },
+            of: app.id, requestID: requestID,
+            code: call.integer("code").map { AuthErrorCode(rawValue: Int($0)) },
             from: call.integer("from_ms") ?? 0, to: call.integer("to_ms") ?? .max,
             before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
-        let mask = try call.userMask("sample", "list", app: app.id)
+        let mask = try call.userMask()
         return try call.page(read: found, at: { PagePosition($0.atMilliseconds, $0.id) }) {
             Self.facts.json(Shown($0, mask))
         }
@@ -81,12 +85,12 @@ struct SampleRoutes: Sendable {
 
     private func show(_ call: AdminCall) throws -> HTTPResponse {
         let sample = try sample(call)
-        let mask = try call.userMask("sample", sample.id, app: sample.appID)
+        let mask = try call.userMask()
         let more: [String: JSONValue] = [
             "checks": sample.checks.jsonValue,
-            "header": mask.header(Self.json(sample.header), user: sample.userID),
-            "claims": mask.claims(Self.json(sample.claims), user: sample.userID, of: sample.appID),
-            "token_without_signature": mask.hides ? .null : .string(sample.tokenWithoutSignature),
+            "header": Self.json(mask.clientText(sample.header)),
+            "claims": Self.json(mask.clientText(sample.claims)),
+            "token_without_signature": mask.clientText(sample.tokenWithoutSignature).jsonValue,
             "fix": .string(sample.code.fix),
         ]
         return call.answer(Self.facts.json(Shown(sample, mask), with: more))

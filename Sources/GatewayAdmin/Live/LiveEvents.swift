@@ -171,7 +171,7 @@ final class LiveEvents: Sendable {
             "sdk": key.client.sdk.map { .string($0) } ?? .null,
             "app_version": key.client.appVersion.map { .string($0) } ?? .null,
             "client": .string(entry.network), "enforcement": .string(key.enforcement?.rawValue ?? ""),
-            "request_id": .string(entry.requestID),
+            "request_id": mask.clientText(entry.requestID).jsonValue,
             "sample_id": entry.sampleID.map { .string($0) } ?? .null,
         ]
     }

@@ -13,7 +13,7 @@ struct LiveRoutes: Sendable {
                 "GET", "/live", .viewer, "Follow verdicts as they happen",
                 query: [
                     .init("app", .text(longest: 64)), .init("code", SampleRoutes.code),
-                    .init("user", .text(longest: 512)), .unmask,
+                    .init("user", .text(longest: 512)),
                 ], .file(["text/event-stream"])
             ) { call in
                 // Whoever follows an app that is not there would wait forever.
@@ -21,10 +21,14 @@ struct LiveRoutes: Sendable {
                 var filter = LiveEvents.Filter(
                     appID: call.query("app"), code: call.integer("code").map(Int.init),
                     user: call.query("user"))
-                if let user = filter.user, Pseudonyms.isPseudonym(user) {
-                    filter.pseudonymMask = UserMask(key: try call.directory.pseudonymKey())
+                if let user = filter.user {
+                    if Pseudonyms.isPseudonym(user) {
+                        filter.pseudonymMask = UserMask(key: try call.directory.pseudonymKey())
+                    } else {
+                        try call.checkSeesContent("a user id, other than a pseudonym,")
+                    }
                 }
-                let mask = try call.userMask("live", filter.appID ?? "", app: filter.appID, user: filter.user)
+                let mask = try call.userMask()
                 var response = HTTPResponse(
                     status: 200,
                     headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAnswer.headers,

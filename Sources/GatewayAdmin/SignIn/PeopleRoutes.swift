@@ -89,10 +89,10 @@ struct PeopleRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/audit", .viewer, "List changes, newest first",
-                query: [.init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), .unmask],
+                query: [.init("app", .text(longest: 64)), .init("actor", .text(longest: 512))],
                 .list(Self.entry.shape)
             ) { call in
-                let mask = try call.userMask("audit", "list", app: call.query("app"))
+                let mask = try call.userMask()
                 let entries = try call.directory.auditLog.entries(
                     app: call.query("app"), actor: call.query("actor"),
                     before: try call.cursor()?.number ?? .max, limit: call.limit + 1)
@@ -104,7 +104,6 @@ struct PeopleRoutes: Sendable {
                 "GET", "/audit/export", .viewer, "Export changes, newest first",
                 query: [
                     .init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), Export.format,
-                    .unmask,
                 ], .file(Export.mediaTypes), answer: exportAudit),
             AdminRoute(
                 "GET", "/audit/verify", .viewer,
@@ -151,7 +150,8 @@ struct PeopleRoutes: Sendable {
 
     private func exportAudit(_ call: AdminCall) throws -> HTTPResponse {
         let (app, actor, directory) = (call.query("app"), call.query("actor"), call.directory)
-        let mask = try call.userMask("audit", "export", app: app)
+        let mask = try call.userMask()
+        if !mask.hides { try call.noteReading("audit.export", "", app: app) }
         return Export.list(call, name: "audit", columns: Self.columns, from: .max) { before in
             let entries = try directory.auditLog.entries(app: app, actor: actor, before: before, limit: 500)
             let rows = entries.map { entry in

@@ -18,10 +18,10 @@ struct WebhookRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/webhooks", .viewer, "List an app's webhooks",
-                query: [.unmask], .list(Self.webhook.shape)
+                .list(Self.webhook.shape)
             ) { call in
                 let endpoints = try call.directory.webhooks.all(of: call[0])
-                let shown = try shown(call, endpoints, "list")
+                let shown = try shown(call, endpoints)
                 return try call.page(
                     shown, at: { PagePosition($0.endpoint.createdMilliseconds, $0.endpoint.id) },
                     json: Self.webhook.json)
@@ -36,7 +36,7 @@ struct WebhookRoutes: Sendable {
                 .json(Self.webhook.shape.with([.must("secret", .string)]), status: 201), answer: create),
             AdminRoute(
                 "GET", "/apps/{app}/webhooks/{id}", .viewer, "Show a webhook",
-                query: [.unmask], .json(Self.webhook.shape)
+                .json(Self.webhook.shape)
             ) { call in
                 try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
             },
@@ -64,7 +64,7 @@ struct WebhookRoutes: Sendable {
             },
             AdminRoute(
                 "POST", "/apps/{app}/webhooks/{id}/resume", .operator,
-                "Resume deliveries to a webhook at once", .json(Self.webhook.shape)
+                "Resume deliveries to a webhook, and attempt the next one at once", .json(Self.webhook.shape)
             ) { call in try setPause(nil, call) },
             AdminRoute(
                 "POST", "/apps/{app}/webhooks/{id}/rotate", .operator,
@@ -135,14 +135,8 @@ struct WebhookRoutes: Sendable {
 
     // MARK: Answers
 
-    private func shown(
-        _ call: AdminCall, _ endpoints: [WebhookEndpoint], _ action: String
-    ) throws -> [Shown] {
-        let asksForIDs = call.operation.query.contains { $0.name == "unmask" }
-        let mask =
-            asksForIDs
-            ? try call.userMask("webhook", action, app: call[0], user: nil)
-            : try call.readerMask()
+    private func shown(_ call: AdminCall, _ endpoints: [WebhookEndpoint]) throws -> [Shown] {
+        let mask = try call.userMask()
         let progress = try deliveries.progress()
         return endpoints.map { endpoint in
             Shown(
@@ -156,7 +150,7 @@ struct WebhookRoutes: Sendable {
         _ call: AdminCall, _ endpoint: WebhookEndpoint, with more: [String: JSONValue?] = [:],
         status: Int = 200
     ) throws -> HTTPResponse {
-        guard let shown = try shown(call, [endpoint], "show").first else { return call.noContent }
+        guard let shown = try shown(call, [endpoint]).first else { return call.noContent }
         return call.answer(
             Self.webhook.json(shown, with: more), status: status, tag: Self.version(of: endpoint))
     }

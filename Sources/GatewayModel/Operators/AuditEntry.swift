@@ -43,8 +43,8 @@ package struct AuditEntry: Sendable {
     /// What is done to a user of an app, who is the target.
     package static let actionsOnUsers: Set = ["session.revoke_user"]
 
-    /// Of what was asked for when ids were looked at, what names nobody.
-    package static let shownFilters: Set = ["app", "code", "format", "from_ms", "limit", "to_ms"]
+    /// Actions whose target may be the id of a message, which operators choose and which may name its recipient.
+    package static let actionsOnMessages: Set = ["project.item.put", "project.item.delete", "item.unmask"]
 
     /// What the first entry has instead of the hash of one before it.
     package static let root = [UInt8](repeating: 0, count: 32)

@@ -76,6 +76,7 @@ struct EventRows {
     ) throws -> EventPage {
         var conditions = EventConditions(of: query.appID)
         conditions.look("user_id = ?", query.userID.map { .text($0) })
+        conditions.match("request_id IS NOT DISTINCT FROM ?", query.requestID.map { .text($0) })
         conditions.match("type = ?", query.type.map { .text($0) })
         conditions.match("name IS NOT DISTINCT FROM ?", query.name.map { .text($0) })
         conditions.match("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })

@@ -70,9 +70,10 @@ package protocol AnalyticsLog: Sendable {
     /// What would have been rejected in the last 1 to 168 hours had tokens been required. Users are counted by full hours.
     func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError) -> EnforcementPreview
 
-    /// Samples of failed requests, the latest first, after the one that the page before ended with.
+    /// Samples of failed requests, the latest first, after the one that the page before ended with. What is nil is not
+    /// looked at.
     func samples(
-        of appID: String, code: AuthErrorCode?, from: Int64, to: Int64,
+        of appID: String, requestID: String?, code: AuthErrorCode?, from: Int64, to: Int64,
         before: (atMilliseconds: Int64, id: String)?, limit: Int
     ) throws(GatewayError) -> [FailureSample]
 
@@ -228,18 +229,19 @@ package struct AnalyticsReader: AnalyticsLog {
     }
 
     package func samples(
-        of appID: String, code: AuthErrorCode?, from: Int64, to: Int64,
+        of appID: String, requestID: String?, code: AuthErrorCode?, from: Int64, to: Int64,
         before: (atMilliseconds: Int64, id: String)?, limit: Int
     ) throws(GatewayError) -> [FailureSample] {
         var samples: [FailureSample] = []
         try rows(
             """
             SELECT \(FailureSample.columns) FROM sample WHERE app_id = ?1 AND (code = ?2 OR ?2 IS NULL) AND at_ms >= ?3 AND at_ms < ?4
-                AND ((at_ms, id) < (?5, ?6) OR ?5 IS NULL)
+                AND ((at_ms, id) < (?5, ?6) OR ?5 IS NULL) AND (request_id = ?8 OR ?8 IS NULL)
             ORDER BY at_ms DESC, id DESC LIMIT ?7
             """, .text(appID), .optionalInteger(code.map { Int64($0.rawValue) }), .integer(from),
             .integer(to),
-            .optionalInteger(before?.atMilliseconds), .optionalText(before?.id), .integer(Int64(limit))
+            .optionalInteger(before?.atMilliseconds), .optionalText(before?.id), .integer(Int64(limit)),
+            .optionalText(requestID)
         ) { if let sample = Self.sample($0) { samples.append(sample) } }
         return samples
     }

@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import GatewayModel
 
 /// Which events to read. What is nil is not looked at.
@@ -5,6 +6,8 @@ package struct EventQuery: Sendable {
     package var appID: String
     package var userID: String?
     package var messageID: String?
+    /// The id of the request that brought them.
+    package var requestID: String?
     package var type: String?
     package var name: String?
     package var verdict: VerdictFilter?
@@ -16,6 +19,21 @@ package struct EventQuery: Sendable {
 
     package init(appID: String) {
         self.appID = appID
+    }
+
+    /// The same within five seconds of the time in the request's id; nil for an id without a time (RFC 9562, section 5.7),
+    /// and for a query that has times already. Ids that clients choose may have any time in them.
+    package var aroundRequest: EventQuery? {
+        guard fromMilliseconds == nil, toMilliseconds == nil,
+            let bytes = requestID.flatMap({ UUIDText.bytes(of: $0) }), bytes[6] >> 4 == 7
+        else { return nil }
+        let milliseconds = bytes.prefix(6).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        var query = self
+        query.fromMilliseconds = milliseconds - 5_000
+        query.toMilliseconds = milliseconds + 5_000
+        // The stretches whose times are known have 8,192 events each, and the window may touch three of them.
+        query.mostLooked = 3 * EventPage.mostLooked
+        return query
     }
 
     /// What its events are found by.

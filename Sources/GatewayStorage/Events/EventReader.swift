@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
@@ -151,6 +152,17 @@ struct EventReader: EventLog {
         let hasVerdicts = log != nil
         var conditions = EventConditions(of: query.appID)
         conditions.add("message_id = ?", query.messageID.map { .text($0) })
+        if let id = query.requestID {
+            if let log {
+                var isIt: [(String, SQLValue)] = [("request_id = ?", .text(id))]
+                if log.hasShortColumns, let bytes = UUIDText.bytes(of: id) {
+                    isIt.append(("request_uuid = ?", .blob(bytes)))
+                }
+                conditions.add(anyOf: isIt)
+            } else {
+                conditions.add("0")
+            }
+        }
         conditions.add("user_id = ?", query.userID.map { .text($0) })
         conditions.add("type = ?", query.type.map { .text($0) })
         conditions.add("name = ?", query.name.map { .text($0) })

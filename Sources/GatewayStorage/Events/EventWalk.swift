@@ -107,6 +107,15 @@ struct EventConditions {
         text += " AND " + condition.replacing("?", with: "?\(values.count)")
     }
 
+    /// The same of several conditions, of which one must hold.
+    mutating func add(anyOf conditions: [(String, SQLValue)]) {
+        let texts = conditions.map { condition, value in
+            values.append(value)
+            return condition.replacing("?", with: "?\(values.count)")
+        }
+        text += " AND (" + texts.joined(separator: " OR ") + ")"
+    }
+
     mutating func add(_ condition: String) {
         text += " AND " + condition
     }

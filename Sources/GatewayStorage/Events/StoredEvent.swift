@@ -33,6 +33,27 @@ package struct StoredEvent: Sendable {
         ])
     }
 
+    private init(_ event: StoredEvent, _ texts: EventTexts) {
+        sequence = event.sequence
+        timestampMilliseconds = event.timestampMilliseconds
+        receivedMilliseconds = event.receivedMilliseconds
+        body = Array("null".utf8)
+        knownVerdict = event.knownVerdict
+        code = event.code
+        self.texts = texts
+    }
+
+    /// The event without its body and whatever else a client wrote, for a reader that may not see it. The ids stand for
+    /// the stored ones.
+    package func withoutContent(userID: String?, anonymousID: String?) -> StoredEvent {
+        StoredEvent(
+            self,
+            EventTexts([
+                nil, texts[.type], userID, anonymousID, nil, texts[.keyID], texts[.enforcement],
+                texts[.dialect], nil, nil,
+            ]))
+    }
+
     /// The event of a row with the columns of ``EventPageBuilder``.
     init(_ row: SQLiteStatement) {
         sequence = row.int64(0)

@@ -63,11 +63,12 @@ struct PlacesTests {
         "project show blog", "project remove blog consent-category newsletter", "project key add blog k1",
         "project key delete blog k1", "client create blog --name warehouse --json", "client list blog",
         "client delete blog {client_id}", "client list blog --json", "session create blog --user u --json",
-        "session list blog --unmask", "session list blog --json --unmask", "session revoke blog {id}",
+        "session list blog", "session list blog --json", "session revoke blog {id}",
         "session revoke blog --user u", "signing-key rotate --json", "signing-key list --json",
-        "event list shop --unmask", "event list shop --json --unmask", "event export shop --unmask",
-        "event export shop --format csv --unmask", "customer show shop u --unmask",
-        "customer show shop u --json --unmask", "customer delete shop u --json",
+        "event list shop", "sample list shop", "sample list shop --json", "event export shop",
+        "event list shop --json --limit 1", "event show shop {position}",
+        "event export shop --format csv", "customer show shop u",
+        "customer show shop u --json", "customer delete shop u --json",
         "admin token create --name x --json", "admin token list", "admin token delete {id}",
         "admin token list --json", "admin user create lee --role owner --password-file FOLDER/password.txt",
         "admin user create kim --password-file FOLDER/password.txt --json",
@@ -75,8 +76,8 @@ struct PlacesTests {
         "admin user list", "admin second-factor", "admin second-factor required",
         "admin second-factor optional --json", "admin user reset-second-factor kim", "admin user delete kim",
         "admin user list --json", "backup create",
-        "backup verify {last}", "backup list", "audit list --limit 500 --unmask",
-        "audit list --json --limit 500 --app blog --unmask", "audit verify --json",
+        "backup verify {last}", "backup list", "audit list --limit 500",
+        "audit list --json --limit 500 --app blog", "audit verify --json",
         "consumer create shop billing --partitions 2 --json", "consumer list shop",
         "consumer show shop billing",
         "consumer show shop billing --json", "consumer seek shop billing --from end",
@@ -162,7 +163,9 @@ struct PlacesTests {
 
     /// The output without what chance, time and the asker's name make of it.
     private func plain(_ text: String, of place: Place) throws -> String {
-        try place.names().reduce(text) { $0.replacing($1, with: "PLACE") }
+        // Reading is noted of those who ask a server.
+        let read = #/(?m)^.* (event\.export|customer\.show|audit\.export) .*\n/#
+        return try place.names().reduce(text.replacing(read, with: "")) { $0.replacing($1, with: "PLACE") }
             .replacing(#/cli:\w+ *|token:test(#[\w-]+)? */#, with: "ACTOR ")
             .replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "TIME").replacing(#/\b\d{13}\b/#, with: "MS")
             .replacing(#/countersign-\d{8}T\w+/#, with: "BACKUP")

@@ -142,7 +142,7 @@ struct TailTests {
         let io = RecordedIO()
         let tail = Tail(
             .init(
-                query: [("app", "before"), ("unmask", "1")], earlier: .init(app: "before", count: 1)),
+                query: [("app", "before")], earlier: .init(app: "before", count: 1)),
             io: io.io, connect: { Tail.Connection(admin: admin) })
         let running = Task { try await tail.run() }
         defer { running.cancel() }
@@ -173,7 +173,7 @@ struct TailTests {
             let io = RecordedIO()
             let tail = Tail(
                 .init(
-                    query: [("app", "shop"), ("unmask", "1")], count: 1, printsJSON: isJSON,
+                    query: [("app", "shop")], count: 1, printsJSON: isJSON,
                     earlier: .init(app: "shop", count: 20)),
                 io: io.io, connect: { Tail.Connection(admin: admin) })
             let running = Task { try await tail.run() }

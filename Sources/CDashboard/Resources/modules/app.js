@@ -243,7 +243,7 @@ function shell(title, name, app, current, body) {
       h("label", { class: "nav-title", for: "app-switch" }, "App"),
       select(appNames(apps), current.id,
         (event) => go(`#/apps/${encodeURIComponent(event.target.value)}/${app ? name : "failures"}`), { id: "app-switch", class: "app-switch" }),
-      appScreens.map(([key, label, symbol]) => link(`${base}/${key}`, label, symbol, app && name === key))),
+      appScreens.filter(([key]) => key !== "customers" || can("operator")).map(([key, label, symbol]) => link(`${base}/${key}`, label, symbol, app && name === key))),
     h("div", { class: "nav-group" }, h("p", { class: "nav-title" }, "Gateway"),
       house.filter(([key]) => key !== "members" || can("owner")).map(([key, label, symbol]) => link(`#/${key}`, label, symbol, name === key))),
     h("div", { class: "nav-foot" },
@@ -292,7 +292,7 @@ function openPalette() {
   const id = parts[0] === "apps" ? parts[1] : preferences.app ?? apps[0]?.id;
   const app = apps.find((item) => item.id === id) ?? apps[0] ?? null;
   const screens = [
-    ...(app ? appScreens.map(([key, name, symbol]) => ({ name, symbol, href: `#${path("apps", app.id, key)}` })) : []),
+    ...(app ? appScreens.filter(([key]) => key !== "customers" || can("operator")).map(([key, name, symbol]) => ({ name, symbol, href: `#${path("apps", app.id, key)}` })) : []),
     ...houseScreens.filter(([key]) => key !== "members" || can("owner")).map(([key, name, symbol]) => ({ name, symbol, href: key === "home" ? "#/" : `#/${key}` })),
   ];
   palette({ screens, apps, app, owner: can("owner"), go });

@@ -6,7 +6,6 @@ import { dateTime, plural } from "./format.js";
 import { dialog } from "./dialogs.js";
 import { appNames, button, emptyState, exportLink, field, notice, problemNotice, select, table } from "./ui.js";
 import { pagedView } from "./views.js";
-import { userIDs } from "./userids.js";
 import { remember } from "./address.js";
 import { facts } from "./sample.js";
 
@@ -15,7 +14,6 @@ export function audit(context) {
   const app = select([["", "every app"], ...appNames(apps)], query.get("app") ?? "");
   const actor = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("actor") ?? "" });
   const place = h("div", {});
-  const ids = userIDs(context, () => search());
   const csv = exportLink("audit", "csv");
   const ndjson = exportLink("audit", "ndjson");
   const result = h("div", { "aria-live": "polite" });
@@ -25,7 +23,7 @@ export function audit(context) {
     h("div", { class: "split tight" }, h("div", {}, h("h3", {}, "Before"), state(item.before)), h("div", {}, h("h3", {}, "After"), state(item.after))),
     item.hash && h("p", { class: "mono muted wrap" }, item.hash)], { wide: true });
   function search() {
-    const asked = { app: app.value, actor: actor.value.trim(), ...ids.parameters };
+    const asked = { app: app.value, actor: actor.value.trim() };
     remember("/audit", { app: app.value, actor: actor.value.trim() });
     csv.href = address("/audit/export", { ...asked, format: "csv" });
     ndjson.href = address("/audit/export", { ...asked, format: "ndjson" });
@@ -46,6 +44,6 @@ export function audit(context) {
     }
   } });
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } }, field("App", app), field("Who", actor),
-    h("button", { type: "submit", class: "button plain" }, "Search"), h("div", { class: "push" }, ids.control, verify, csv, ndjson)), result, h("section", { class: "card" }, place));
+    h("button", { type: "submit", class: "button plain" }, "Search"), h("div", { class: "push" }, verify, csv, ndjson)), result, h("section", { class: "card" }, place));
   search();
 }

@@ -7,22 +7,23 @@ import { confirm } from "./dialogs.js";
 import { button, card, emptyState, field, problemNotice, select, table, toast } from "./ui.js";
 import { attempt } from "./views.js";
 import { facts } from "./sample.js";
-import { userIDs } from "./userids.js";
 import { remember, shareable } from "./address.js";
 
 const kinds = [["registered", "User id, or pseudonym"], ["cookie", "Anonymous or device id"]];
 
 export function customers(context) {
   const { app, body, query, signal } = context;
-  const operator = context.can("operator");
+  if (!context.can("operator")) {
+    replace(body, card("Customers", emptyState("members", "Only operators and owners look up customers", "What an app stores about a person names that person.")));
+    return;
+  }
   const id = h("input", { type: "search", name: "id", required: true, maxlength: 512, spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("id") ?? "" });
   const kind = select(kinds, kinds.some(([name]) => name === query.get("id_name")) ? query.get("id_name") : "registered");
   const place = h("div", {}, emptyState("members", "Look up a customer", "Profiles come from identify calls, Braze attributes and Bloomreach customers."));
-  const ids = userIDs(context, () => { if (id.value.trim()) search(); });
   const where = () => path("apps", app.id, "customers", id.value.trim());
 
   async function search() {
-    const asked = { id_name: kind.value, ...ids.parameters };
+    const asked = { id_name: kind.value };
     remember(path("apps", app.id, "customers"), { id: shareable(id.value.trim()), id_name: kind.value === "registered" ? null : kind.value });
     try {
       const found = await api.get(where(), asked, signal);
@@ -39,7 +40,7 @@ export function customers(context) {
         ...found.ids.map((entry) => [entry.name, h("span", { class: "mono wrap" }, entry.value)]),
         ["Events", found.events >= 100_000 ? "100,000 or more" : number(found.events)],
         ["First seen", found.created_ms ? dateTime(found.created_ms) : "no profile"], ["Last seen", found.seen_ms ? ago(found.seen_ms) : "–"],
-      ]), operator && h("div", { class: "push" }, button("Delete this customer", { kind: "danger", onclick: remove }))),
+      ]), h("div", { class: "push" }, button("Delete this customer", { kind: "danger", onclick: remove }))),
       found.properties.length === 0 ? h("p", { class: "muted" }, "No properties.") : table("Properties", [
         { title: "Property", heading: true, cell: (property) => h("span", { class: "mono wrap" }, property.name) },
         { title: "Value", cell: (property) => h("span", { class: "mono wrap" }, JSON.stringify(property.value)) },
@@ -58,7 +59,6 @@ export function customers(context) {
   }
 
   replace(body, card("Customers", h("form", { class: "toolbar spaced", onsubmit: (event) => { event.preventDefault(); search(); } },
-    field("Customer", id), field("Which id", kind), h("button", { type: "submit", class: "button primary" }, "Search"),
-    ids.control && h("div", { class: "push" }, ids.control)), place));
+    field("Customer", id), field("Which id", kind), h("button", { type: "submit", class: "button primary" }, "Search")), place));
   if (id.value) search();
 }

@@ -1,7 +1,7 @@
 // What was stored: search, look, export.
 
 import { h, replace } from "./dom.js";
-import { address, api, firstFilled, path } from "./api.js";
+import { address, api, path } from "./api.js";
 import { remember, shareable } from "./address.js";
 import { reason } from "./codes.js";
 import { dateTime, fromInput, toInput, zoneName } from "./format.js";
@@ -9,7 +9,6 @@ import { dialog } from "./dialogs.js";
 import { badge, button, copy, emptyState, exportLink, field, notice, select, stateBadge, table } from "./ui.js";
 import { pagedView } from "./views.js";
 import { facts } from "./sample.js";
-import { userIDs } from "./userids.js";
 import { consumers } from "./consumers.js";
 import { sinks } from "./sinks.js";
 
@@ -24,18 +23,19 @@ const VERDICTS = {
 };
 /** The types that a gateway stores. */
 export const TYPES = ["track", "identify", "page", "screen", "group", "alias", "location"];
-const NAMES = ["user", "message_id", "name", "type", "verdict"];
+const NAMES = ["user", "message_id", "request_id", "name", "type", "verdict"];
 
 export function events(context) {
   const { app, body, query, signal } = context;
   const base = path("apps", app.id, "events");
+  const operator = context.can("operator");
   const text = (name, rest = {}) => h("input", { type: "search", value: query.get(name) ?? "", spellcheck: "false", autocomplete: "off", ...rest });
   const time = (name) => h("input", { type: "datetime-local", value: Number(query.get(name)) ? toInput(Number(query.get(name))) : "" });
   const inputs = {
-    user: text("user", { "data-search": true, placeholder: "id or pseudonym" }), name: text("name"),
+    user: text("user", { "data-search": true, placeholder: operator ? "id or pseudonym" : "pseudonym" }), name: text("name"),
     type: select([["", "Any"], ...TYPES.map((word) => [word, word])], query.get("type") ?? ""),
     verdict: select([["", "Any"], ["unverified", "Unverified"], ...Object.entries(VERDICTS).map(([value, [label]]) => [value, label])], query.get("verdict") ?? ""),
-    message_id: text("message_id"),
+    message_id: text("message_id"), request_id: text("request_id"),
   };
   const from = time("from_ms");
   const to = time("to_ms");
@@ -44,23 +44,21 @@ export function events(context) {
   });
   const place = h("div", {});
   const trouble = h("p", { class: "hint bad", role: "alert", hidden: true });
-  const ids = userIDs(context, () => search());
   const csv = exportLink(`events-${app.id}`, "csv");
   const ndjson = exportLink(`events-${app.id}`, "ndjson");
   let opened = query.get("event");
 
   function search() {
     const chosen = filter();
-    const asked = { ...chosen, ...ids.parameters };
     const backwards = chosen.from_ms && chosen.to_ms && chosen.to_ms <= chosen.from_ms;
     replace(trouble, backwards && "The end must come after the start.");
     trouble.hidden = !backwards;
     if (backwards) return;
     remember(base, { ...chosen, user: shareable(chosen.user), event: opened });
-    csv.href = address(`${base}/export`, { ...asked, format: "csv" });
-    ndjson.href = address(`${base}/export`, { ...asked, format: "ndjson" });
+    csv.href = address(`${base}/export`, { ...chosen, format: "csv" });
+    ndjson.href = address(`${base}/export`, { ...chosen, format: "ndjson" });
     const filtered = Object.values(chosen).some(Boolean);
-    const part = pagedView(context, (cursor, abort) => api.get(base, { ...asked, cursor, limit: 50 }, abort),
+    const part = pagedView(context, (cursor, abort) => api.get(base, { ...chosen, cursor, limit: 50 }, abort),
       (items) => table("Events, newest first", [
         { title: "Received", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.received_ms)) },
         { title: "Verdict", cell: (item) => verdictOf(item) },
@@ -87,10 +85,10 @@ export function events(context) {
 
   /** Opens one event; its address names it, so that it can be sent to somebody. */
   async function show(item) {
-    opened = item.message_id;
+    opened = item.position;
     remember(base, { ...filter(), user: shareable(user.value.trim()), event: opened });
     const { body: event, ...rest } = item;
-    const json = JSON.stringify(event, null, 2);
+    const json = event !== null && JSON.stringify(event, null, 2);
     const [, tone, meaning] = VERDICTS[item.verdict] ?? [];
     const mono = (value) => value && h("span", { class: "mono wrap" }, value);
     await dialog(item.name || item.type || "Event", (close) => h("div", { class: "stack" },
@@ -105,9 +103,9 @@ export function events(context) {
       h("div", { class: "actions" },
         item.user_id && button("All events of this user", { onclick: () => { close(); clearAll({ user: item.user_id }); } }),
         item.code && h("a", { class: "button plain", href: `#${path("apps", app.id, "failures")}?range=7d&code=${item.code}` }, "Failures with this code"),
-        button("Copy the event", { symbol: "copy", onclick: () => copy(JSON.stringify({ ...rest, body: event }, null, 2)) }),
-        button("Copy the link", { symbol: "copy", onclick: () => copy(`${location.origin}${location.pathname}#${base}?${new URLSearchParams({ event: item.message_id })}`) })),
-      h("pre", { class: "json", tabindex: 0 }, h("code", {}, json))), { wide: true });
+        json && button("Copy the event", { symbol: "copy", onclick: () => copy(JSON.stringify({ ...rest, body: event }, null, 2)) }),
+        button("Copy the link", { symbol: "copy", onclick: () => copy(`${location.origin}${location.pathname}#${base}?${new URLSearchParams({ event: item.position })}`) })),
+      json && h("pre", { class: "json", tabindex: 0 }, h("code", {}, json))), { wide: true });
     opened = null;
     if (!signal.aborted) remember(base, { ...filter(), user: shareable(user.value.trim()) });
   }
@@ -118,25 +116,35 @@ export function events(context) {
     search();
   }
 
-  /** The event that the address names. */
-  async function open(messageID) {
+  /** The event that the address names by its position. */
+  async function open(position) {
+    let event;
     try {
-      const { items } = await firstFilled((cursor) => api.get(base, { message_id: messageID, limit: 1, cursor, ...ids.parameters }, signal), null, Infinity);
-      if (items.length > 0) return show(items[0]);
-      opened = null;
-      await dialog("No such event", () => h("p", {}, "It has been deleted, by retention or at a customer's request, or it belongs to another app."));
+      event = await api.get(`${base}${path(position)}`, {}, signal);
     } catch (error) {
-      // The list beside it says what is wrong.
-      if (error.name !== "AbortError") opened = null;
+      if (error.name === "AbortError") return;
+      opened = null;
+      if (error.code === "position_malformed") {
+        // A link of an earlier version has a message id, which several users' events may share.
+        clearAll({ message_id: position });
+      } else if (error.status === 404 || error.code.startsWith("position_")) {
+        search();
+        await dialog("No such event", () => h("p", {}, error.status === 404 ? "The event was deleted, by retention or at a customer's request." : error.message));
+      } else {
+        search();
+      }
+      return;
     }
+    await show(event);
   }
 
   for (const input of [inputs.type, inputs.verdict, from, to]) input.addEventListener("change", () => search());
-  const { user, name, type, verdict, message_id: message } = inputs;
+  const { user, name, type, verdict, message_id: message, request_id: request } = inputs;
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } },
-    field("User", user), field("Name", name), field("Type", type), field("Verdict", verdict), field("Message id", message),
+    field("User", user), operator && field("Name", name), field("Type", type), field("Verdict", verdict),
+    operator && [field("Message id", message), field("Request id", request)],
     field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to),
-    h("button", { type: "submit", class: "button primary" }, "Search"), trouble, h("div", { class: "push" }, ids.control, csv, ndjson)), h("section", { class: "card" }, place), consumers(context), sinks(context));
+    h("button", { type: "submit", class: "button primary" }, "Search"), trouble, operator && h("div", { class: "push" }, csv, ndjson)), h("section", { class: "card" }, place), consumers(context), sinks(context));
   search();
   if (opened) open(opened);
 }

@@ -12,8 +12,10 @@ const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Cons
 export function items(context) {
   const base = path("apps", context.app.id, "project", "items");
   const operator = context.can("operator");
+  // A message may be for one user, whom it names.
+  const shown = kinds.filter(([name]) => operator || name !== "inbox-message");
   const place = h("div", {});
-  let kind = kinds.some(([name]) => name === context.query.get("kind")) ? context.query.get("kind") : kinds[0][0];
+  let kind = shown.some(([name]) => name === context.query.get("kind")) ? context.query.get("kind") : shown[0][0];
 
   function show() {
     replace(place, pagedView(context, (cursor, signal) => api.get(`${base}${path(kind)}`, { cursor }, signal), (found) => table("Items", [
@@ -26,9 +28,7 @@ export function items(context) {
   async function edit(item) {
     const where = () => `${base}${path(kind, id.value.trim())}`;
     let etag = null;
-    // A message is edited with the id of its recipient; the gateway writes down who has seen it.
-    const unmask = operator && kind === "inbox-message" ? { unmask: 1 } : {};
-    if (item && !await attempt(async () => { const now = await api.read(`${base}${path(kind, String(item.id))}`, unmask); item = now.data; etag = now.etag; })) return;
+    if (item && !await attempt(async () => { const now = await api.read(`${base}${path(kind, String(item.id))}`, {}); item = now.data; etag = now.etag; })) return;
     const id = h("input", { type: "text", required: true, value: item ? String(item.id) : "", disabled: item !== null, spellcheck: "false", autocomplete: "off", autofocus: item === null });
     const text = h("textarea", { name: "object", rows: 16, class: "mono", spellcheck: "false", value: JSON.stringify(item ?? {}, null, 2), readonly: !operator });
     const send = () => {
@@ -53,5 +53,5 @@ export function items(context) {
 
   show();
   return h("section", { class: "card" }, h("div", { class: "card-head" },
-    segmented("Kind", kinds, kind, (value) => { kind = value; remember(path("apps", context.app.id, "project"), { kind }); show(); }), operator && button("Add", { symbol: "plus", onclick: () => edit(null) })), place);
+    segmented("Kind", shown, kind, (value) => { kind = value; remember(path("apps", context.app.id, "project"), { kind }); show(); }), operator && button("Add", { symbol: "plus", onclick: () => edit(null) })), place);
 }

@@ -8,7 +8,6 @@ import { dialog } from "./dialogs.js";
 import { icon } from "./icons.js";
 import { carry, remember, shareable } from "./address.js";
 import { facts } from "./sample.js";
-import { userIDs } from "./userids.js";
 import { badge, button, copy, emptyState, field, notice, problemNotice, select, stacked, stateBadge, verdictBadge } from "./ui.js";
 
 const LIMIT = 300;
@@ -26,7 +25,6 @@ export function live(context) {
   let oneIn = 1;
   const filter = { code: query.get("code") ?? "", user: query.get("user") ?? "", verdict: query.get("verdict") ?? "" };
 
-  const ids = userIDs(context, () => apply());
   const status = h("p", { class: "live-status", role: "status" });
   const hints = h("div", {});
   const before = h("div", {});
@@ -49,7 +47,7 @@ export function live(context) {
   function connect() {
     source?.close();
     say("wait", "Connecting");
-    source = new EventSource(address("/live", { app: app.id, code: filter.code, user: filter.user, ...ids.parameters }));
+    source = new EventSource(address("/live", { app: app.id, code: filter.code, user: filter.user }));
     source.addEventListener("open", () => { sayHow(); context.asOf(Date.now()); });
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) {
@@ -90,7 +88,7 @@ export function live(context) {
    * that failed, by their samples.
    */
   async function earlier() {
-    const asked = { user: filter.user, limit: EARLIER, ...ids.parameters };
+    const asked = { user: filter.user, limit: EARLIER };
     const base = path("apps", app.id);
     const [events, samples] = await Promise.all([api.get(`${base}/events`, asked, signal), filter.user ? { items: [] } : api.get(`${base}/samples`, { limit: EARLIER, code: filter.code }, signal)]);
     const found = new Map();
@@ -184,7 +182,7 @@ export function live(context) {
     }
     sayHow();
   } });
-  const user = h("input", { type: "search", value: filter.user, placeholder: "user id or pseudonym", spellcheck: "false", autocomplete: "off", "data-search": true });
+  const user = h("input", { type: "search", value: filter.user, placeholder: context.can("operator") ? "user id or pseudonym" : "pseudonym", spellcheck: "false", autocomplete: "off", "data-search": true });
   const code = select([["", "every code"], ...everyCode().map((value) => [value, `${value} ${reason(value)}`])], filter.code);
   const verdict = select([["", "every verdict"], ["accepted", "Accepted"], ["warned", "Accepted, warned"], ["rejected", "Rejected"], ["anonymous", "Anonymous"]], filter.verdict);
   function apply() {
@@ -202,7 +200,7 @@ export function live(context) {
   replace(body,
     h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); apply(); } },
       field("Verdict", verdict), field("Code", code), field("User", user), h("button", { type: "submit", class: "button plain" }, "Filter"),
-      h("div", { class: "push" }, ids.control, pause, button("Clear", { onclick: () => { rows.replaceChildren(); list.hidden = true; empty.hidden = false; } }))),
+      h("div", { class: "push" }, pause, button("Clear", { onclick: () => { rows.replaceChildren(); list.hidden = true; empty.hidden = false; } }))),
     h("div", { class: "live-head" }, status, badge(app.name || app.id), count), hints, before,
     h("section", { class: "card flush", "aria-label": "Live tail" }, empty, list));
   context.refresh = connect;

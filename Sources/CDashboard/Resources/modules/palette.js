@@ -11,6 +11,8 @@ import { preferences } from "./preferences.js";
 
 const MOST = 12;
 const PAUSE = 200;
+/** The form of the request ids that the gateway makes. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** `screens` are {name, symbol, href}; `apps` all apps, `app` the one that is meant; `owner` says whether settings are shown. */
 export function palette({ screens, apps, app, owner, go }) {
@@ -34,7 +36,7 @@ export function palette({ screens, apps, app, owner, go }) {
   const list = h("ul", { class: "palette-list", id: listID, role: "listbox", "aria-label": "Results" });
   const input = h("input", {
     type: "search", class: "palette-input", role: "combobox", "aria-expanded": "true", "aria-controls": listID, "aria-autocomplete": "list", "aria-label": "Go to",
-    placeholder: "Screen, app, user, event, key or setting", spellcheck: "false", autocomplete: "off", autofocus: true,
+    placeholder: "Screen, app, user, event, request id, key or setting", spellcheck: "false", autocomplete: "off", autofocus: true,
   });
 
   const ofUser = (text, symbol, screen, values) => ({ kind: "Search", text, symbol, href: within(screen), carries: [path("apps", app.id, screen), values] });
@@ -46,6 +48,7 @@ export function palette({ screens, apps, app, owner, go }) {
       ofUser(`Events of user ${text}`, "events", "events", { user: text }),
       ofUser(`Customer ${text}`, "members", "customers", { id: text }),
       ofUser(`Sessions of ${text}`, "sessions", "sessions", { user: text }),
+      { kind: "Search", text: `Events of request ${text}`, symbol: "events", href: within("events", { request_id: text }) },
       { kind: "Search", text: `Events named ${text}`, symbol: "events", href: within("events", { name: text }) },
       ofUser(`Live requests of ${text}`, "live", "live", { user: text }),
       { kind: "Search", text: `Changes by ${text}`, symbol: "audit", href: `#/audit?${new URLSearchParams({ actor: text })}` },
@@ -88,15 +91,22 @@ export function palette({ screens, apps, app, owner, go }) {
     go(entry.href);
   }
 
-  /** The newest events of a user, and the event with a message id. */
+  /** The newest events of a user, those with a message id, and what the request with an id left. */
   async function look(text) {
-    const base = path("apps", app.id, "events");
-    const ask = (query) => firstFilled((cursor) => api.get(base, { ...query, limit: 2, cursor }, abort.signal)).then(({ items }) => items, () => []);
-    const events = (await Promise.all([ask({ message_id: text }), ask({ user: text })])).flat();
+    const ask = (screen, query) => firstFilled((cursor) => api.get(path("apps", app.id, screen), { ...query, limit: 2, cursor }, abort.signal)).then(({ items }) => items, () => []);
+    const isID = UUID.test(text);
+    const [samples, ...events] = await Promise.all([
+      isID ? ask("samples", { request_id: text }) : [], isID ? ask("events", { request_id: text }) : [], ask("events", { message_id: text }), ask("events", { user: text }),
+    ]);
     if (input.value.trim() !== text) return;
-    found = events.map((event) => ({
-      kind: "Event", text: event.name || event.type, symbol: "events", more: `${event.verdict.replace("_", " ")}, ${dateTime(event.received_ms)}`, href: within("events", { event: event.message_id }),
-    }));
+    found = [
+      ...samples.map((sample) => ({
+        kind: "Failed request", text: `${sample.code} ${sample.reason}`, symbol: "chart", more: `${sample.verdict}, ${dateTime(sample.at_ms)}`, href: `#${path("apps", app.id, "samples", sample.id)}`,
+      })),
+      ...events.flat().map((event) => ({
+        kind: "Event", text: event.name || event.type, symbol: "events", more: `${event.verdict.replace("_", " ")}, ${dateTime(event.received_ms)}`, href: within("events", { event: event.position }),
+      })),
+    ];
     draw();
   }
 

@@ -11,8 +11,9 @@ import { icon } from "./icons.js";
 export function sample(context) {
   const { app, parameter: id, body } = context;
   const base = path("apps", app.id, "samples", id);
-  let unmasked = false;
-  const part = view(context, (signal) => api.get(base, { unmask: unmasked ? 1 : undefined }, signal), (item) => ((there) => [
+  const operator = context.can("operator");
+  const hidden = () => h("p", { class: "muted" }, "Only operators and owners see this.");
+  const part = view(context, (signal) => api.get(base, {}, signal), (item) => ((there) => [
     h("section", { class: "card verdict-card" },
       h("div", { class: "verdict-head" }, swatch(item.code), h("div", {},
         h("h2", {}, `${item.code} ${item.reason}`), h("p", { class: "muted" }, `${dateTime(item.at_ms)} · ${ago(item.at_ms)}`)),
@@ -22,17 +23,17 @@ export function sample(context) {
     h("div", { class: "split" },
       card("Verdict, check by check", checks(item.checks), recheck(context, base)),
       card("Request", facts([
-        ["User", h("span", {}, h("span", { class: "mono", id: "sample-user" }, item.user ?? "–"), " ", context.can("operator") && !unmasked
-          && button("Unmask", { kind: "small", symbol: "eye", title: "Written to the audit log", onclick: () => { unmasked = true; part.reload(); } }))],
+        ["User", h("span", { class: "mono", id: "sample-user" }, item.user ?? "–")],
         ["Endpoint", item.endpoint], ["SDK", item.sdk], ["App version", item.app_version],
-        ["Address (truncated)", item.client], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)], ["Request id", item.request_id],
+        ["Address (truncated)", item.client], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)], ["Request id", item.request_id && h("span", {}, h("span", { class: "mono wrap" }, item.request_id), " ",
+          h("a", { href: `#${path("apps", app.id, "events")}?${new URLSearchParams({ request_id: item.request_id })}` }, "Its events"))],
       ]))),
     h("div", { class: "split" },
-      card("Header", item.header ? json(item.header) : h("p", { class: "muted" }, "The header could not be read.")),
-      card("Claims", item.claims ? [json(item.claims), times(item.claims, item.at_ms)] : h("p", { class: "muted" }, "The claims could not be read."))),
-    card("Token, signature removed", item.token_without_signature
+      card("Header", !operator ? hidden() : item.header ? json(item.header) : h("p", { class: "muted" }, "The header could not be read.")),
+      card("Claims", !operator ? hidden() : item.claims ? [json(item.claims), times(item.claims, item.at_ms)] : h("p", { class: "muted" }, "The claims could not be read."))),
+    card("Token, signature removed", !operator ? hidden() : item.token_without_signature
       ? [h("p", { class: "muted" }, "Without its signature it can be looked at, but not sent again."), copyable(item.token_without_signature, "Copy the token without its signature")]
-      : h("p", { class: "muted" }, item.code === 26 ? "The request carried no token." : "Contains the user id; unmask to view.")),
+      : h("p", { class: "muted" }, "The request carried no token.")),
   ])(remedy(item.code)), { bones: 6 });
   body.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.defaultPrevented) history.back();

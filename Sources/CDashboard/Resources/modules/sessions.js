@@ -8,7 +8,6 @@ import { badge, button, emptyState, field, table, toast } from "./ui.js";
 import { attempt, pagedView } from "./views.js";
 import { clients } from "./clients.js";
 import { tokenRules } from "./tokenrules.js";
-import { userIDs } from "./userids.js";
 import { remember, shareable } from "./address.js";
 import { bulk } from "./bulk.js";
 
@@ -18,10 +17,9 @@ export function sessions(context) {
   const { app, body, can } = context;
   const base = path("apps", app.id, "sessions");
   const operator = can("operator");
-  const user = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, placeholder: "id or pseudonym", value: context.query.get("user") ?? "" });
+  const user = h("input", { type: "search", spellcheck: "false", autocomplete: "off", "data-search": true, placeholder: operator ? "id or pseudonym" : "pseudonym", value: context.query.get("user") ?? "" });
   const place = h("div", {});
   const all = h("div", {});
-  const ids = userIDs(context, () => search());
   const picked = bulk({
     noun: "session", action: "Revoke", past: "revoked", text: "These devices can no longer refresh their tokens, and their users must sign in again.",
     can: (item) => item.state === "active", name: (item) => `the session of ${item.user}, opened ${dateTime(item.created_ms)}`,
@@ -31,7 +29,7 @@ export function sessions(context) {
     const asked = user.value.trim();
     remember(base, { user: shareable(asked) });
     replace(all, asked && operator && button("End all of this user", { onclick: () => endAll(asked) }));
-    const part = pagedView(context, (cursor, signal) => api.get(base, { user: asked, ...ids.parameters, cursor }, signal), (items) => table("Sessions", [
+    const part = pagedView(context, (cursor, signal) => api.get(base, { user: asked, cursor }, signal), (items) => table("Sessions", [
       operator && picked.column, { title: "User", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.user) }, { title: "Client", cell: (item) => item.client ?? "–" },
       { title: "Opened", cell: (item) => dateTime(item.created_ms) }, { title: "Last used", cell: (item) => ago(item.last_used_ms) },
       { title: "Expires", cell: (item) => dateTime(item.expires_ms) },
@@ -65,7 +63,7 @@ export function sessions(context) {
   replace(body, h("section", { class: "card" },
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Sessions"), operator && button("Open a session", { symbol: "plus", onclick: open })),
     h("form", { class: "toolbar spaced", onsubmit: (event) => { event.preventDefault(); search(); } }, field("User", user),
-      h("button", { type: "submit", class: "button plain" }, "Search"), all, ids.control && h("div", { class: "push" }, ids.control)), picked.bar, place),
+      h("button", { type: "submit", class: "button plain" }, "Search"), all), picked.bar, place),
   clients(context), tokenRules(context));
   search();
 }
