@@ -18,12 +18,21 @@ package final class LocalAdministration: Sendable {
     private let now: @Sendable () -> Date
 
     /// Without `backupFolder` there are no backups. Throws `storage`.
-    package init(
+    package convenience init(
         storage: any Storage, backupFolder: String?, now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {
+        try self.init(
+            storage: storage, directory: storage.openControl(as: .account), backupFolder: backupFolder,
+            now: now)
+    }
+
+    init(
+        storage: any Storage, directory: AppDirectory, backupFolder: String?,
+        now: @escaping @Sendable () -> Date
+    ) throws(GatewayError) {
         self.now = now
+        self.directory = directory
         cluster = storage.cluster
-        directory = try storage.openControl(as: .account)
         // Never started: what others publish and who fails now, only a running gateway knows.
         let registry = AppRegistry(directory: directory, now: now)
         routes =

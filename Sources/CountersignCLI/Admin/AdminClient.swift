@@ -73,9 +73,9 @@ extension AdminClient {
     }
 
     @discardableResult func delete(
-        _ path: String..., query: [(name: String, value: String?)] = []
+        _ path: String..., query: [(name: String, value: String?)] = [], ifMatch: String? = nil
     ) async throws -> JSONValue {
-        try await send(AdminRequest(method: "DELETE", path: path, query: query)).body
+        try await send(AdminRequest(method: "DELETE", path: path, query: query, ifMatch: ifMatch)).body
     }
 
     /// Deletes an app. Returns how far that is.
@@ -121,10 +121,11 @@ extension AdminClient {
         ).body
     }
 
-    /// Changes some members of something, unless somebody else has changed it meanwhile.
-    func patch(_ path: String..., body: JSONValue) async throws -> JSONValue {
-        let read = try await send(AdminRequest(method: "GET", path: path))
-        return try await send(AdminRequest(method: "PATCH", path: path, ifMatch: read.tag, body: body)).body
+    /// Changes some members of something, unless somebody else has changed it meanwhile: since `read`, or else since now.
+    func patch(_ path: String..., from read: AdminAnswer? = nil, body: JSONValue) async throws -> JSONValue {
+        var read = read
+        if read == nil { read = try await send(AdminRequest(method: "GET", path: path)) }
+        return try await send(AdminRequest(method: "PATCH", path: path, ifMatch: read?.tag, body: body)).body
     }
 }
 

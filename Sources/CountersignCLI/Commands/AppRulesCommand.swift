@@ -67,12 +67,13 @@ enum AppRulesCommand {
         ] {
             if let number { changes[name] = number == 0 ? .null : .integer(Int64(number)) }
         }
-        var found = try await admin.get("apps", invocation.app).body
+        let read = try await admin.get("apps", invocation.app)
+        var found = read.body
         if !changes.isEmpty {
             if let consequence = try await consequence(of: changes, for: found, admin) {
                 try invocation.confirm(to: consequence)
             }
-            found = try await admin.patch("apps", invocation.app, body: .object(changes))
+            found = try await admin.patch("apps", invocation.app, from: read, body: .object(changes))
         }
         if invocation.printsJSON {
             try invocation.io.print([

@@ -71,10 +71,9 @@ enum KeyCommand {
     ) { invocation in
         let id = invocation[keyID]
         let admin = try invocation.admin()
-        let (app, keys) = (
-            try await admin.get("apps", invocation.app).body,
-            try await admin.items("apps", invocation.app, "keys").map(\.["id"].shown)
-        )
+        let app = try await admin.get("apps", invocation.app).body
+        let read = try await admin.get("apps", invocation.app, "keys")
+        let keys = read.body["items"].elements.map(\.["id"].shown)
         let state = app["enforcement"].shown
         if keys == [id], state != "disabled",
             try await admin.get("apps", invocation.app, "key-source").body["url"] == .null
@@ -85,7 +84,7 @@ enum KeyCommand {
                     "delete the last key of \(invocation.app), whose tokens are \(state): \(then) from then on"
             )
         }
-        try await admin.delete("apps", invocation.app, "keys", id)
+        try await admin.delete("apps", invocation.app, "keys", id, ifMatch: read.tag)
         invocation.io.say(
             "Deleted \(id) of \(invocation.app). Tokens that only it verifies are no longer accepted.")
     }

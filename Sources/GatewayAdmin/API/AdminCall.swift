@@ -12,7 +12,7 @@ struct AdminCall: Sendable {
     let query: [String: String]
     let identity: AdminIdentity
     /// The apps, changed in the name of who asks.
-    let directory: AppDirectory
+    var directory: AppDirectory
     let nowMilliseconds: Int64
     /// Whether whoever asked might ask again, for answers that go on. May wait for the disk.
     let isStillAllowed: @Sendable () -> Bool
@@ -39,9 +39,21 @@ struct AdminCall: Sendable {
         return try AdminBody(request.body, operation.body ?? .object([]))
     }
 
-    /// Refuses a change that was made from something else than what there is now. Throws 428 or 412.
+    /// Runs a change in one transaction: nothing else changes between the reads of `change` and its writes. Whatever is not
+    /// in the control database, such as counts, is read before or afterwards.
+    func changing<Result>(_ change: (AdminCall) throws -> Result) throws -> Result {
+        try directory.transaction { directory in
+            var call = self
+            call.directory = directory
+            return try change(call)
+        }
+    }
+
+    /// Refuses a change that was made from something else than what there is now. Only in ``changing(_:)``: later, another
+    /// change could come between the check and the write. Throws 428 or 412.
     func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
         assert(operation.match != .no, "the route does not say that it takes If-Match")
+        assert(directory.isInTransaction, "If-Match is checked outside the transaction that writes")
         guard let given = request.ifMatch else {
             if current == nil || operation.match == .optional { return }
             throw AdminProblem(
@@ -51,9 +63,7 @@ struct AdminCall: Sendable {
             throw AdminProblem(
                 412, "stale", "it does not exist: send the request without If-Match to create it")
         }
-        let tags = given.split(separator: ",").map { $0.drop { $0 == " " } }
-        let right = ([current] + more).map { Substring(Self.tag($0)) }
-        guard tags.contains("*") || tags.contains(where: right.contains) else {
+        guard EntityTags(given).match(([current] + more).map(Self.tag)) else {
             throw AdminProblem(412, "stale", "somebody else has changed it in the meantime: read it again")
         }
     }

@@ -6,7 +6,8 @@ extension AdminRoute {
     /// Shows a setting of an app, and sets it.
     ///
     /// Its shape stands in the document under `name`, or where it is used. `set` makes the change from what there is to what
-    /// the body says, and answers with what of `made` there is: what only the answer to a change may have.
+    /// the body says, in one transaction with the check of `If-Match`, and answers with what of `made` there is: what only
+    /// the answer to a change may have.
     static func setting<Setting: AppSetting>(
         _ type: Setting.Type, _ path: String, _ summaries: (show: String, set: String),
         named name: String? = nil,
@@ -29,14 +30,16 @@ extension AdminRoute {
                 match: .required, .json(made.isEmpty ? shape : shape.with(made))
             ) { call in
                 let body = try call.body()
-                let current = try call.directory.setting(type, of: call[0])
-                try call.checkMatch(current.json)
-                var next = current
-                next.replace(with: body.members, for: call[0])
-                let made = try set(call, body, current, next)
-                let kept = try call.directory.setting(type, of: call[0])
-                return call.answer(
-                    .object(kept.members.merging(made) { _, made in made }), tag: kept.json)
+                return try call.changing { call in
+                    let current = try call.directory.setting(type, of: call[0])
+                    try call.checkMatch(current.json)
+                    var next = current
+                    next.replace(with: body.members, for: call[0])
+                    let made = try set(call, body, current, next)
+                    let kept = try call.directory.setting(type, of: call[0])
+                    return call.answer(
+                        .object(kept.members.merging(made) { _, made in made }), tag: kept.json)
+                }
             },
         ]
     }

@@ -142,17 +142,19 @@ struct AppRoutes: Sendable {
 
     private func change(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
-        let app = try call.app()
-        let before = try shown(app, call)
-        try call.checkMatch(Self.stable.json(before))
-        var rules = before.rules
-        rules.set(body.members)
-        try rules.checkOrigins(besides: before.rules.origins)
-        try call.directory.setRules(rules, of: app.id)
-        if let name: String = body.value("name"), name != app.name {
-            try call.directory.renameApp(app.id, to: name)
+        try call.changing { call in
+            let app = try call.app()
+            let before = try call.directory.rules(of: app.id)
+            try call.checkMatch(Self.stable.json(Shown(app, before, nil)))
+            var rules = before
+            rules.set(body.members)
+            try rules.checkOrigins(besides: before.origins)
+            try call.directory.setRules(rules, of: app.id)
+            if let name: String = body.value("name"), name != app.name {
+                try call.directory.renameApp(app.id, to: name)
+            }
         }
-        return try answer(call, app.id)
+        return try answer(call, call[0])
     }
 
     private func answer(_ call: AdminCall, _ id: String) throws -> HTTPResponse {

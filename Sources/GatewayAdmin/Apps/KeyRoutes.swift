@@ -53,12 +53,14 @@ struct KeyRoutes: Sendable {
                 "DELETE", "/apps/{app}/keys/{id}", .operator, "Delete a public key", match: .optional,
                 .nothing
             ) { call in
-                let (app, key) = try key(call)
-                try call.checkMatch(key.json, Self.tagged(app))
-                if let reason = Self.deleteBlocked(key, app) {
-                    throw AdminProblem(409, "primary_key", reason)
+                try call.changing { call in
+                    let (app, key) = try key(call)
+                    try call.checkMatch(key.json, Self.tagged(app))
+                    if let reason = Self.deleteBlocked(key, app) {
+                        throw AdminProblem(409, "primary_key", reason)
+                    }
+                    try call.directory.deleteKey(keyID: key.id, of: app.id)
                 }
-                try call.directory.deleteKey(keyID: key.id, of: app.id)
                 return call.noContent
             },
         ]
@@ -169,13 +171,17 @@ struct KeyRoutes: Sendable {
 
     private func change(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
-        let (app, key) = try key(call)
-        try call.checkMatch(key.json, Self.tagged(app))
-        if let _: String = body.value("slot") { try call.directory.makePrimary(keyID: key.id, of: app.id) }
-        if let description: String = body.value("description") {
-            try call.directory.describeKey(keyID: key.id, of: app.id, as: description)
+        try call.changing { call in
+            let (app, key) = try key(call)
+            try call.checkMatch(key.json, Self.tagged(app))
+            if let _: String = body.value("slot") {
+                try call.directory.makePrimary(keyID: key.id, of: app.id)
+            }
+            if let description: String = body.value("description") {
+                try call.directory.describeKey(keyID: key.id, of: app.id, as: description)
+            }
         }
-        return try answer(call, key.id)
+        return try answer(call, call[1])
     }
 
     private func preview(_ call: AdminCall) throws -> HTTPResponse {

@@ -26,23 +26,27 @@ struct KeySourceRoutes: Sendable {
                 ]), match: .required, .json(Self.source.shape)
             ) { call in
                 let body = try call.body()
-                try call.checkMatch(try Self.tagged(call))
-                let url = try body.text("url")
-                let allowsPrivate = body.value("allow_private") ?? false
-                if allowsPrivate {
-                    let source = try call.directory.settingIfSet(KeySource.self, of: call[0])
-                    try call.checkPrivateAddress(url, before: source?.privateURL)
+                try call.changing { call in
+                    try call.checkMatch(try Self.tagged(call))
+                    let url = try body.text("url")
+                    let allowsPrivate = body.value("allow_private") ?? false
+                    if allowsPrivate {
+                        let source = try call.directory.settingIfSet(KeySource.self, of: call[0])
+                        try call.checkPrivateAddress(url, before: source?.privateURL)
+                    }
+                    try call.directory.setKeySource(
+                        url: url, allowsPrivateAddresses: allowsPrivate, of: call[0])
                 }
-                try call.directory.setKeySource(
-                    url: url, allowsPrivateAddresses: allowsPrivate, of: call[0])
                 return try answer(call)
             },
             AdminRoute(
                 "DELETE", "/apps/{app}/key-source", .operator, "Stop following a published JWK Set",
                 match: .optional, .nothing
             ) { call in
-                try call.checkMatch(try Self.tagged(call))
-                try call.directory.setKeySource(url: nil, of: call[0])
+                try call.changing { call in
+                    try call.checkMatch(try Self.tagged(call))
+                    try call.directory.setKeySource(url: nil, of: call[0])
+                }
                 return call.noContent
             },
         ]

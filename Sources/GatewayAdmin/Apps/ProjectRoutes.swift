@@ -21,8 +21,8 @@ struct ProjectRoutes: Sendable {
                 "Change an app's settings for clients of the Bloomreach dialect",
                 body: .object(
                     ProjectSettings.taken + [.ignored("private_keys", .list(Self.privateKey.shape))]),
-                match: .required, .json(Self.project.shape.with([.may("webhook_secret", .string)])),
-                answer: set),
+                match: .required, .json(Self.project.shape.with([.may("webhook_secret", .string)]))
+            ) { try $0.changing(set) },
             AdminRoute(
                 "DELETE", "/apps/{app}/project/sync-tokens", .operator,
                 "Make clients fetch their whole App Inbox again", .nothing
@@ -74,18 +74,20 @@ struct ProjectRoutes: Sendable {
             AdminRoute(
                 "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
                 "Add a message, consent category or engine, or replace it", body: .anyObject,
-                match: .requiredToReplace,
-                .json(.map(.any)), answer: put),
+                match: .requiredToReplace, .json(.map(.any))
+            ) { try $0.changing(put) },
             AdminRoute(
                 "DELETE", "/apps/{app}/project/items/{kind}/{id}", .operator,
                 "Delete a message, consent category or engine", match: .optional, .nothing
             ) { call in
-                guard let item = try Self.item(call) else { throw Self.noItem }
-                try call.checkMatch(try Self.sealed(item, call))
-                if let kind = try Self.kind(call) {
-                    try call.directory.projects.remove(kind, id: item.id, from: call[0])
-                } else {
-                    try call.directory.projects.removeInboxMessage(id: item.id, from: call[0])
+                try call.changing { call in
+                    guard let item = try Self.item(call) else { throw Self.noItem }
+                    try call.checkMatch(try Self.sealed(item, call))
+                    if let kind = try Self.kind(call) {
+                        try call.directory.projects.remove(kind, id: item.id, from: call[0])
+                    } else {
+                        try call.directory.projects.removeInboxMessage(id: item.id, from: call[0])
+                    }
                 }
                 return call.noContent
             },

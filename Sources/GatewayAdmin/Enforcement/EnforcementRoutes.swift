@@ -39,8 +39,8 @@ struct EnforcementRoutes: Sendable {
                 body: .object([
                     .may("url", .text(longest: 2_048)), .may("secret", .text(longest: 200)),
                     .may("allow_private", .bool), .ignored("secret_set", .bool),
-                ]), match: .required, .json(Self.webhook.shape.with([.may("secret", .string)])),
-                answer: setWebhook),
+                ]), match: .required, .json(Self.webhook.shape.with([.may("secret", .string)]))
+            ) { try $0.changing(setWebhook) },
         ]
     }
 

@@ -42,16 +42,22 @@ struct PeopleRoutes: Sendable {
                 ]), match: .required, lane: .password, .json(Self.user.shape)
             ) { call in
                 let body = try call.body()
-                try call.checkMatch(try Self.user(call, call[0]).tagged)
-                try call.directory.admins.changeUser(
-                    call[0], role: body.value("role"),
-                    password: try SignInRoutes.password(body, of: call[0], cost: passwordCost))
-                return try Self.answer(call, call[0])
+                _ = try Self.user(call, call[0])
+                // Takes a tenth of a second, so not in the transaction.
+                let password = try SignInRoutes.password(body, of: call[0], cost: passwordCost)
+                return try call.changing { call in
+                    try call.checkMatch(try Self.user(call, call[0]).tagged)
+                    try call.directory.admins.changeUser(
+                        call[0], role: body.value("role"), password: password)
+                    return try Self.answer(call, call[0])
+                }
             },
             AdminRoute("DELETE", "/users/{name}", .owner, "Delete a user", match: .optional, .nothing) {
                 call in
-                try call.checkMatch(try Self.user(call, call[0]).tagged)
-                try call.directory.admins.deleteUser(call[0])
+                try call.changing { call in
+                    try call.checkMatch(try Self.user(call, call[0]).tagged)
+                    try call.directory.admins.deleteUser(call[0])
+                }
                 return call.noContent
             },
         ]

@@ -79,7 +79,8 @@ struct SecondFactorRoutes: Sendable {
             AdminRoute(
                 "PUT", "/sign-in-rules", .owner, "Set whether signing in requires a second factor",
                 body: .object([.must("second_factor_required", .bool)]),
-                match: .required, .json(Self.rules.shape), answer: setRules),
+                match: .required, .json(Self.rules.shape)
+            ) { try $0.changing(setRules) },
         ]
     }
 

@@ -206,16 +206,20 @@ struct WebhookRoutes: Sendable {
 
     private func change(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
-        let before = try call.directory.webhooks.endpoint(call[1], of: call[0])
-        try call.checkMatch(Self.version(of: before))
+        _ = try call.directory.webhooks.endpoint(call[1], of: call[0])
+        // Looks for the user among the events, so not in the transaction.
         let members = try members(call, body)
-        var after = before
-        after.set(members)
-        if after.allowsPrivateAddresses {
-            try call.checkPrivateAddress(after.url, before: before.privateURL)
+        try call.changing { call in
+            let before = try call.directory.webhooks.endpoint(call[1], of: call[0])
+            try call.checkMatch(Self.version(of: before))
+            var after = before
+            after.set(members)
+            if after.allowsPrivateAddresses {
+                try call.checkPrivateAddress(after.url, before: before.privateURL)
+            }
+            try call.directory.webhooks.change(
+                call[1], of: call[0], members, at: call.nowMilliseconds)
         }
-        try call.directory.webhooks.change(
-            call[1], of: call[0], members, at: call.nowMilliseconds)
         return try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
     }
 

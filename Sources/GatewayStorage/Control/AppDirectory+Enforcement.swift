@@ -8,11 +8,15 @@ extension AppDirectory {
     ///
     /// - Throws: `notFound`, `storage`.
     public func setEnforcement(_ enforcement: Enforcement, for appID: String) throws(GatewayError) {
-        var plan = try enforcementPlan(of: appID)
-        plan.state = enforcement
-        plan.rampPercent = 100
-        plan.scheduled = nil
-        try setEnforcementPlan(plan, for: appID)
+        try GatewayError.storing {
+            try transaction { directory in
+                var plan = try directory.enforcementPlan(of: appID)
+                plan.state = enforcement
+                plan.rampPercent = 100
+                plan.scheduled = nil
+                try directory.setEnforcementPlan(plan, for: appID)
+            }
+        }
     }
 
     /// How strictly an app is judged. Throws `notFound`, `storage`.

@@ -42,6 +42,16 @@ public final class AppDirectory: ControlStore {
         AppDirectory(database, actor: actor, now: now)
     }
 
+    /// Runs `body` in one transaction during which nobody else changes anything, with a directory that reads and writes in
+    /// it: what `body` has read is still true when it writes. It may run again from its beginning. Throws `storage`, and
+    /// what `body` throws, as it is.
+    package func transaction<Result>(_ body: (AppDirectory) throws -> Result) throws -> Result {
+        try database.alone { try body(AppDirectory($0, actor: actor, now: now)) }
+    }
+
+    /// True inside ``transaction(_:)``.
+    package var isInTransaction: Bool { database is OpenTransaction }
+
     // MARK: What is kept beside the apps
 
     /// The clients of the token service.

@@ -236,7 +236,7 @@ struct AdminAccessTests {
             let what = "\(method) \(path): \(answer.body.prefix(300))"
             #expect(answer.status == status, "\(what)")
             #expect(answer.headers["content-type"] == "application/problem+json", "\(what)")
-            #expect(answer.headers["cache-control"] == "no-store", "\(what)")
+            #expect(answer.headers["cache-control"] == "no-store, no-transform", "\(what)")
             #expect(answer.json["status"] as? Int == status, "\(what)")
             #expect(answer.json["code"] as? String == code, "\(what)")
             #expect(answer.json["type"] as? String == "/admin/problems/\(code)", "\(what)")

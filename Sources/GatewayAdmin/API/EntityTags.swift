@@ -1,0 +1,27 @@
+/// The entity tags of an `If-Match` field (RFC 9110, section 13.1.1).
+///
+/// A proxy that compresses answers changes their tags: most make them weak (`W/"…"`), Apache's `mod_deflate` adds a suffix
+/// (`"…-gzip"`). Tags here are hashes of the uncompressed content, so both forms still name the same state.
+struct EntityTags {
+    private let tags: [Substring.UTF8View]
+
+    init(_ field: String) {
+        tags = field.utf8.split(separator: UInt8(ascii: ",")).map { tag in
+            func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+            var tag = tag.drop(while: isBlank)
+            while let last = tag.last, isBlank(last) { tag = tag.dropLast() }
+            return tag.starts(with: "W/".utf8) ? tag.dropFirst(2) : tag
+        }
+    }
+
+    /// Whether the field has `*`, or a tag of `current`, which are strong tags in quotes.
+    func match(_ current: [String]) -> Bool {
+        tags.contains { tag in tag.elementsEqual("*".utf8) || current.contains { Self.names(tag, $0) } }
+    }
+
+    private static func names(_ tag: Substring.UTF8View, _ current: String) -> Bool {
+        // Current tags have one length, so a longer tag with the same beginning has only a suffix more.
+        tag.elementsEqual(current.utf8)
+            || tag.starts(with: (current.dropLast() + "-").utf8) && tag.last == UInt8(ascii: "\"")
+    }
+}
