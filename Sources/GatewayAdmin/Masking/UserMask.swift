@@ -31,24 +31,6 @@ struct UserMask: Sendable {
             userID: event.userID.map(pseudonyms.user),
             anonymousID: event.anonymousID.map(pseudonyms.anonymous))
     }
-
-    /// An entry of the audit log for the reader. Its values may name users, and its hash would confirm a guess of them.
-    func audit(_ entry: AuditEntry) -> AuditEntry {
-        guard hides else { return entry }
-        var entry = entry
-        entry.hash = []
-        entry.previousHash = []
-        entry.before = nil
-        entry.after = nil
-        if AuditEntry.actionsOnUsers.contains(entry.action) {
-            entry.target = entry.appID.flatMap { user(entry.target, of: $0) } ?? Self.hidden
-        } else if AuditEntry.actionsOnMessages.contains(entry.action) {
-            entry.target = Self.hidden
-        }
-        return entry
-    }
-
-    private static let hidden = "…"
 }
 
 extension AdminCall {

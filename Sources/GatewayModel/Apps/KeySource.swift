@@ -23,7 +23,7 @@ extension KeySource: AppSetting {
     }
 
     package static let fields: [JSONField<KeySource>] = [
-        .text("url", \.url, longest: 2_048), .bool("allow_private", \.allowsPrivateAddresses),
+        .url("url", \.url), .bool("allow_private", \.allowsPrivateAddresses),
     ]
 
     package func check() throws(GatewayError) {

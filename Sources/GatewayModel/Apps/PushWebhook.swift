@@ -26,7 +26,7 @@ extension PushWebhook: AppSetting {
     }
 
     package static let fields: [JSONField<PushWebhook>] = [
-        .text("url", \.url, longest: 2_048), .bool("allow_private", \.allowsPrivateAddresses),
+        .url("url", \.url), .bool("allow_private", \.allowsPrivateAddresses),
         .secret("secret", taken: .may("secret", .text(longest: 200)), \.secret),
     ]
 

@@ -1,3 +1,4 @@
+internal import CountersignJOSE
 internal import Foundation
 
 /// Addresses that operators give and the gateway itself then asks: webhooks and published keys.
@@ -47,6 +48,17 @@ enum OutgoingURL {
                     ? "the address must begin with https://; only one of this machine may begin with http://"
                     : "the address must begin with https://")
         }
+    }
+}
+
+extension OutgoingURL {
+    /// A URL as the audit log has it: whole when it is only an origin, else the origin and the first eight digits of the
+    /// SHA-256 of the whole, such as `https://hooks.example/…#1a2b3c4d`.
+    static func audited(_ url: String) -> String {
+        guard let authority = url.range(of: "://")?.upperBound else { return url.isEmpty ? "" : "…" }
+        let end = url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+        if end == url.endIndex || url[end...] == "/" { return url }
+        return String(url[..<end]) + "/…#" + Array(SHA256.digest(url).prefix(4)).hexadecimal
     }
 }
 

@@ -40,11 +40,34 @@ package struct AuditEntry: Sendable {
         self.hash = hash
     }
 
-    /// What is done to a user of an app, who is the target.
-    package static let actionsOnUsers: Set = ["session.revoke_user"]
+    /// What the target of an entry is.
+    package enum Target: Sendable {
+        /// What operators set or make, a session, or a pseudonym.
+        case operators
+        /// A user of the app.
+        case user
+        /// An App Inbox message, perhaps for one user.
+        case message
+        /// Of an action that is not known here.
+        case unknown
+    }
 
-    /// Actions whose target may be the id of a message, which operators choose and which may name its recipient.
-    package static let actionsOnMessages: Set = ["project.item.put", "project.item.delete", "item.unmask"]
+    package var subject: Target {
+        if action == "session.revoke_user" { return .user }
+        if action == "item.unmask" { return .message }
+        if action.hasPrefix("project.item.") {
+            return target.hasPrefix("inbox_message/") ? .message : .operators
+        }
+        return Self.knownNouns.contains(String(action.prefix { $0 != "." })) ? .operators : .unknown
+    }
+
+    /// The first words of actions.
+    private static let knownNouns: Set = [
+        "app", "audit", "backup", "client", "consumer", "customer", "enforcement", "event", "key",
+        "key_source",
+        "policy", "project", "rules", "sample", "second_factor", "session", "setup", "sign_in_rules",
+        "signing_key", "sink", "token", "tokens", "user", "webhook", "write_key",
+    ]
 
     /// What the first entry has instead of the hash of one before it.
     package static let root = [UInt8](repeating: 0, count: 32)

@@ -30,8 +30,16 @@ extension SettingPart {
         }
     }
 
-    /// The value as it is answered and audited: without its secrets.
+    /// The value as it is answered: without its secrets.
     package var json: JSONValue { .object(members) }
+
+    /// The value as the audit log has it.
+    package var audited: JSONValue {
+        .object(
+            Dictionary(
+                uniqueKeysWithValues: Self.fields.filter { $0.shown != nil }.map { ($0.name, $0.audit(self)) }
+            ))
+    }
 
     package var members: [String: JSONValue] {
         Dictionary(
@@ -103,6 +111,7 @@ extension JSONField {
             name, shown: .nullable(.object(Part.shown)),
             taken: isOperators ? .may(name, .object(Part.taken)) : .ignored(name, .any),
             get: { $0[keyPath: path].map(\.json) ?? .null }, keep: { $0[keyPath: path].map(\.kept) ?? .null },
+            audit: { $0[keyPath: path].map(\.audited) ?? .null },
             set: { setting, value in
                 setting[keyPath: path] = value.members.map { members in
                     var part = standard

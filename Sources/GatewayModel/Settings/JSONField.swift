@@ -17,6 +17,8 @@ package struct JSONField<Owner>: Sendable {
     package let get: @Sendable (Owner) -> JSONValue
     /// The field as it is kept: with its secrets.
     package let keep: @Sendable (Owner) -> JSONValue
+    /// The field as the audit log has it, which keeps it in clear for ever.
+    package let audit: @Sendable (Owner) -> JSONValue
     /// Sets the field to a value of its shape, and leaves it as it is for any other.
     package let set: @Sendable (inout Owner, JSONValue) -> Void
 
@@ -24,6 +26,7 @@ package struct JSONField<Owner>: Sendable {
         _ name: String, shown: JSONShape?, taken: JSONMember?, isKept: Bool = true,
         get: @escaping @Sendable (Owner) -> JSONValue,
         keep: (@Sendable (Owner) -> JSONValue)? = nil,
+        audit: (@Sendable (Owner) -> JSONValue)? = nil,
         set: @escaping @Sendable (inout Owner, JSONValue) -> Void
     ) {
         self.name = name
@@ -32,6 +35,7 @@ package struct JSONField<Owner>: Sendable {
         self.isKept = isKept
         self.get = get
         self.keep = keep ?? get
+        self.audit = audit ?? get
         self.set = set
     }
 }
@@ -107,6 +111,16 @@ extension JSONField {
 
     package static func text(_ name: String, _ path: Path<String>, longest: Int) -> JSONField {
         JSONField(name, at: path, shown: .string, taken: .must(name, .text(longest: longest)))
+    }
+
+    /// The URL of a request that the gateway makes. Its path and query may hold a secret, so the audit log has only the
+    /// origin of one that has any, and a fingerprint by which two URLs can be told apart.
+    package static func url(_ name: String, _ path: Path<String>) -> JSONField {
+        JSONField(
+            name, shown: .string, taken: .must(name, .text(longest: 2_048)),
+            get: { .string($0[keyPath: path]) },
+            audit: { .string(OutgoingURL.audited($0[keyPath: path])) },
+            set: { if let value = String(jsonValue: $1) { $0[keyPath: path] = value } })
     }
 
     /// One of several words. What cannot be read is `unreadable`, the strictest.

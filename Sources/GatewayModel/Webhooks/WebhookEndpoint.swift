@@ -101,7 +101,7 @@ extension WebhookEndpoint.OldSecret: SettingPart {
 extension WebhookEndpoint: SettingPart {
     package static let fields: [JSONField<WebhookEndpoint>] = [
         .init("id", \.id), .init("app", \.appID), .time("created_ms", \.createdMilliseconds),
-        .text("url", \.url, longest: 2_048), .bool("allow_private", \.allowsPrivateAddresses),
+        .url("url", \.url), .bool("allow_private", \.allowsPrivateAddresses),
         .optional("verdict", \.verdict, .choice(VerdictFilter.words)),
         .optional("type", \.type, .choice(EventKind.storedWords)),
         .optional("name", \.name, .text(longest: 512)),

@@ -46,7 +46,7 @@ extension AppDirectory {
             try audit(
                 connection, setting == nil ? Setting.settingName + ".remove" : Setting.action, appID,
                 app: appID,
-                before: known?.json, after: setting?.json)
+                before: known?.audited, after: setting?.audited)
         }
     }
 

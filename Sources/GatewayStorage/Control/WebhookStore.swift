@@ -62,7 +62,7 @@ package struct WebhookStore: ControlStore {
                 "INSERT INTO webhook_endpoint (id, app_id, created_ms, body) VALUES (?1, ?2, ?3, ?4)",
                 .text(made.id), .text(appID), .integer(milliseconds), Self.body(made, connection))
             try audit(
-                connection, "webhook.create", made.id, app: appID, after: made.json, at: milliseconds)
+                connection, "webhook.create", made.id, app: appID, after: made.audited, at: milliseconds)
         }
         return (made, secret)
     }
@@ -117,7 +117,7 @@ package struct WebhookStore: ControlStore {
         try write { connection in
             let endpoint = try Self.endpoint(id, of: appID, connection)
             try connection.run("DELETE FROM webhook_endpoint WHERE id = ?1", .text(id))
-            try audit(connection, "webhook.delete", id, app: appID, before: endpoint.json)
+            try audit(connection, "webhook.delete", id, app: appID, before: endpoint.audited)
         }
     }
 
@@ -205,7 +205,7 @@ package struct WebhookStore: ControlStore {
                 "UPDATE webhook_endpoint SET body = ?2 WHERE id = ?1", .text(id), Self.body(after, connection)
             )
             try audit(
-                connection, action, id, app: appID, before: before.json, after: after.json,
+                connection, action, id, app: appID, before: before.audited, after: after.audited,
                 at: milliseconds)
             if let alert {
                 try AlertStore(database: database, actor: actor, now: now)

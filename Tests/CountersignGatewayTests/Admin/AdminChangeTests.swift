@@ -147,7 +147,7 @@ struct AdminChangeTests {
                     try bench.apps.projects.putInboxMessage(
                         json: #"{"id":"\#(name)","type":"html","content":{}}"#, in: "shop"))
             default:
-                try bench.apps.auditLog.note("test", name)
+                try bench.apps.auditLog.note("app.test", name)
                 all.insert(name)
             }
         }

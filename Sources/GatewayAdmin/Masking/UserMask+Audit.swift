@@ -1,0 +1,32 @@
+internal import GatewayModel
+
+/// The audit log for viewers.
+extension UserMask {
+    private static let hidden = "…"
+
+    /// An entry as the reader sees it. A viewer sees no values, which may name users, and no hashes, which would confirm a
+    /// guessed user id.
+    func audit(_ entry: AuditEntry) -> AuditEntry {
+        guard hides else { return entry }
+        var shown = entry
+        shown.hash = []
+        shown.previousHash = []
+        shown.before = nil
+        shown.after = nil
+        shown.target = target(of: entry)
+        return shown
+    }
+
+    private func target(of entry: AuditEntry) -> String {
+        switch entry.subject {
+        case .operators: return entry.target
+        // Without an app there is no pseudonym.
+        case .user: return entry.appID.flatMap { user(entry.target, of: $0) } ?? Self.hidden
+        // Operators choose the ids of messages, and may name a message after its recipient.
+        case .message:
+            guard let slash = entry.target.utf8.firstIndex(of: UInt8(ascii: "/")) else { return entry.target }
+            return entry.target[...slash] + Self.hidden
+        case .unknown: return Self.hidden
+        }
+    }
+}
