@@ -42,7 +42,7 @@ class Stand:
         self.library = library
         self.gateway = gateway = Gateway(program)
         gateway.run("key", "add", "shop", gateway.path("good", "public.pem"))
-        gateway.run("enforcement", "set", "shop", "required")
+        gateway.run("enforcement", "set", "shop", "required", "--yes")
         # Of Bloomreach's clients only the App Inbox knows tokens: an app of their own.
         self.project_key = gateway.run("app", "create", "tea")
         gateway.run("project", "set", "tea", "--customer-tokens", "required")

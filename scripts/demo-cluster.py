@@ -119,7 +119,7 @@ def run(binary, nats, folder):
         (folder / "write-key").write_text(key + "\n")
         tell("key", "generate", "--out", str(folder))
         tell("key", "add", "shop", str(folder / "public.pem"))
-        tell("enforcement", "set", "shop", "required")
+        tell("enforcement", "set", "shop", "required", "--yes")
         # Or no token would expire within seconds.
         tell("policy", "set", "shop", "--leeway", "0")
         reader = tell("admin", "token", "create", "--name", "reader", "--scopes", "reader", "--app", "shop")

@@ -26,7 +26,7 @@ export COUNTERSIGN_DATA="$folder/data"
 key="$("$countersign" app create hosts 2>/dev/null)"
 "$countersign" key generate --out "$folder" >/dev/null 2>&1
 "$countersign" key add hosts "$folder/public.pem" >/dev/null 2>&1
-"$countersign" enforcement set hosts required 2>/dev/null
+"$countersign" enforcement set hosts required --yes 2>/dev/null
 mkfifo "$folder/gateway" "$folder/backend" "$folder/daemon"
 "$countersign" serve --port 0 >"$folder/gateway" 2>"$folder/gateway.log" &
 pids="$!"

@@ -34,7 +34,7 @@ class Fixture:
         self.folder = tempfile.mkdtemp(prefix="countersign-")
         self.data = self.folder + "/data"
         self.key = self.run("app", "create", "shop").strip()
-        self.run("enforcement", "set", "shop", "required")
+        self.run("enforcement", "set", "shop", "required", "--yes")
         self.run("app", "tokens", "shop", "--access-seconds", str(LIFETIME), "--registration", "open")
         subprocess.run([binary, "key", "generate", "--out", self.folder], check=True, capture_output=True)
         self.gateway = subprocess.Popen(

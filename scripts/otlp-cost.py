@@ -53,7 +53,7 @@ class Gateway:
 
         self.key = run("app", "create", "shop", "--data", data)
         run("key", "add", "shop", f"{folder}/public.pem", "--data", data)
-        run("enforcement", "set", "shop", "required", "--data", data)
+        run("enforcement", "set", "shop", "required", "--yes", "--data", data)
         self.token = run("token", "create", "--key", f"{folder}/private.pem", "--user", "user-1", "--lifetime", "86400")
         flags = [] if ratio is None else ["--otlp-endpoint", f"http://127.0.0.1:{collector}", "--otlp-sample-ratio", ratio]
         self.process = subprocess.Popen([program, "serve", "--data", data, "--port", "0", "--log-level", "error", *flags],

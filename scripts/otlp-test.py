@@ -215,7 +215,7 @@ def main():
         subprocess.run([program, "key", "generate", "--out", folder],
                        capture_output=True, check=True)
         run("key", "add", "shop", f"{folder}/public.pem")
-        run("enforcement", "set", "shop", "required")
+        run("enforcement", "set", "shop", "required", "--yes")
 
         def token(*more):
             made = subprocess.run([program, "token", "create", "--key", f"{folder}/private.pem", "--user", "user-1", *more],

@@ -69,7 +69,7 @@ export COUNTERSIGN_DATA="$folder/data"
 key="$("$countersign" app create shop 2>/dev/null)"
 "$countersign" key generate --out "$folder" 2>/dev/null
 "$countersign" key add shop "$folder/public.pem" >/dev/null 2>&1
-"$countersign" enforcement set shop required 2>/dev/null
+"$countersign" enforcement set shop required --yes 2>/dev/null
 admin="$("$countersign" admin token create --name proxy-test 2>/dev/null)"
 token="$("$countersign" token create --key "$folder/private.pem" --user user-1)"
 mkfifo "$folder/url"

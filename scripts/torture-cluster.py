@@ -448,7 +448,7 @@ def clocks(options, rounds=10):
     for prefix in prefixes:
         made.gateway(prefix=prefix)
     made.command("app", "create", "later")
-    made.command("enforcement", "set", "later", "required", "--at", "30m")
+    made.command("enforcement", "set", "later", "required", "--at", "30m", "--yes")
     made.begin()
     made.progress()
     # A lease that one clock has given is not taken away by another.
@@ -570,7 +570,7 @@ def keys(options, rounds=40):
     for _ in range(options.gateways - 1):
         made.gateway()
     gateway, connection = made.wired()
-    made.command("enforcement", "set", "shop", "required")
+    made.command("enforcement", "set", "shop", "required", "--yes")
     pairs = []
     for number in range(4):
         folder = made.folder / f"key-{number}"

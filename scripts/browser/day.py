@@ -125,7 +125,7 @@ class Day:
         yield 19.5
         self.operate("key", "primary", "shop", key.splitlines()[0], at=self.now)
         yield 21
-        self.operate("enforcement", "set", "shop", "required", at=self.now)
+        self.operate("enforcement", "set", "shop", "required", "--yes", at=self.now)
         yield 25
 
     def hour_of_day(self):

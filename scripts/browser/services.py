@@ -196,7 +196,7 @@ def last_key(visitor, gateway):
     gateway.run("app", "create", "lone")
     gateway.run("key", "add", "lone", gateway.path("good", "public.pem"))
     for state, said in (("disabled", None), ("optional", "gets a warning"), ("required", "is refused")):
-        gateway.run("enforcement", "set", "lone", state)
+        gateway.run("enforcement", "set", "lone", state, "--yes")
         visitor.open("apps/lone/keys")
         visitor.button("Manage").click()
         visitor.page.get_by_role("menuitem", name="Delete public key").click()

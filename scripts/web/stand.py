@@ -14,7 +14,7 @@ class Stand:
     def __init__(self, program):
         self.gateway = Gateway(program)
         self.gateway.run("key", "add", "shop", self.gateway.path("good", "public.pem"))
-        self.gateway.run("enforcement", "set", "shop", "required")
+        self.gateway.run("enforcement", "set", "shop", "required", "--yes")
         self.wire = Wire(self.gateway.port)
         self.site = Site(self.wire.url, self.gateway.token)
         self.gateway.run("app", "origins", "shop", self.site.url)

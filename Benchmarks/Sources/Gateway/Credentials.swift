@@ -26,7 +26,7 @@ struct Credentials {
         dataDirectory = data
         writeKey = try run("app", "create", "bench", "--data", data)
         _ = try run("key", "add", "bench", publicKeyPath, "--data", data)
-        _ = try run("enforcement", "set", "bench", "required", "--data", data)
+        _ = try run("enforcement", "set", "bench", "required", "--yes", "--data", data)
         let now = Int64(Date().timeIntervalSince1970)
         func file(_ name: String, _ key: SigningKey, count: Int, expires: Int64) throws -> String {
             let path = folder.appendingPathComponent("\(name).txt").path

@@ -2,6 +2,9 @@ extension Flag {
     /// The app's id, by which somebody confirms what cannot be undone.
     static let confirm = Flag(
         "confirm", .text("APP"), help: "the app's id again, to confirm without being asked")
+
+    /// Confirms what can be undone.
+    static let yes = Flag("yes", help: "go on without being asked")
 }
 
 extension Invocation {
@@ -16,6 +19,19 @@ extension Invocation {
         }
         guard typed == app else {
             throw CommandError(.usage, "that is not the app's id; nothing was changed")
+        }
+    }
+
+    /// Asks whether to go on, unless ``Flag/yes`` is given. `consequence` is a sentence without a full stop. Throws `usage`
+    /// when nobody is there or the answer is not yes.
+    func askToGoOn(_ consequence: String) throws {
+        if isSet(.yes) { return }
+        guard let answer = io.askOpenly("\(consequence). Go on? [y/N]") else {
+            throw CommandError(
+                .usage, "confirm first: \(consequence)", hint: "without a terminal, confirm with --yes")
+        }
+        guard ["y", "yes"].contains(answer.lowercased()) else {
+            throw CommandError(.usage, "not confirmed; nothing was changed")
         }
     }
 }

@@ -11,32 +11,33 @@ enum EnforcementCommand {
 
     private static let show = Command(
         "enforcement show", summary: "Print how strictly an app's requests are judged",
+        details:
+            "The first line is the state, followed by the share of users where it does not hold for all.",
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["Are bad tokens refused?": "countersign enforcement show shop"]
     ) { invocation in
         let plan = try await invocation.admin()
             .get("apps", invocation.app, "enforcement").body
         try invocation.print(plan) {
-            try invocation.io.print(plan["state"].shown)
-            if let percent = plan["ramp_percent"].integer, percent < 100 {
-                invocation.io.say("For \(percent) % of users.")
-            }
+            let percent = plan["ramp_percent"].integer ?? 100
+            try invocation.io.print(
+                plan["state"].shown + (percent < 100 ? " for \(percent) % of users" : ""))
             if plan["scheduled"] != .null {
                 let change = plan["scheduled"]
                 let share = change["ramp_percent"].integer.flatMap {
                     $0 < 100 ? ", for \($0) % of users" : nil
                 }
-                invocation.io.say(
+                try invocation.io.print(
                     "It becomes \(change["state"].shown) at \(change["at_ms"].time)\(share ?? "").")
             }
             if let percent = plan["auto_return"]["rejected_percent"].integer {
-                invocation.io.say(
+                try invocation.io.print(
                     "It returns to optional once the tokens of \(percent) % of users stop working within \(plan["auto_return"]["window_minutes"].shown) minutes."
                 )
             }
             if plan["returned"] != .null {
                 let returned = plan["returned"]
-                invocation.io.say(
+                try invocation.io.print(
                     "It returned to optional automatically at \(returned["at_ms"].time): the tokens of \(returned["rejected_percent"].shown) % of users had stopped working."
                 )
             }
@@ -90,10 +91,12 @@ enum EnforcementCommand {
 
     private static let percent = Flag(
         "percent", .integer("PERCENT", 1...100),
-        help: "with required: only for this percentage of users, always the same ones")
+        help: "with required: only for this percentage of users, always the same ones; 100: for everyone")
     private static let time = Flag(
         "at", .text("TIME"),
-        help: "when to switch: 2030-01-31T08:00:00Z, or 2h, 7d from now; now if not given")
+        help:
+            "when to switch: 2030-01-31T08:00:00Z, or 2h, 7d from now; now if not given; none: drop the scheduled switch"
+    )
     private static let returnAbove = Flag(
         "return-above", .integer("PERCENT", 0...100),
         help:
@@ -106,8 +109,9 @@ enum EnforcementCommand {
             disabled  tokens are not checked
             optional  tokens of identified users are verified; a bad one is reported and the events are stored
             required  tokens of identified users are verified; a bad one is refused with its error code
-            A running gateway applies the change within a second. A change that was scheduled earlier is dropped; the
-            --return-above rule stays in force until you set another.
+            A running gateway applies the change within a second. What you do not give stays as it is: the percentage while
+            the state stays required, a scheduled switch, and the --return-above rule. Everything is printed, before and
+            after. A change that rejects requests of more users, now or later, must be confirmed.
 
             --return-above trades protection for delivery: once it has acted, forged events are stored as well. It needs at
             least 100 users, and only counts those whose own token used to be accepted and is now refused, because it has
@@ -115,14 +119,16 @@ enum EnforcementCommand {
             owns that many accounts can. With or without it, the app's alert webhook is told, at most once an hour, when 5 %
             of the requests in five minutes (or the share given with --return-above) are refused.
             """,
-        positionals: [.app, state], flags: [percent, time, returnAbove] + Flag.place,
+        positionals: [.app, state], flags: [percent, time, returnAbove, .yes] + Flag.place,
         examples: [
             "First look, then enforce": "countersign enforcement set shop optional",
             "Refuse bad tokens from some users, and back off if too many fail":
-                "countersign enforcement set shop required --percent 10 --return-above 5",
-            "Refuse bad tokens": "countersign enforcement set shop required",
+                "countersign enforcement set shop required --percent 10 --return-above 5 --yes",
+            "Refuse bad tokens from everyone":
+                "countersign enforcement set shop required --percent 100 --yes",
             "Refuse them from a date on":
-                "countersign enforcement set shop required --at 2030-01-31T08:00:00Z",
+                "countersign enforcement set shop required --at 2030-01-31T08:00:00Z --percent 100 --yes",
+            "Drop the scheduled switch": "countersign enforcement set shop optional --at none",
         ]
     ) { invocation in
         let wanted = invocation[state]
@@ -130,30 +136,26 @@ enum EnforcementCommand {
         guard share == nil || wanted == Enforcement.required.rawValue else {
             throw CommandError(.usage, "--percent only goes with required")
         }
-        let later = try invocation.futureTime(of: time)
+        let drops = try invocation.value(of: time) == "none"
+        let later = drops ? nil : try invocation.futureTime(of: time)
         let limit = try invocation.integer(of: returnAbove)
         let admin = try invocation.admin()
-        var before = ""
+        var (before, after) = ([String: JSONValue](), [String: JSONValue]())
         _ = try await admin.change("apps", invocation.app, "enforcement") { plan in
-            before = plan["state"]?.shown ?? ""
-            let percent = JSONValue.integer(Int64(share ?? 100))
-            if let later {
-                plan["scheduled"] = [
-                    "state": .string(wanted), "at_ms": .integer(later), "ramp_percent": percent,
-                ]
-            } else {
-                plan["state"] = .string(wanted)
-                plan["ramp_percent"] = percent
-                plan["scheduled"] = .null
+            before = plan
+            change(&plan, to: wanted, percent: share, at: later, dropping: drops, returnAbove: limit)
+            after = plan
+            if later != nil, isSame(.object(plan), plan["scheduled"] ?? .null) {
+                throw CommandError(
+                    .usage,
+                    "\(invocation.app) is \(state(of: .object(plan))) already, so there is nothing to schedule",
+                    hint: "give another --percent; 100 is everyone")
             }
-            if let limit {
-                plan["auto_return"] =
-                    limit == 0
-                    ? .null : ["rejected_percent": .integer(Int64(limit)), "window_minutes": 5]
+            if let consequence = consequence(of: plan, from: before, app: invocation.app) {
+                try invocation.askToGoOn(consequence)
             }
         }
-        let when = later.map { " at \(RFC3339.text(milliseconds: $0))" } ?? ""
-        invocation.io.say("\(invocation.app): \(before) -> \(wanted)\(when)")
+        for line in differences(before, after, app: invocation.app) { invocation.io.say(line) }
         if wanted == Enforcement.required.rawValue,
             try await admin.get("apps", invocation.app).body["keys"] == 0
         {
@@ -161,5 +163,103 @@ enum EnforcementCommand {
                 "It has no key, so every token will be refused: countersign key add \(invocation.app) public.pem"
             )
         }
+    }
+
+    /// Makes the change that the arguments ask for. What they do not name keeps its value.
+    private static func change(
+        _ plan: inout [String: JSONValue], to wanted: String, percent: Int?, at later: Int64?,
+        dropping drops: Bool, returnAbove limit: Int?
+    ) {
+        /// The share that is given, or the one there is; a state other than required is for everyone.
+        func share(_ present: JSONValue...) -> JSONValue {
+            if let percent { return .integer(Int64(percent)) }
+            guard wanted == Enforcement.required.rawValue else { return 100 }
+            let known = present.first { $0["state"].text == wanted }
+            return .integer(known?["ramp_percent"].integer ?? 100)
+        }
+        let now = JSONValue.object(plan)
+        if let later {
+            plan["scheduled"] = [
+                "state": .string(wanted), "at_ms": .integer(later),
+                "ramp_percent": share(plan["scheduled"] ?? .null, now),
+            ]
+        } else {
+            plan["state"] = .string(wanted)
+            plan["ramp_percent"] = share(now)
+            if drops { plan["scheduled"] = .null }
+        }
+        if let limit {
+            plan["auto_return"] =
+                limit == 0 ? .null : ["rejected_percent": .integer(Int64(limit)), "window_minutes": 5]
+        }
+    }
+
+    // MARK: What a change does, in words
+
+    /// A state with its share of users, of a plan or of a scheduled switch.
+    private static func state(of plan: JSONValue) -> String {
+        let state = plan["state"].shown
+        guard state == Enforcement.required.rawValue else { return state }
+        let percent = plan["ramp_percent"].integer ?? 100
+        return percent < 100 ? "\(state) for \(percent) %" : "\(state) for everyone"
+    }
+
+    /// Of how many of a hundred users bad tokens are rejected.
+    private static func share(_ plan: JSONValue) -> Int64 {
+        guard plan["state"].text == Enforcement.required.rawValue else { return 0 }
+        return plan["ramp_percent"].integer ?? 100
+    }
+
+    private static func isSame(_ plan: JSONValue, _ other: JSONValue) -> Bool {
+        plan["state"] == other["state"] && share(plan) == share(other)
+    }
+
+    private static func scheduled(_ plan: [String: JSONValue]) -> String {
+        let change = plan["scheduled"] ?? .null
+        return change == .null ? "none" : "\(state(of: change)) at \(change["at_ms"].time)"
+    }
+
+    private static func automaticReturn(_ plan: [String: JSONValue]) -> String {
+        let percent = plan["auto_return"]?["rejected_percent"].integer
+        return percent.map { "above \($0) % of users" } ?? "off"
+    }
+
+    /// A line for the state, and one for whatever else there is or was.
+    private static func differences(
+        _ before: [String: JSONValue], _ after: [String: JSONValue], app: String
+    ) -> [String] {
+        func line(_ name: String, _ old: String, _ new: String) -> String {
+            old == new ? "\(name): \(new), unchanged" : "\(name): \(old) -> \(new)"
+        }
+        var lines = [line(app, state(of: .object(before)), state(of: .object(after)))]
+        let (oldSwitch, newSwitch) = (scheduled(before), scheduled(after))
+        if [oldSwitch, newSwitch] != ["none", "none"] {
+            lines.append(line("scheduled switch", oldSwitch, newSwitch))
+        }
+        let (oldReturn, newReturn) = (automaticReturn(before), automaticReturn(after))
+        if [oldReturn, newReturn] != ["off", "off"] {
+            lines.append(line("automatic return", oldReturn, newReturn))
+        }
+        return lines
+    }
+
+    /// What a change rejects that was not rejected before, as a sentence; nil when it rejects nothing more.
+    private static func consequence(
+        of after: [String: JSONValue], from before: [String: JSONValue], app: String
+    ) -> String? {
+        func users(_ percent: Int64) -> String {
+            percent == 0 ? "nobody" : percent < 100 ? "\(percent) % of users" : "everyone"
+        }
+        let (old, new) = (share(.object(before)), share(.object(after)))
+        if new > old {
+            return
+                "Requests of \(app) with a bad token are rejected for \(users(new)) at once, until now for \(users(old))"
+        }
+        let (planned, next) = (before["scheduled"] ?? .null, after["scheduled"] ?? .null)
+        let isPlanned =
+            share(planned) >= share(next) && planned["at_ms"].integer ?? .max <= next["at_ms"].integer ?? 0
+        guard next != planned, share(next) > new, !isPlanned else { return nil }
+        return
+            "Requests of \(app) with a bad token are rejected for \(users(share(next))) from \(next["at_ms"].time) on, now for \(users(new))"
     }
 }

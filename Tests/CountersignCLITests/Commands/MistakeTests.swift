@@ -94,7 +94,7 @@ struct MistakeTests {
         let (code, io) = await run("enforcement", "set", "shop", "required", "--at", "2020-01-01T00:00:00Z")
         #expect(code == .usage)
         #expect(io.talk.contains("--at is in the past"))
-        #expect(await run("enforcement", "set", "shop", "required", "--at", "2h").code == .done)
+        #expect(await run("enforcement", "set", "shop", "required", "--at", "2h", "--yes").code == .done)
     }
 
     @Test(arguments: [

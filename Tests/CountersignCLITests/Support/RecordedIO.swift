@@ -10,10 +10,12 @@ final class RecordedIO: Sendable {
     private let width: Int?
     private let isInBackground: Bool
     private let input: String
+    private let answer: @Sendable (String) -> String?
 
     init(
         environment: [String: String] = [:], isInteractive: Bool = false, isOutputWatched: Bool = false,
-        width: Int? = nil, isInBackground: Bool = false, input: String = ""
+        width: Int? = nil, isInBackground: Bool = false, input: String = "",
+        answer: @escaping @Sendable (String) -> String? = { _ in nil }
     ) {
         self.environment = environment
         self.isInteractive = isInteractive
@@ -21,6 +23,7 @@ final class RecordedIO: Sendable {
         self.width = width
         self.isInBackground = isInBackground
         self.input = input
+        self.answer = answer
     }
 
     var output: String { outputText.text }
@@ -33,7 +36,7 @@ final class RecordedIO: Sendable {
             input: { Array(self.input.utf8) },
             environment: environment,
             isInteractive: isInteractive, isOutputWatched: isOutputWatched,
-            width: width, isInBackground: isInBackground)
+            width: width, isInBackground: isInBackground, askOpenly: answer)
     }
 
     /// Runs one command line of the real table, or of `commands`.

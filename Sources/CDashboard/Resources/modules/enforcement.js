@@ -29,6 +29,16 @@ function protection({ state, ramp_percent: ramp }) {
   return state === "required" ? strictness.required + (ramp ?? 100) / 100 : strictness[state];
 }
 
+/** For how many of a hundred users requests with an invalid token are rejected. */
+function rejected({ state, ramp_percent: ramp }) {
+  return state === "required" ? ramp ?? 100 : 0;
+}
+
+/** Says that a scheduled switch goes, if the change drops it. */
+function cancelled({ scheduled }, next) {
+  return scheduled && !next.scheduled ? [`The switch to ${nameOf[scheduled.state]} that is scheduled for ${dateTime(scheduled.at_ms)} is cancelled.`] : [];
+}
+
 /** What a change to a weaker state means, in words for whoever has to answer for it. */
 function consequence(app, to) {
   const name = app.name || app.id;
@@ -46,14 +56,13 @@ export function enforcement(context) {
   const { app, body, can, query, signal } = context;
   const base = path("apps", app.id, "enforcement");
   const spans = [1, 24, 168];
-  let etag = null;
   let hours = spans.includes(Number(query.get("hours"))) ? Number(query.get("hours")) : 24;
   let preview = null;
 
   const part = view(context, async (abort) => {
     const answer = await api.read(base, {}, abort);
-    etag = answer.etag;
-    return answer.data;
+    // A rule keeps the tag it was read with: a change made from it is refused once somebody else has made another.
+    return { ...answer.data, etag: answer.etag };
   }, draw, { every: 5_000, bones: 6 });
 
   const shown = h("div", {});
@@ -74,8 +83,8 @@ export function enforcement(context) {
 
   /** Sends a changed rule; the undo puts back what was there. */
   async function change(rule, said, place) {
-    const { data: before, etag: tag } = await api.read(base).catch(() => ({ data: null, etag }));
-    const done = await attempt(async () => { await api.put(base, clean(rule), tag); }, place);
+    const { data: before } = await api.read(base).catch(() => ({ data: null }));
+    const done = await attempt(async () => { await api.put(base, clean(rule), rule.etag); }, place);
     document.dispatchEvent(new CustomEvent("enforcement-set"));
     await part.reload();
     if (!done) return false;
@@ -89,11 +98,13 @@ export function enforcement(context) {
     return true;
   }
 
-  /** Asks first where the change lowers the protection. */
+  /** Asks first where the change lowers the protection, or rejects requests of more users. */
   async function changeTo(rule, next, said) {
+    if (rejected(next) > rejected(rule) && !await confirm(`Require tokens from ${next.ramp_percent} % of users?`, {
+      text: [`Requests of ${app.name || app.id} with an invalid token are rejected for ${next.ramp_percent} % of users from now on; until now for ${rejected(rule)} %.`, ...cancelled(rule, next)], action: "Raise the share", kind: "primary", focused: true })) return;
     if (protection(next) < protection(rule) && !await confirm(next.state === "required" ? `Protect ${next.ramp_percent} % of users only?` : `Switch ${app.name || app.id} to ${nameOf[next.state]}?`, {
-      text: consequence(app, next), action: next.state === "required" ? "Protect fewer users" : `Switch to ${nameOf[next.state]}`, focused: true })) return;
-    await change(next, said);
+      text: [...consequence(app, next), ...cancelled(rule, next)], action: next.state === "required" ? "Protect fewer users" : `Switch to ${nameOf[next.state]}`, focused: true })) return;
+    await change(next, [said, ...cancelled(rule, next)].join(" "));
   }
 
   async function toRequired(rule) {
@@ -117,7 +128,7 @@ export function enforcement(context) {
       event.preventDefault();
       const next = { ...rule, state: "required", ramp_percent: Number(ramp.input.value), auto_return: back.read(), scheduled: null };
       if (await change(next, "Required is on.", trouble)) close(true);
-    } }, place, h("div", {}, field("Begin with", ramp.input, "Raise the share when no failure surprises you. Users already included stay included."), ramp.text),
+    } }, place, cancelled(rule, {}).map((text) => h("p", {}, text)), h("div", {}, field("Begin with", ramp.input, "Raise the share when no failure surprises you. Users already included stay included."), ramp.text),
     back.element, risk, field(`Type ${app.id} to confirm`, phrase), trouble,
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)), { wide: true });
   }
