@@ -5,7 +5,7 @@ import Foundation
 func serve(dataDirectory: String) throws {
     let apps = try AppDirectory(dataDirectory: dataDirectory)
     let (app, writeKey) = try apps.createApp(id: "shop")
-    print("the write key of \(app.id), shown only once: \(writeKey)")
+    print("the write key of \(app.id): \(writeKey)")
 
     var configuration = GatewayConfiguration(dataDirectory: dataDirectory)
     configuration.port = 0  // any free one

@@ -159,5 +159,6 @@ extension CommandError {
         case 429, 502, 503, 504: self.init(.unavailable, reason, hint: "try again in a moment")
         default: self.init(.failed, reason)
         }
+        self.problem = problem["code"].text
     }
 }

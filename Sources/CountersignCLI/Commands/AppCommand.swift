@@ -11,7 +11,7 @@ enum AppCommand {
     private static let create = Command(
         "app create", summary: "Create an app and print its write key",
         details: """
-            The write key goes into the client. You won't see it again: the gateway keeps a hash.
+            The write key goes into the client; `countersign write-key list` prints it again.
             A new app's enforcement is disabled: events are stored without checking tokens.
             """,
         positionals: [id], flags: [name] + Flag.place,
@@ -35,7 +35,7 @@ enum AppCommand {
             ])
         let app = made["app"]["id"].shown
         invocation.io.say("Created the app \(app) in \(admin.place).")
-        invocation.io.say("Its write key, shown only once:")
+        invocation.io.say("Its write key:")
         try invocation.io.print(made["write_key"].shown)
         invocation.io.say("Next: countersign key add \(app) public.pem")
     }

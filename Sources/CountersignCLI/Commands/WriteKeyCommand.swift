@@ -11,9 +11,9 @@ enum WriteKeyCommand {
     private static let create = Command(
         "write-key create", summary: "Create a write key for an app and print it",
         details: """
-            A client sends it with its events, so that the gateway knows the app. It is shown only once: the gateway keeps a
-            hash. An app may have several: create a new one, release a client with it, and delete the old one when it is no
-            longer used.
+            A client sends it with its events, so that the gateway knows the app. It is no secret: it ships in every copy of
+            the client. An app may have several: create a new one, release a client with it, and delete the old one when it
+            is no longer used.
             """,
         positionals: [.app], flags: [description, .json] + Flag.place,
         examples: [
@@ -23,33 +23,54 @@ enum WriteKeyCommand {
         let made = try await invocation.admin().post(
             "apps", invocation.app, "write-keys",
             body: ["description": .string(try invocation.value(of: description) ?? "")])
-        try invocation.printSecret(
-            "write_key", of: made, notice: "The write key \(made["id"].shown), shown only once:")
+        try invocation.printSecret("write_key", of: made, notice: "The write key \(made["id"].shown):")
     }
 
     private static let list = Command(
         "write-key list", summary: "List an app's write keys and when each was last used",
+        details: """
+            A key that ends in … is shown in part: it was created by a version that stored only its hash, or the API token may
+            only read. On a data directory the last use is as of the last five minutes that a gateway has noted; a use that
+            is not noted is unknown here, and known to the running gateway (--server).
+            """,
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["Is the old one still used?": "countersign write-key list shop"]
     ) { invocation in
+        let admin = try invocation.admin()
+        let unused = admin is LocalAdmin ? "unknown here" : "never"
         try invocation.printList(
-            try await invocation.admin().items("apps", invocation.app, "write-keys"),
+            try await admin.items("apps", invocation.app, "write-keys"),
             [
-                "KEY": "id", "BEGINS": Column { $0["prefix"] == .null ? "-" : $0["prefix"].shown + "…" },
-                "CREATED": "created_ms", "LAST USED": "last_used_ms", "DESCRIPTION": "description",
+                "ID": "id", "WRITE KEY": Column { text(of: $0) }, "CREATED": "created_ms",
+                "LAST USED": Column { $0["last_used_ms"] == .null ? unused : $0["last_used_ms"].time },
+                "DESCRIPTION": "description",
             ],
             empty: "No write key, so nobody can send. Next: countersign write-key create \(invocation.app)")
     }
 
     private static let delete = Command(
         "write-key delete", summary: "Delete a write key; requests with it are refused from then on",
-        positionals: [.app, key], flags: Flag.place,
+        details: "Deleting the app's last write key, or one that was used within 30 days, must be confirmed.",
+        positionals: [.app, key], flags: [.yes] + Flag.place,
         examples: [
-            "The one that nobody uses any more": "countersign write-key delete shop 05188a308f089ab7"
+            "The one that nobody uses any more": "countersign write-key delete --yes shop 05188a308f089ab7"
         ]
     ) { invocation in
         let (app, id) = (invocation.app, invocation[key])
-        try await invocation.admin().delete("apps", app, "write-keys", id)
+        let admin = try invocation.admin()
+        do {
+            try await admin.delete("apps", app, "write-keys", id)
+        } catch let error as CommandError where error.problem == "confirmation_required" {
+            let reason = error.reason.split(separator: ";").first.map(String.init) ?? error.reason
+            try invocation.askToGoOn("Deleting the write key \(id) of \(app): \(reason)")
+            try await admin.delete("apps", app, "write-keys", id, query: [("confirm", id)])
+        }
         invocation.io.say("Deleted \(id).")
+    }
+
+    /// A write key as far as it may be shown.
+    private static func text(of key: JSONValue) -> String {
+        if key["write_key"] != .null { return key["write_key"].shown }
+        return key["prefix"] == .null ? "-" : key["prefix"].shown + "…"
     }
 }

@@ -74,8 +74,9 @@ struct AdminDoctor: Sendable {
         let id = app["id"].shown
         let name = "app \(id)"
         let found =
-            try await keys(of: id, app).map { Finding.failed(name, $0.detail, $0.remedy) }
-            + receivers(of: id).map { Finding.warning(name, $0.detail, $0.remedy) }
+            try await (writeKeys(of: id) + keys(of: id, app)).map {
+                Finding.failed(name, $0.detail, $0.remedy)
+            } + receivers(of: id).map { Finding.warning(name, $0.detail, $0.remedy) }
         guard found.isEmpty else { return found }
         let enforcement = app["enforcement"].shown
         let count = app["keys"].integer ?? 0
@@ -90,6 +91,11 @@ struct AdminDoctor: Sendable {
     }
 
     private typealias Problem = (detail: String, remedy: String)
+
+    private func writeKeys(of app: String) async throws -> [Problem] {
+        guard try await admin.items("apps", app, "write-keys", limit: 1).isEmpty else { return [] }
+        return [("there is no write key, so no app can send", "countersign write-key create \(app)")]
+    }
 
     private func keys(of app: String, _ shown: JSONValue) async throws -> [Problem] {
         guard shown["keys"].integer ?? 0 > 0 else { return [] }

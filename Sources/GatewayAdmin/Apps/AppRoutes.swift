@@ -46,17 +46,16 @@ struct AppRoutes: Sendable {
             ) { call in
                 try call.page(
                     try keys(call), at: { PagePosition($0.createdMilliseconds, $0.id) },
-                    json: Self.writeKey.json)
+                    json: { Self.writeKey.json(ShownKey($0, call)) })
             },
             AdminRoute(
                 "POST", "/apps/{app}/write-keys", .operator, "Create a write key",
                 body: .object([.may("description", .text(longest: 200))]),
-                .json(Self.writeKey.shape.with([.must("write_key", .string)]), status: 201)
+                .json(Self.writeKey.shape, status: 201)
             ) { call in
-                let (key, text) = try call.directory.createWriteKey(
+                let (key, _) = try call.directory.createWriteKey(
                     for: call[0], description: try call.body().value("description") ?? "")
-                return call.answer(
-                    Self.writeKey.json(key, with: ["write_key": .string(text)]), status: 201)
+                return call.answer(Self.writeKey.json(ShownKey(key, call)), status: 201)
             },
             AdminRoute(
                 "GET", "/apps/{app}/write-keys/{id}", .viewer, "Show a write key",
@@ -65,12 +64,14 @@ struct AppRoutes: Sendable {
                 guard let key = try keys(call).first(where: { $0.id == call[1] }) else {
                     throw AdminProblem.notFound("the app has no such write key")
                 }
-                return call.answer(Self.writeKey.json(key))
+                return call.answer(Self.writeKey.json(ShownKey(key, call)))
             },
             AdminRoute(
-                "DELETE", "/apps/{app}/write-keys/{id}", .operator, "Delete a write key", .nothing
+                "DELETE", "/apps/{app}/write-keys/{id}", .operator,
+                "Delete a write key; its last one, or one used within 30 days, with its id as confirm",
+                query: [.init("confirm", .text(longest: 64))], .nothing
             ) { call in
-                try call.directory.deleteWriteKey(id: call[1], of: call[0])
+                try call.changing(deleteWriteKey)
                 return call.noContent
             },
         ]
@@ -112,9 +113,24 @@ struct AppRoutes: Sendable {
     private static let changes = AdminOperation.Body.object(
         [.may("name", .text(longest: 200))] + AppRules.taken)
 
-    private static let writeKey = AnswerShape<WriteKey>(
-        named: "WriteKey", .init("id", \.id), .init("prefix", \.prefix), .init("description", \.description),
-        .time("created_ms", \.createdMilliseconds), .time("last_used_ms", \.usedMilliseconds))
+    /// A write key for one reader. Viewers see only how it begins.
+    private struct ShownKey {
+        let key: WriteKey
+        let text: String?
+
+        init(_ key: WriteKey, _ call: AdminCall) {
+            self.key = key
+            text = call.identity.role >= .operator ? key.text : nil
+        }
+    }
+
+    private static let writeKey = AnswerShape<ShownKey>(
+        named: "WriteKey", .init("id", \.key.id), .init("prefix", \.key.prefix), .init("write_key", \.text),
+        .init("description", \.key.description), .time("created_ms", \.key.createdMilliseconds),
+        .time("last_used_ms", \.key.usedMilliseconds))
+
+    /// For so long after its last use, shipped apps are expected to use a write key still.
+    private static let usedKeyMilliseconds: Int64 = 30 * 86_400_000
 
     private static let deletion = AnswerShape<AppDeletion>(
         named: "AppDeletion", .init("app", \.appID), .time("requested_ms", \.requestedMilliseconds),
@@ -128,6 +144,23 @@ struct AppRoutes: Sendable {
             throw AdminProblem.invalid("confirm", "must be the id of the app that is to be deleted")
         }
         return call.answer(Self.deletion.json(try call.directory.deleteApp(id: app.id)), status: 202)
+    }
+
+    private func deleteWriteKey(_ call: AdminCall) throws {
+        let keys = try keys(call)
+        if let key = keys.first(where: { $0.id == call[1] }), call.query("confirm") != key.id {
+            let used = key.usedMilliseconds.flatMap {
+                $0 > call.nowMilliseconds - Self.usedKeyMilliseconds ? RFC3339.text(milliseconds: $0) : nil
+            }
+            let reason =
+                keys.count == 1
+                ? "it is the app's last write key: without it no app can send"
+                : used.map { "it was used at \($0): apps that send with it would be refused" }
+            if let reason {
+                throw AdminProblem(409, "confirmation_required", "\(reason); confirm with its id as confirm")
+            }
+        }
+        try call.directory.deleteWriteKey(id: call[1], of: call[0])
     }
 
     private func create(_ call: AdminCall) throws -> HTTPResponse {

@@ -163,6 +163,9 @@ enum ControlTables {
 
         """ + secrets + sessions
 
+    /// The text of write keys; NULL for keys of the versions before, which kept only the hash.
+    static let writeKeyText = "ALTER TABLE write_key ADD COLUMN text TEXT"
+
     private static let secrets = """
         CREATE TABLE refresh_key (id BIGINT PRIMARY KEY CHECK (id = 1), key BYTEA NOT NULL);
         CREATE TABLE signing_key (

@@ -18,6 +18,7 @@ package enum PostgreSQLSchema {
         ClusterTables.seals,
         ClusterTables.sessionHistory,
         texts(CountTables.deliveryContent),
+        texts(ControlTables.writeKeyText),
     ]
 
     /// What this program works with.

@@ -3,12 +3,14 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 package import GatewayModel
 
-/// A key that apps send events with. Only its hash is kept.
+/// A key that apps send events with. It ships in every copy of an app, so it is no secret.
 package struct WriteKey: Sendable {
     /// The first 16 hexadecimal digits of its SHA-256.
     package let id: String
     /// The first characters of the key itself, by which a person finds the one in an app; nil for a key of an older version.
     package let prefix: String?
+    /// The key itself; nil for a key of an older version, which kept only its hash.
+    package let text: String?
     package let description: String
     package let createdMilliseconds: Int64
     /// Milliseconds since 1970, as of the last time that a gateway has noted it; nil when never.
@@ -17,7 +19,7 @@ package struct WriteKey: Sendable {
     /// The key as the audit log has it.
     package var json: JSONValue { ["id": .string(id), "description": .string(description)] }
 
-    /// What the key with this hash is called where it must not be told.
+    /// What the key with this hash is called in logs and paths.
     package static func identifier(_ hash: [UInt8]) -> String { Array(hash.prefix(8)).hexadecimal }
 }
 
@@ -32,8 +34,8 @@ extension AppDirectory {
         return try read { try Self.writeKeys(of: app.id, $0) }
     }
 
-    /// Makes a write key. Returns the key's entry and its text, which is shown only now. Throws `conflict` when the app
-    /// has as many as it may, `notFound`, `storage`.
+    /// Makes a write key. Returns the key's entry and its text. Throws `conflict` when the app has as many as it may,
+    /// `notFound`, `storage`.
     package func createWriteKey(
         for appID: String, description: String
     ) throws(GatewayError) -> (entry: WriteKey, text: String) {
@@ -41,8 +43,8 @@ extension AppDirectory {
         let text = Self.newWriteKey()
         let hash = SHA256.digest(text)
         let entry = WriteKey(
-            id: WriteKey.identifier(hash), prefix: Self.prefix(ofWriteKey: text), description: description,
-            createdMilliseconds: nowMilliseconds)
+            id: WriteKey.identifier(hash), prefix: Self.prefix(ofWriteKey: text), text: text,
+            description: description, createdMilliseconds: nowMilliseconds)
         try write { connection in
             guard try Self.writeKeys(of: app.id, connection).count < Self.maximumWriteKeys else {
                 throw GatewayError(
@@ -50,10 +52,11 @@ extension AppDirectory {
             }
             try connection.run(
                 """
-                INSERT INTO write_key (hash, app_id, created_ms, description, prefix) VALUES (?, ?, ?, ?, ?)
+                INSERT INTO write_key (hash, app_id, created_ms, description, prefix, text)
+                VALUES (?, ?, ?, ?, ?, ?)
                 """,
                 .blob(hash), .text(app.id), .integer(entry.createdMilliseconds), .text(description),
-                .text(Self.prefix(ofWriteKey: text)))
+                .text(Self.prefix(ofWriteKey: text)), .text(text))
             try audit(
                 connection, "write_key.create", entry.id, app: app.id,
                 after: entry.json)
@@ -94,13 +97,13 @@ extension AppDirectory {
     private static func writeKeys(of appID: String, _ connection: any SQLConnection) throws -> [WriteKey] {
         try connection.all(
             """
-            SELECT hash, prefix, description, created_ms, used_ms FROM write_key WHERE app_id = ?
+            SELECT hash, prefix, description, created_ms, used_ms, text FROM write_key WHERE app_id = ?
             ORDER BY created_ms, hash
             """, .text(appID)
         ) { row in
             WriteKey(
                 id: WriteKey.identifier(row.blob(0)), prefix: row.text(1).isEmpty ? nil : row.text(1),
-                description: row.text(2), createdMilliseconds: row.int64(3),
+                text: row.optionalText(5), description: row.text(2), createdMilliseconds: row.int64(3),
                 usedMilliseconds: row.optionalInt64(4))
         }
     }

@@ -92,7 +92,7 @@ public final class AppDirectory: ControlStore {
     /// - Parameters:
     ///   - id: 1 to 64 lower-case letters, digits, `-` and `_`.
     ///   - name: What people call it; the id when nil.
-    /// - Returns: The app and its write key, which is shown only now: the directory keeps a hash.
+    /// - Returns: The app and its write key.
     /// - Throws: `invalid`, `conflict`, `storage`.
     public func createApp(id: String, name: String? = nil) throws(GatewayError) -> (
         app: App, writeKey: String
@@ -116,9 +116,9 @@ public final class AppDirectory: ControlStore {
                 "INSERT INTO app (id, name, created_ms) VALUES (?, ?, ?)", .text(id), .text(name ?? id),
                 .integer(now))
             try connection.run(
-                "INSERT INTO write_key (hash, app_id, created_ms, prefix) VALUES (?, ?, ?, ?)",
+                "INSERT INTO write_key (hash, app_id, created_ms, prefix, text) VALUES (?, ?, ?, ?, ?)",
                 .blob(SHA256.digest(writeKey)), .text(id), .integer(now),
-                .text(Self.prefix(ofWriteKey: writeKey)))
+                .text(Self.prefix(ofWriteKey: writeKey)), .text(writeKey))
             try audit(
                 connection, "app.create", id, app: id,
                 after: ["id": .string(id), "name": .string(name ?? id)])
@@ -339,7 +339,7 @@ public final class AppDirectory: ControlStore {
             + String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &random)] })
     }
 
-    /// So many characters that keys can be told apart, and too few to be of use: 28 remain.
+    /// Enough characters to tell keys apart, and too few to send with: 28 are missing.
     static func prefix(ofWriteKey text: String) -> String { String(text.prefix(7)) }
 
     private static func noKey(_ id: String, _ appID: String) -> GatewayError {

@@ -63,6 +63,8 @@ enum ControlDatabase {
         SinkSchema.script,
         AdminSchema.auditHead,
         WebhookSchema.digest,
+        // NULL for keys of the versions before, which kept only the hash.
+        "ALTER TABLE write_key ADD COLUMN text TEXT",
     ]
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.

@@ -34,8 +34,13 @@ struct GatewayCommandTests {
         #expect(app.enforcement == .disabled)
     }
 
-    @Test func theWriteKeyIsNotShownAgain() async {
+    @Test func theWriteKeyIsShownAgainByItsListAlone() async {
         let key = await run("app create shop").1.output.trimmingCharacters(in: .newlines)
+        for line in ["write-key list shop", "write-key list shop --json"] {
+            #expect(await run(line).1.output.contains(key), "\(line)")
+        }
+        // Whether it was used since, only a running gateway knows.
+        #expect(await run("write-key list shop").1.output.contains("unknown here"))
         for line in ["app list", "app show shop", "app list --json", "app show shop --json"] {
             let (code, recorded) = await run(line)
             #expect(code == .done)
@@ -62,7 +67,7 @@ struct GatewayCommandTests {
     @Test(arguments: ["disabled", "optional", "required"])
     func enforcementIsSetAndShown(state: String) async {
         _ = await run("app create shop")
-        #expect(await run("enforcement set shop \(state)").0 == .done)
+        #expect(await run("enforcement set shop \(state) --yes").0 == .done)
         #expect(await run("enforcement show shop").1.output == "\(state)\n")
         #expect(
             await run("enforcement show shop --json").1.output
@@ -75,23 +80,48 @@ struct GatewayCommandTests {
             await run("enforcement show shop --json").1.output
         }
         _ = await run("app create shop")
-        #expect(await run("enforcement set shop required --percent 10 --return-above 5").0 == .done)
+        #expect(await run("enforcement set shop required --percent 10 --return-above 5 --yes").0 == .done)
         let steps =
             #"{"auto_return":{"minimum_requests":100,"rejected_percent":5,"window_minutes":5},"ramp_percent":10,"#
         #expect(await shown() == steps + #""returned":null,"scheduled":null,"state":"required"}"# + "\n")
         // Later: what holds now stays, and so does the way back.
-        #expect(await run("enforcement set shop required --at 2090-01-01T00:00:00Z --percent 50").0 == .done)
+        #expect(
+            await run("enforcement set shop required --at 2090-01-01T00:00:00Z --percent 50 --yes").0 == .done
+        )
         let later = #"{"at_ms":3786912000000,"ramp_percent":50,"state":"required"}"#
         #expect(
             await shown() == steps + #""returned":null,"scheduled":\#(later),"state":"required"}"# + "\n")
-        let talk = await run("enforcement show shop").1.talk
-        #expect(talk.contains("at 2090-01-01T00:00:00.000Z, for 50 % of users"))
-        #expect(talk.contains("once the tokens of 5 % of users stop working"))
-        #expect(await run("enforcement set shop required --return-above 0").0 == .done)
+        let said = await run("enforcement show shop").1
+        #expect(said.talk.isEmpty)
+        let lines = said.output.split(separator: "\n")
+        #expect(lines.first == "required for 10 % of users")
+        #expect(said.output.contains("at 2090-01-01T00:00:00.000Z, for 50 % of users"))
+        #expect(said.output.contains("once the tokens of 5 % of users stop working"))
+        // What is not named stays.
+        let off = await run("enforcement set shop required --return-above 0")
+        #expect(off.0 == .done)
+        #expect(
+            off.1.talk.hasPrefix(
+                """
+                shop: required for 10 %, unchanged
+                scheduled switch: required for 50 % at 2090-01-01T00:00:00.000Z, unchanged
+                automatic return: above 5 % of users -> off
+
+                """))
         #expect(
             await shown()
-                == #"{"auto_return":null,"ramp_percent":100,"returned":null,"scheduled":null,"state":"required"}"#
+                == #"{"auto_return":null,"ramp_percent":10,"returned":null,"scheduled":\#(later),"state":"required"}"#
                 + "\n")
+        let dropped = await run("enforcement set shop required --at none")
+        #expect(
+            dropped.1.talk.hasPrefix(
+                """
+                shop: required for 10 %, unchanged
+                scheduled switch: required for 50 % at 2090-01-01T00:00:00.000Z -> none
+
+                """))
+        let same = await run("enforcement set shop required --at 2090-01-01T00:00:00Z")
+        #expect(same.0 == .usage && same.1.talk.contains("is required for 10 % already"))
         for wrong in ["optional --percent 10", "required --percent 0", "required --at soon"] {
             #expect(await run("enforcement set shop \(wrong)").0 == .usage, "\(wrong)")
         }
@@ -107,8 +137,15 @@ struct GatewayCommandTests {
         let listed = await run("write-key list shop").1.output
         #expect(listed.contains(first.id) && listed.contains("second"))
         #expect(await run("write-key delete shop \(first.id)").0 == .done)
-        #expect(try directory.writeKeys(of: "shop").map(\.description) == ["second"])
+        let last = try directory.writeKeys(of: "shop")
+        #expect(last.map(\.description) == ["second"])
         #expect(await run("write-key delete shop \(first.id)").0 == .notFound)
+        let refused = await run("write-key delete shop \(last[0].id)")
+        #expect(refused.0 == .usage)
+        #expect(refused.1.talk.contains("it is the app's last write key"), "\(refused.1.talk)")
+        #expect(refused.1.talk.contains("--yes"), "\(refused.1.talk)")
+        #expect(await run("write-key delete shop \(last[0].id) --yes").0 == .done)
+        #expect(await run("write-key list shop").1.talk.contains("nobody can send"))
     }
 
     @Test func theAlertWebhookIsSetShownAndDeleted() async throws {
@@ -143,7 +180,62 @@ struct GatewayCommandTests {
 
     @Test func requiringTokensWithoutAKeyIsPointedOut() async {
         _ = await run("app create shop")
-        #expect(await run("enforcement set shop required").1.talk.contains("countersign key add shop"))
+        #expect(await run("enforcement set shop required --yes").1.talk.contains("countersign key add shop"))
+    }
+
+    @Test(arguments: [
+        ("required", "required --percent 10", false),
+        ("required --percent 10", "required --percent 11", true),
+        ("required --percent 10", "required --percent 100", true), ("disabled", "optional", false),
+        ("optional", "required --percent 1", true), ("required", "optional", false),
+        ("required --percent 10", "required", false),
+        ("required --percent 10", "required --return-above 5", false),
+        ("optional", "required --at 2090-01-01T00:00:00Z", true),
+        ("required --percent 50", "required --percent 20 --at 2090-01-01T00:00:00Z", false),
+        ("required --at 2090-01-01T00:00:00Z", "required --at 2091-01-01T00:00:00Z", false),
+        ("required --at 2091-01-01T00:00:00Z", "required --at 2090-01-01T00:00:00Z", true),
+        ("required --at 2090-01-01T00:00:00Z", "disabled --at none", false),
+    ])
+    func aChangeThatRejectsMoreIsConfirmed(first: String, second: String, asks: Bool) async throws {
+        _ = await run("app create shop")
+        #expect(await run("enforcement set shop \(first) --yes").0 == .done)
+        let before = await run("enforcement show shop --json").1.output
+        let (code, io) = await run("enforcement set shop \(second)")
+        #expect(code == (asks ? .usage : .done), "\(io.talk)")
+        guard asks else { return }
+        #expect(io.talk.contains("with a bad token are rejected for"), "\(io.talk)")
+        #expect(io.talk.contains("--yes"), "\(io.talk)")
+        #expect(await run("enforcement show shop --json").1.output == before)
+        #expect(await run("enforcement set shop \(second) --yes").0 == .done)
+    }
+
+    @Test func theShareIsRaisedForEveryoneInSoManyWords() async throws {
+        _ = await run("app create shop")
+        _ = await run("enforcement set shop required --percent 10 --yes")
+        let raised = await run("enforcement set shop required --percent 100 --yes")
+        #expect(raised.1.talk.hasPrefix("shop: required for 10 % -> required for everyone\n"))
+        // What holds for a part of the users holds for none once tokens are only reported.
+        #expect(
+            await run("enforcement set shop optional").1.talk == "shop: required for everyone -> optional\n")
+    }
+
+    @Test func whoeverAnswersLateOverwritesNothing() async throws {
+        _ = await run("app create shop")
+        let environment = environment
+        // While the question stands, somebody else changes the same setting.
+        let io = RecordedIO(
+            environment: environment,
+            answer: { _ in
+                let apps = try? AppDirectory(dataDirectory: environment["COUNTERSIGN_DATA"] ?? "")
+                try? apps?.setEnforcement(.optional, for: "shop")
+                return "y"
+            })
+        #expect(await io.run("enforcement", "set", "shop", "required") == .conflict)
+        #expect(await run("enforcement show shop").1.output == "optional\n")
+        for (answer, code) in [("n", ExitCode.usage), ("", .usage), ("yes", .done)] {
+            let io = RecordedIO(environment: environment, answer: { _ in answer })
+            #expect(await io.run("enforcement", "set", "shop", "required") == code, "\(io.talk)")
+        }
     }
 
     @Test func thePolicyIsSetPieceByPiece() async {

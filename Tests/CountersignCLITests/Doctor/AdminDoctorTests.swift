@@ -14,13 +14,14 @@ import Testing
 struct AdminDoctorTests {
     private let folder = TemporaryFolder()
 
-    /// Answers each path with this JSON; without one as a list that is empty.
+    /// Answers each path with this JSON; without one as a list that is empty, of write keys as a list of one.
     private struct Answers: AdminClient {
         var place = "https://collect.example"
         var answers: [String: JSONValue]
 
         func send(_ request: AdminRequest) async throws -> AdminAnswer {
-            let body = answers[request.encodedPath] ?? ["items": [], "next": .null]
+            let items: JSONValue = request.path.last == "write-keys" ? [["id": "w"]] : []
+            let body = answers[request.encodedPath] ?? ["items": items, "next": .null]
             return try AdminAnswer(status: 200, tag: nil, bytes: body.bytes)
         }
 
@@ -167,6 +168,16 @@ struct AdminDoctorTests {
             admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/key-source": source])
         ).apps()
         #expect(found.map(\.detail) == ["its published keys cannot be fetched: 404"])
+    }
+
+    @Test func anAppWithoutAWriteKeyFails() async throws {
+        let empty: JSONValue = ["items": [], "next": .null]
+        let found = try await AdminDoctor(
+            admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/write-keys": empty])
+        ).apps()
+        #expect(found.map(\.outcome) == [.failed])
+        #expect(found.map(\.detail) == ["there is no write key, so no app can send"])
+        #expect(found.map(\.remedy) == ["countersign write-key create shop"])
     }
 
     @Test func anAppWithoutAKeyIsSaidWhereTokensAreJudged() async throws {

@@ -107,16 +107,61 @@ struct AdminReadTests {
             })
     }
 
-    @Test func writeKeysAreListedByHowTheyBegin() throws {
+    @Test func writeKeysAreShownAgainToOperatorsAndHowTheyBeginToViewers() throws {
         let made = try bench.ask("POST", "apps/shop/write-keys", "{}", bench.token("write"))
-        let text = try #require(made.json["write_key"] as? String)
+        let (id, text) = (
+            try #require(made.json["id"] as? String), try #require(made.json["write_key"] as? String)
+        )
         #expect(made.json["prefix"] as? String == String(text.prefix(7)))
-        let listed = try bench.ask("GET", "apps/shop/write-keys", nil, bench.token("read"))
-        let items = try #require(listed.json["items"] as? [[String: Any]])
-        #expect(
-            Set(items.compactMap { $0["prefix"] as? String })
-                == [String(bench.writeKey.prefix(7)), String(text.prefix(7))])
-        #expect(!listed.body.contains(text) && !listed.body.contains(bench.writeKey))
+        for (scope, isShown) in [("read", false), ("write", true), ("admin", true)] {
+            let listed = try bench.ask("GET", "apps/shop/write-keys", nil, bench.token(scope))
+            let items = try #require(listed.json["items"] as? [[String: Any]])
+            #expect(
+                Set(items.compactMap { $0["prefix"] as? String })
+                    == [String(bench.writeKey.prefix(7)), String(text.prefix(7))])
+            #expect(
+                Set(items.compactMap { $0["write_key"] as? String })
+                    == (isShown ? [bench.writeKey, text] : []))
+            #expect(listed.body.contains(text) == isShown && listed.body.contains(bench.writeKey) == isShown)
+            let one = try bench.ask("GET", "apps/shop/write-keys/\(id)", nil, bench.token(scope))
+            #expect(one.json["write_key"] as? String == (isShown ? text : nil))
+        }
+    }
+
+    @Test func aWriteKeyThatIsUsedOrTheLastIsDeletedOnlyWhenConfirmed() throws {
+        let writer = try bench.token("write")
+        func delete(_ id: String, _ query: String = "") throws -> AdminBench.Answer {
+            try bench.ask("DELETE", "apps/shop/write-keys/\(id)" + query, nil, writer)
+        }
+        let first = try #require(try bench.apps.writeKeys(of: "shop").first).id
+        let last = try delete(first)
+        #expect(last.status == 409 && last.json["code"] as? String == "confirmation_required")
+        #expect(last.body.contains("last write key"))
+        // Another one that nobody has used goes at once.
+        let second = try bench.apps.createWriteKey(for: "shop", description: "").entry.id
+        #expect(try delete(second).status == 204)
+        let third = try bench.apps.createWriteKey(for: "shop", description: "").entry.id
+        _ = try bench.client().post(batch(trackEvent("m1")), headers: ["X-Write-Key": bench.writeKey])
+        let used = try delete(first)
+        #expect(used.status == 409 && used.body.contains("it was used at"))
+        #expect(try delete(first, "?confirm=\(third)").status == 409)
+        bench.clock.advance(by: 31 * 86_400)
+        #expect(try delete(first).status == 204)
+        #expect(try delete(third).status == 409)
+        #expect(try delete(third, "?confirm=\(third)").status == 204)
+        #expect(try delete(third, "?confirm=\(third)").status == 404)
+    }
+
+    /// Versions before kept only the hash of a write key.
+    @Test func aWriteKeyThatWasStoredAsAHashIsShownByHowItBegins() throws {
+        try bench.place.connection(to: "control").execute("UPDATE write_key SET text = NULL")
+        let listed = try bench.ask("GET", "apps/shop/write-keys", nil, bench.token("admin"))
+        let item = try #require((listed.json["items"] as? [[String: Any]])?.first)
+        #expect(item["write_key"] is NSNull)
+        #expect(item["prefix"] as? String == String(bench.writeKey.prefix(7)))
+        let stored = try bench.client().post(
+            batch(trackEvent("m1")), headers: ["X-Write-Key": bench.writeKey])
+        #expect(stored?.status == 200)
     }
 
     @Test func eventsAreFilteredByTheirVerdict() throws {

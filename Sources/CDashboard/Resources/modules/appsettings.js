@@ -3,8 +3,8 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { ago, bytes, DAY, dateTime, number, plural } from "./format.js";
-import { confirm, formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
-import { button, card, copyable, emptyState, field, privateAddress, stacked, table, toast } from "./ui.js";
+import { confirm, formDialog, removable, settingsForm, showOnce, showValue } from "./dialogs.js";
+import { button, card, copy, copyable, emptyState, field, iconButton, privateAddress, stacked, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 import { bulk } from "./bulk.js";
 import { sizeInput } from "./units.js";
@@ -54,19 +54,33 @@ export function appSettings(context) {
     });
   }
 
+  /** What deleting a write key means, for the dialog that asks. */
+  function lossOf(key, items) {
+    const isUsed = Date.now() - (key.last_used_ms ?? -Infinity) < 30 * DAY;
+    return [items.length === 1 && "It is the app's last write key: without it no app can send.", isUsed && `It was used ${ago(key.last_used_ms)}.`,
+      "Apps that send with it are refused at once, and keep their events."].filter(Boolean);
+  }
+
+  /** Deletes a write key after the dialog; the gateway wants its id again for one that is in use. */
+  function removeKey(key) {
+    return api.remove(`${base}/write-keys${path(key.id)}?confirm=${encodeURIComponent(key.id)}`);
+  }
+
   function writeKeyCard(items) {
     const picked = bulk({
-      noun: "write key", action: "Delete", past: "deleted", text: "Apps that send with them are refused at once, and keep their events.", phrase: "delete",
-      name: (key) => `the write key ${key.description || key.id}`, remove: (key) => api.remove(`${base}/write-keys${path(key.id)}`), done: part.reload,
+      noun: "write key", action: "Delete", past: "deleted", text: "Apps that send with them are refused at once, and keep their events. Look at when each was last used, and leave one to send with.", phrase: "delete",
+      name: (key) => `the write key ${key.description || key.id}`, remove: removeKey, done: part.reload,
     });
+    const shownKey = (key) => (key.write_key ? h("span", { class: "mono" }, key.write_key, iconButton(`Copy the write key ${key.description || key.id}`, "copy", () => copy(key.write_key)))
+      : h("span", { class: "mono" }, key.prefix ? `${key.prefix}…` : key.id));
     return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Write keys"), !readonly && button("Create a write key", { symbol: "plus", onclick: addWriteKey })),
       items.length === 0 ? emptyState("key", "No write key", "The app needs one to send.") : [picked.bar, table("Write keys", [
         !readonly && items.length > 1 && picked.column,
-        { title: "Key", heading: true, cell: (key) => stacked(h("span", { class: "mono" }, key.prefix ? `${key.prefix}…` : key.id), key.prefix && h("span", { class: "mono" }, key.id)) }, { title: "Description", cell: (key) => key.description || "–" },
+        { title: "Key", heading: true, cell: (key) => stacked(shownKey(key), key.prefix && h("span", { class: "mono" }, key.id)) }, { title: "Description", cell: (key) => key.description || "–" },
         { title: "Created", cell: (key) => dateTime(key.created_ms) }, { title: "Last used", cell: (key) => ago(key.last_used_ms ?? NaN) },
-        { title: "", cell: (key) => !readonly && removable("Delete", `the write key ${key.description || key.id}`, { text: "Apps that send with it are refused at once, and keep their events.", phrase: "delete" },
-          () => api.remove(`${base}/write-keys${path(key.id)}`), part.reload) },
-      ].filter(Boolean), items)]);
+        { title: "", cell: (key) => !readonly && removable("Delete", `the write key ${key.description || key.id}`, { text: lossOf(key, items), phrase: "delete" },
+          () => removeKey(key), part.reload) },
+      ].filter(Boolean), items), !readonly && items.some((key) => !key.write_key) && h("p", { class: "muted" }, "A key that ends in … was created by a version that stored only its hash, so it cannot be shown whole.")]);
   }
 
   function scriptCard({ path: place, integrity }) {
@@ -79,7 +93,7 @@ export function appSettings(context) {
     const description = h("input", { type: "text", maxlength: 200, autofocus: true });
     const made = await formDialog("Create a write key", "Create write key", [field("Description", description)], () => api.post(`${base}/write-keys`, { description: description.value.trim() }));
     if (!made) return;
-    await showOnce("The new write key", "Only its hash is stored.", made.write_key);
+    await showValue("The new write key", "Apps send it with every request. It is shown here again.", made.write_key);
     part.reload();
   }
 

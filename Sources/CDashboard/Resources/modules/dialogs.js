@@ -55,6 +55,11 @@ export function confirm(title, { text, action, phrase, kind = "danger", focused 
   });
 }
 
+/** Shows a value to copy, which can be shown again later. */
+export function showValue(title, text, value) {
+  return dialog(title, (close) => [h("p", {}, text), copyable(value), h("div", { class: "actions end" }, button("Done", { kind: "primary", onclick: () => close(true) }))]);
+}
+
 /** Shows a secret once. */
 export function showOnce(title, text, secret) {
   return dialog(title, (close) => [

@@ -4,7 +4,7 @@ import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";
 import { prefer } from "./preferences.js";
 import { ago, bytes, duration, number, percent, plural } from "./format.js";
-import { formDialog, showOnce } from "./dialogs.js";
+import { formDialog, showValue } from "./dialogs.js";
 import { button, emptyState, field, notice, stateBadge } from "./ui.js";
 import { view } from "./views.js";
 import { firstSteps, newcomer } from "./firststeps.js";
@@ -71,7 +71,7 @@ export function home(context) {
     });
     if (!made) return;
     prefer("app", made.app.id);
-    await showOnce(`The write key of ${made.app.name}`, "The app sends it with every request. Only its hash is stored; you can create more in the app settings.", made.write_key);
+    await showValue(`The write key of ${made.app.name}`, "The app sends it with every request. The app settings show it again; you can create more there.", made.write_key);
     context.route();
   }
 
