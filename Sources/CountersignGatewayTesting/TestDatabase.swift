@@ -25,13 +25,20 @@
             try self.init(copyOf: migrated ? Self.template.get() : nil, migrated: false)
         }
 
-        private init(copyOf original: TestDatabase?, migrated: Bool) throws {
+        /// One that is not migrated, and whose texts have an encoding other than the server's.
+        package convenience init(encoding: String) throws {
+            try self.init(
+                copyOf: nil, migrated: false, options: " ENCODING '\(encoding)' LOCALE 'C' TEMPLATE template0"
+            )
+        }
+
+        private init(copyOf original: TestDatabase?, migrated: Bool, options: String = "") throws {
             guard let server = Self.server, var url = URLComponents(string: server) else { throw NoServer() }
             name = "test_" + UUIDv7.make().replacing("-", with: "")
             // The files are copied: writing each page to the log takes three times as long, and a commit of another test
             // is not seen by its readers meanwhile.
             let copy = original.map { " TEMPLATE \($0.name) STRATEGY FILE_COPY" } ?? ""
-            try Self.administer("CREATE DATABASE \(name)\(copy)")
+            try Self.administer("CREATE DATABASE \(name)\(copy)\(options)")
             url.path = "/" + name
             self.url = url.string ?? server
             settings = try PostgreSQLSettings(self.url)

@@ -35,6 +35,26 @@ extension PostgreSQLTests {
             }
         }
 
+        /// Texts that such a database cannot hold would fail at each event that has one.
+        @Test(arguments: ["SQL_ASCII", "LATIN1"])
+        func aDatabaseThatIsNotUTF8IsRejectedInWords(encoding: String) throws {
+            let database = try TestDatabase(encoding: encoding)
+            defer { database.drop() }
+            func check(_ error: GatewayError?) {
+                #expect(error?.code == .conflict)
+                #expect(error?.reason.contains("encoding is \(encoding)") == true)
+                #expect(error?.reason.contains("ENCODING 'UTF8'") == true)
+            }
+            check(#expect(throws: GatewayError.self) { try PostgreSQLSchema.version(database.settings) })
+            check(#expect(throws: GatewayError.self) { try PostgreSQLSchema.migrate(database.settings) })
+            let address = try #require(database.address(tokenKeyFile: "/nowhere"))
+            check(#expect(throws: GatewayError.self) { try PostgreSQLStorage(address) })
+            let isMade = try database.connect().first("SELECT to_regnamespace('countersign') IS NOT NULL") {
+                $0.int(0) != 0
+            }
+            #expect(isMade == false)
+        }
+
         @Test func theVersionBeforeStillWritesTheHistoryOfSessions() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()

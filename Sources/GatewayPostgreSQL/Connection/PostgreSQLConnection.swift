@@ -57,6 +57,11 @@ package final class PostgreSQLConnection: SQLConnection {
 
     deinit { PQfinish(handle) }
 
+    /// The encoding of the database's texts, by the server's name for it.
+    var serverEncoding: String {
+        PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? "unknown"
+    }
+
     /// False when the connection is lost, as far as can be seen without asking the server.
     var isSound: Bool {
         guard PQstatus(handle) == CONNECTION_OK, PQtransactionStatus(handle) == PQTRANS_IDLE else {

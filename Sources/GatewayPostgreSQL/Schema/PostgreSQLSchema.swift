@@ -67,8 +67,15 @@ package enum PostgreSQLSchema {
 
         """
 
-    /// 0 in an empty database.
+    /// 0 in an empty database. Throws `conflict` for a database that cannot hold every text.
     private static func version(_ connection: PostgreSQLConnection) throws -> Int {
+        let encoding = connection.serverEncoding
+        guard encoding == "UTF8" else {
+            throw GatewayError(
+                .conflict,
+                "the database's encoding is \(encoding), which cannot hold every text; make one in UTF-8: "
+                    + "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0")
+        }
         let isThere = try connection.first("SELECT to_regclass('countersign.schema_version') IS NOT NULL") {
             $0.int(0) != 0
         }
