@@ -134,12 +134,25 @@ struct EventIndexReader {
             switch part {
             case .run(let run):
                 guard run.name.last > sequence else { continue }
-                count += (try? run.count(of: hash, after: sequence)) ?? 0
+                do {
+                    count += try run.count(of: hash, after: sequence)
+                } catch {
+                    count += try countRows(
+                        of: appID, from: max(run.name.first, sequence + 1), to: run.name.last)
+                }
             case .rows(let range):
                 count += try newestOfApp(appID, hash, range, .after(sequence), .max).count
             }
         }
         return count
+    }
+
+    /// Counts the events themselves, where the index is damaged.
+    private func countRows(of appID: String, from first: Int64, to last: Int64) throws -> Int {
+        try sqlite.first(
+            "SELECT count(*) FROM event WHERE +app_id = ?1 AND seq BETWEEN ?2 AND ?3", .text(appID),
+            .integer(first), .integer(last)
+        ) { $0.int(0) } ?? 0
     }
 
     private func isAscending(_ side: Side) -> Bool {

@@ -406,6 +406,32 @@ struct EventIndexTests {
         }
     }
 
+    /// A consumer's lag would be too small.
+    @Test func eventsInADamagedRunAreCounted() throws {
+        let log = try open()
+        for number in 0..<45 {
+            let app = number.isMultiple(of: 3) ? "kiosk" : "shop"
+            _ = try log.store([batch([event("m-\(number)", user: "ada")], app: app)], counting: KeyUseTally())
+        }
+        log.close()
+        let runs = try files().filter { IndexRunName(file: $0) != nil }
+        #expect(!runs.isEmpty)
+        for name in runs {
+            let file = URL(fileURLWithPath: IndexFolder.path(besides: path) + "/" + name)
+            var bytes = try Data(contentsOf: file)
+            // The blocks come before everything that is checked when the run is opened.
+            for index in 0..<bytes.count / 4 { bytes[index] ^= 0xFF }
+            try bytes.write(to: file)
+        }
+        let reader = EventReader(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+        for (app, expected) in [("kiosk", 15), ("shop", 30)] {
+            let counted = try reader.following { sqlite, _ in
+                try reader.index(sqlite).count(of: app, after: 0)
+            }
+            #expect(counted == expected, "\(app)")
+        }
+    }
+
     #if os(Linux)
         /// What this thread has read of files so far, in bytes.
         private func bytesRead() throws -> Int {
