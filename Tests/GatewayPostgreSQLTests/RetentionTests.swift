@@ -51,6 +51,49 @@ extension PostgreSQLTests {
             }
         }
 
+        @Test func anAppOfWhichNothingIsDueCostsNoReadOfItsEvents() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                _ = store.store((0..<20).map { .of(["b-\($0)"], app: "busy", received: 1) })
+                _ = store.store(.of(["i-1", "i-2"], app: "idle", received: Self.now))
+                store.close()
+                try database.settle()
+                let connection = try database.connect()
+                func counts() throws -> (read: Int, deleted: Int) {
+                    try connection.first(
+                        """
+                        SELECT sum(seq_tup_read + idx_tup_fetch)::bigint, sum(n_tup_del)::bigint
+                        FROM pg_stat_xact_user_tables WHERE relname ~ '^event_([0-9]+|default)$'
+                        """
+                    ) { ($0.int(0), $0.int(1)) } ?? (-1, -1)
+                }
+                /// Rows of events that one step reads and deletes, as the server counts them.
+                func work(_ sweep: inout RetentionSweep) throws -> (goesOn: Bool, read: Int, deleted: Int) {
+                    try connection.transaction {
+                        let before = try counts()
+                        let goesOn = try sweep.step(connection)
+                        let after = try counts()
+                        return (goesOn, after.read - before.read, after.deleted - before.deleted)
+                    }
+                }
+                let rules = Self.rules(days: 30)
+                var sweep = RetentionSweep(appID: "idle", rules: rules, nowMilliseconds: Self.now)
+                var done = try work(&sweep)
+                #expect(!done.goesOn && done.deleted == 0 && done.read <= 2, "\(done)")
+                done = try work(&sweep)
+                #expect(!done.goesOn && done.deleted == 0 && done.read == 0, "\(done)")
+                sweep = RetentionSweep(
+                    appID: "idle", rules: rules, nowMilliseconds: Self.now + 31 * Self.day,
+                    oldestMilliseconds: sweep.oldestMilliseconds)
+                done = try work(&sweep)
+                #expect(done.goesOn && done.deleted == 2, "\(done)")
+                done = try work(&sweep)
+                #expect(!done.goesOn && done.deleted == 0)
+                #expect(try database.log.ids(of: "busy").count == 20)
+                #expect(try database.log.ids(of: "idle") == [])
+            }
+        }
+
         @Test func whatCameBeforeItsPartitionMovesIntoIt() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()

@@ -8,6 +8,8 @@ internal import GatewayStorage
 final class EventUpkeep: @unchecked Sendable {
     /// What may be deleted before a store answers its first batch.
     private static let secondsAtStart = 2.0
+    /// After a step that deletes, requests have the server alone for so many times as long as the step took.
+    private static let restShare: UInt64 = 3
 
     private let pool: PostgreSQLPool
     private let retention: @Sendable () -> [String: AppRules]
@@ -15,6 +17,10 @@ final class EventUpkeep: @unchecked Sendable {
     private let everySeconds: Double
     private let size = Lock((bytes: 0, partitions: 0))
     private let clock = Lock(RetentionClock())
+    /// When the oldest event of each app was received that has not been due yet.
+    private let oldest = Lock<[String: Int64]>([:])
+    /// The app whose events keep each day's partition.
+    private let keepers = Lock<[Int: String]>([:])
     // `condition` guards `isStopping` and `hasEnded`.
     private let condition = Condition()
     private var isStopping = false
@@ -96,25 +102,46 @@ final class EventUpkeep: @unchecked Sendable {
             try EventHorizon.note(connection)
             let rules = retention()
             try EventPartitions.dropIDs(nowMilliseconds: now, connection)
-            for id in try EventPartitions.dropEvents(rules, nowMilliseconds: now, connection) { tell(id) }
-            var sweeps = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
-                .map { RetentionSweep(appID: $0.key, rules: $0.value, nowMilliseconds: now) }
-            // The apps take turns.
-            while let sweep = sweeps.first, DispatchTime.now() < end, !isEnding {
-                var sweep = sweep
-                let goesOn = try connection.committing { try sweep.step(connection) }
-                for id in sweep.passed { tell(id) }
-                sweep.passed = []
-                sweeps.removeFirst()
-                if goesOn { sweeps.append(sweep) }
+            let passed = try keepers.withLock {
+                try EventPartitions.dropEvents(rules, nowMilliseconds: now, keepers: &$0, connection)
             }
+            for id in passed { tell(id) }
+            var oldest = oldest.withLock { $0 }.filter { rules[$0.key] != nil }
+            var sweeps = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
+                .map {
+                    RetentionSweep(
+                        appID: $0.key, rules: $0.value, nowMilliseconds: now,
+                        oldestMilliseconds: oldest[$0.key])
+                }
+            // The apps take turns.
+            var pause = DispatchTime(uptimeNanoseconds: 0)
+            while let sweep = sweeps.first, DispatchTime.now() < end, !isEnding(after: pause) {
+                let began = DispatchTime.now().uptimeNanoseconds
+                // A transaction that is tried again begins with the same sweep.
+                let (stepped, goesOn) = try connection.committing {
+                    var sweep = sweep
+                    let goesOn = try sweep.step(connection)
+                    return (sweep, goesOn)
+                }
+                for id in stepped.passed { tell(id) }
+                oldest[stepped.appID] = stepped.oldestMilliseconds
+                sweeps.removeFirst()
+                guard goesOn else { continue }
+                sweeps.append(stepped)
+                guard end == .distantFuture else { continue }
+                let ended = DispatchTime.now().uptimeNanoseconds
+                pause = DispatchTime(uptimeNanoseconds: ended + Self.restShare * (ended - began))
+            }
+            self.oldest.withLock { $0 = oldest }
             return sweeps.isEmpty
         }
     }
 
-    private var isEnding: Bool {
+    /// Waits until a time, or until it is stopped. Returns true then.
+    private func isEnding(after pause: DispatchTime) -> Bool {
         condition.lock()
         defer { condition.unlock() }
+        while !isStopping, condition.wait(until: pause) {}
         return isStopping
     }
 

@@ -26,37 +26,43 @@ extension EventPartitions {
     }
 
     /// Drops the days of which no app keeps anything. Returns the consumers that have lost events which were held for
-    /// them.
+    /// them. `keepers` remembers an app that keeps each other day, of which nothing is read while the app's rules keep it.
     static func dropEvents(
-        _ rules: [String: AppRules], nowMilliseconds: Int64, _ connection: PostgreSQLConnection
+        _ rules: [String: AppRules], nowMilliseconds: Int64, keepers: inout [Int: String],
+        _ connection: PostgreSQLConnection
     ) throws -> [EventConsumerID] {
         guard let shortest = rules.values.compactMap(\.retentionDays).min() else { return [] }
         let last = Int((nowMilliseconds - Int64(shortest) * 86_400_000) / 86_400_000) - 1
         var passed: [EventConsumerID] = []
         for day in try days(of: "event", connection) where day <= last {
-            let apps = try apps(of: day, connection)
             let end = Int64(day + 1) * 86_400_000
-            let isOver = apps.allSatisfy { app in
-                guard let kept = rules[app]?.retentionDays else { return false }
-                return end <= nowMilliseconds - Int64(kept) * 86_400_000
+            func keeps(_ app: String) -> Bool {
+                guard let kept = rules[app]?.retentionDays else { return true }
+                return end > nowMilliseconds - Int64(kept) * 86_400_000
             }
-            guard isOver else { continue }
+            if let keeper = keepers[day], rules[keeper] != nil, keeps(keeper) { continue }
+            let apps = try apps(of: day, until: keeps, connection)
+            keepers[day] = apps.keeper
+            guard apps.keeper == nil else { continue }
             passed += try connection.transaction(lock) {
-                try drop(day, of: apps, rules, nowMilliseconds, connection)
+                try drop(day, of: apps.others, rules, nowMilliseconds, connection)
             }
         }
         return passed
     }
 
-    /// From app to app, whatever the number of events.
-    private static func apps(of day: Int, _ connection: PostgreSQLConnection) throws -> [String] {
+    /// From app to app, whatever the number of events, until one keeps the day.
+    private static func apps(
+        of day: Int, until keeps: (String) -> Bool, _ connection: PostgreSQLConnection
+    ) throws -> (others: [String], keeper: String?) {
         var apps: [String] = []
         while true {
             let next = try connection.first(
                 "SELECT app_id FROM event_\(day) WHERE app_id > ?1 ORDER BY app_id LIMIT 1",
                 .text(apps.last ?? "")
             ) { $0.text(0) }
-            guard let next else { return apps }
+            guard let next else { return (apps, nil) }
+            if keeps(next) { return (apps, next) }
             apps.append(next)
         }
     }

@@ -4,8 +4,8 @@ internal import GatewayStorage
 
 /// Deletes the events and customers of one app that it keeps no longer, a few at a time.
 ///
-/// It walks the app's events from the oldest on and remembers how far it came. Ids of a day stay for as long as devices
-/// may send them again; others go with their events.
+/// It remembers the last event that it deleted, and when the oldest one of an app was received: until that one is due, no
+/// event is read. Ids of a day stay for as long as devices may send them again; others go with their events.
 struct RetentionSweep {
     static let rowsPerStep = 500
     static let bytesPerStep: Int64 = 4 << 20
@@ -13,11 +13,16 @@ struct RetentionSweep {
     let appID: String
     let rules: AppRules
     let nowMilliseconds: Int64
+    /// When the oldest event was received; nil while that is not known.
+    var oldestMilliseconds: Int64?
+    /// The bytes of all customers, from the first step on: their sum reads all of the app's customers.
+    private var customerBytes: Int64?
     /// Consumers that have lost events which were held for them.
     var passed: [EventConsumerID] = []
 
-    init(appID: String, rules: AppRules, nowMilliseconds: Int64) {
+    init(appID: String, rules: AppRules, nowMilliseconds: Int64, oldestMilliseconds: Int64? = nil) {
         self.appID = appID
+        self.oldestMilliseconds = oldestMilliseconds
         self.rules = rules
         self.nowMilliseconds = nowMilliseconds
     }
@@ -27,26 +32,18 @@ struct RetentionSweep {
         passed = []
         let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? .min
         if try forgetCustomers(before: cutoff, connection) { return true }
-        let events =
-            try connection.first(
-                "SELECT coalesce(sum(bytes), 0)::bigint FROM app_usage WHERE app_id = ?1", .text(appID)
-            ) { $0.int64(0) } ?? 0
-        let customers =
-            try connection.first(
-                "SELECT coalesce(sum(bytes), 0)::bigint FROM customer WHERE app_id = ?1", .text(appID)
-            ) { $0.int64(0) } ?? 0
-        var excess = rules.retentionBytes.map { events + customers - Int64($0) } ?? 0
+        var excess = try rules.retentionBytes.map { try keptBytes(connection) - Int64($0) } ?? 0
+        if excess <= 0, let oldestMilliseconds, oldestMilliseconds >= cutoff { return false }
         let mark =
             try connection.first(
                 "SELECT seq FROM retention_mark WHERE app_id = ?1", .text(appID)
             ) { $0.int64(0) } ?? 0
-        let rows = try connection.all(
-            """
-            SELECT position, day, received_ms, octet_length(body) FROM event
-            WHERE app_id = ?1 AND position > ?2 AND position < \(try EventHorizon.end(connection))
-            ORDER BY position LIMIT \(Self.rowsPerStep)
-            """, .text(appID), .integer(mark)
-        ) { (position: $0.int64(0), day: $0.int64(1), received: $0.int64(2), bytes: $0.int64(3)) }
+        // One row says whether more of them are to be read.
+        oldestMilliseconds = try rows(after: mark, limit: 1, connection).first?.received
+        guard let oldest = oldestMilliseconds, oldest < cutoff || excess > 0 else {
+            return try excess > 0 && forgetOne(seenUntil: .max, connection)
+        }
+        let rows = try rows(after: mark, limit: Self.rowsPerStep, connection)
         let holders = try RetentionHolders.all(of: appID, connection)
         var gone: [(position: Int64, day: Int64, bytes: Int64)] = []
         var bytes: Int64 = 0
@@ -72,6 +69,32 @@ struct RetentionSweep {
         passed = try RetentionHolders.noteDeleted(
             through: last.position, of: appID, atMilliseconds: nowMilliseconds, holders, connection)
         return true
+    }
+
+    /// The bytes of the app's events and customers.
+    private mutating func keptBytes(_ connection: PostgreSQLConnection) throws -> Int64 {
+        let events =
+            try connection.first(
+                "SELECT coalesce(sum(bytes), 0)::bigint FROM app_usage WHERE app_id = ?1", .text(appID)
+            ) { $0.int64(0) } ?? 0
+        let customers =
+            try customerBytes ?? connection.first(
+                "SELECT coalesce(sum(bytes), 0)::bigint FROM customer WHERE app_id = ?1", .text(appID)
+            ) { $0.int64(0) } ?? 0
+        customerBytes = customers
+        return events + customers
+    }
+
+    private func rows(
+        after mark: Int64, limit: Int, _ connection: PostgreSQLConnection
+    ) throws -> [(position: Int64, day: Int64, received: Int64, bytes: Int64)] {
+        try connection.all(
+            """
+            SELECT position, day, received_ms, octet_length(body) FROM event
+            WHERE app_id = ?1 AND position > ?2 AND position < \(try EventHorizon.end(connection))
+            ORDER BY position LIMIT \(limit)
+            """, .text(appID), .integer(mark)
+        ) { (position: $0.int64(0), day: $0.int64(1), received: $0.int64(2), bytes: $0.int64(3)) }
     }
 
     private func delete(
@@ -101,18 +124,28 @@ struct RetentionSweep {
     }
 
     /// Returns true when there was one, so that there may be more.
-    private func forgetCustomers(before cutoff: Int64, _ connection: PostgreSQLConnection) throws -> Bool {
+    private mutating func forgetCustomers(before cutoff: Int64, _ connection: PostgreSQLConnection) throws
+        -> Bool
+    {
         cutoff > .min ? try forgetOne(seenUntil: cutoff - 1, connection) : false
     }
 
     /// Forgets the customer who was seen longest ago, or a part of one that has much.
-    private func forgetOne(seenUntil milliseconds: Int64, _ connection: PostgreSQLConnection) throws -> Bool {
-        try connection.first(
+    private mutating func forgetOne(
+        seenUntil milliseconds: Int64, _ connection: PostgreSQLConnection
+    ) throws -> Bool {
+        let oldest = try connection.first(
             """
-            SELECT forget_customer(id, \(Self.rowsPerStep)) FROM (
-                SELECT id FROM customer WHERE app_id = ?1 AND seen_ms <= ?2 ORDER BY seen_ms LIMIT 1
-                FOR UPDATE SKIP LOCKED) AS oldest
+            SELECT id, bytes FROM customer WHERE app_id = ?1 AND seen_ms <= ?2 ORDER BY seen_ms LIMIT 1
+            FOR UPDATE SKIP LOCKED
             """, .text(appID), .integer(milliseconds)
-        ) { _ in true } == true
+        ) { (id: $0.text(0), bytes: $0.int64(1)) }
+        guard let oldest else { return false }
+        try connection.run("SELECT forget_customer(?1, \(Self.rowsPerStep))", .text(oldest.id))
+        let left = try connection.first("SELECT bytes FROM customer WHERE id = ?1", .text(oldest.id)) {
+            $0.int64(0)
+        }
+        customerBytes? -= oldest.bytes - (left ?? 0)
+        return true
     }
 }

@@ -44,6 +44,9 @@ struct EventCounts {
 
     var isEmpty: Bool { last == counted }
 
+    /// Bytes of an app that are not in the table yet.
+    func bytes(of appID: String) -> Int64 { Int64(usage[appID]?.bytes ?? 0) }
+
     /// Notes events that are part of the commit; the last of them is `sequence`.
     mutating func add(events: Int, bytes: Int, to appID: String, through sequence: Int64) {
         Self.note(events, bytes, in: &usage[appID, default: Usage()])

@@ -166,6 +166,22 @@ final class EventIndex {
         return nil
     }
 
+    /// Sequence numbers of at most `limit` events of an app after one, the oldest first. Some of the events may be gone.
+    func sequences(
+        ofApp hash: UInt64, after sequence: Int64, limit: Int
+    ) throws(IndexFileError) -> [Int64] {
+        // Read before the list of runs: what has left the memory since is in one of the runs.
+        let newest = recent.sequences(of: hash, after: sequence, limit: limit)
+        let runs = state.withLock { $0.runs }
+        var found: [Int64] = []
+        for run in runs where found.count < limit && run.name.first < newest.first {
+            found += try reading(run) { run throws(IndexFileError) in
+                try run.sequences(of: hash, after: sequence, limit: limit - found.count)
+            }
+        }
+        return Array((found.prefix { $0 < newest.first } + newest.found).prefix(limit))
+    }
+
     /// True when `isThere` says so of an event of this subject after `sequence`.
     func contains(_ hash: UInt64, after sequence: Int64, where isThere: (Int64) throws -> Bool) throws -> Bool
     {

@@ -47,6 +47,16 @@ final class RecentEvents: Sendable {
         }
     }
 
+    /// Numbers of an app's events after one, of those from `first` on, which it knows.
+    func sequences(of app: UInt64, after sequence: Int64, limit: Int) -> (found: [Int64], first: Int64) {
+        state.withLock { state in
+            guard let state else { return ([], .max) }
+            let all = state.sequences[app] ?? []
+            let low = sequence == .max ? all.count : all.firstIndex(notBefore: sequence + 1)
+            return (Array(all[low...].prefix(limit)), state.first)
+        }
+    }
+
     /// Starts over with the events from `first` on.
     func begin(with events: [IndexedEvent], from first: Int64) {
         state.withLock { state in

@@ -157,10 +157,15 @@ final class EventLogWriter {
     /// Returns the consumers that lost events which were held for them.
     func sweep(_ sweeper: inout RetentionSweeper, counting uses: KeyUseTally) throws -> [EventConsumerID] {
         var counts = counts
-        let passed = try sweeper.step(connection) {
+        let events = RetentionSweeper.Events(newest: next - 1) { [counts = self.counts] appID in
+            counts.bytes(of: appID)
+        } ofApp: { appID, sequence, limit in
+            try self.index.sequences(ofApp: self.hash(ofApp: appID), after: sequence, limit: limit)
+        } hasAny: { appID, userID, sequence in
+            try self.hasEvents(userID, in: appID, after: sequence)
+        }
+        let passed = try sweeper.step(connection, events) {
             try counts.write(uses, to: connection)
-        } hasEvents: { appID, userID, reached in
-            try self.hasEvents(userID, in: appID, after: reached)
         } forgotten: { appID, userID in
             knownUsers.remove(hasher.hash(of: .user(userID), in: appID))
         }

@@ -51,7 +51,8 @@ struct EventTimes {
 
     /// Forgets stretches all of whose events are gone.
     static func remove(before sequence: Int64, _ connection: SQLiteConnection) throws {
-        try connection.run("DELETE FROM event_time WHERE last_seq < ?1", .integer(sequence))
+        try connection.run(
+            "DELETE FROM event_time WHERE first_seq < ?1 AND last_seq < ?1", .integer(sequence))
     }
 
     /// The stretches, from the oldest on and joined where they touch, in which nothing was received from one time on and

@@ -3,11 +3,26 @@ internal import GatewayModel
 
 /// Deletes events and customers that are older or more than an app keeps, a few at a time. Used by the writer's thread.
 ///
-/// It walks each app's events from the oldest on and remembers how far it came, so an event is looked at once whatever
-/// the number of sweeps. Freed pages are used again; the file itself does not shrink.
+/// The index finds the oldest events of an app, so events of other apps are not read. The oldest event is remembered from
+/// one sweep to the next: an app of which nothing is due costs no statement about events and no transaction. Freed pages are
+/// used again; the file itself does not shrink.
 struct RetentionSweeper {
-    /// Rows that one step looks at and rows that it deletes, so that a request never waits long for it.
+    /// What the index and the log know of the apps' events.
+    struct Events {
+        /// The sequence number of the newest event.
+        var newest: Int64
+        /// Bytes of an app's events that `app_usage` does not count yet.
+        var uncountedBytes: (_ appID: String) -> Int64 = { _ in 0 }
+        /// Sequence numbers of at most so many events of an app after one, the oldest first. Some of the events may be gone.
+        var ofApp: (_ appID: String, _ after: Int64, _ limit: Int) throws -> [Int64]
+        /// Whether a user of an app has an event after one.
+        var hasAny: (_ appID: String, _ userID: String, _ after: Int64) throws -> Bool
+    }
+
+    /// Rows that one step deletes, so that a request never waits long for it.
     static let rowsPerStep = 200
+    /// Apps that one step looks at.
+    static let appsPerStep = 100
     /// A step stops deleting once it has reached this many bytes.
     static let bytesPerStep: Int64 = 4 << 20
 
@@ -26,8 +41,18 @@ struct RetentionSweeper {
         ) STRICT, WITHOUT ROWID;
         """
 
+    /// Where the events of an app begin.
+    private struct Oldest {
+        /// The app has no event up to this one.
+        var after: Int64
+        /// When the next event was received; nil when that is not known, or there is none.
+        var receivedMilliseconds: Int64?
+    }
+
     private var waiting: [(appID: String, rules: AppRules)] = []
     private var nowMilliseconds: Int64 = 0
+    /// Survives the end of a sweep.
+    private var oldest: [String: Oldest] = [:]
 
     /// True when there is nothing left to do in this sweep.
     var isDone: Bool { waiting.isEmpty }
@@ -37,37 +62,75 @@ struct RetentionSweeper {
         self.nowMilliseconds = nowMilliseconds
         waiting = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
             .map { (appID: $0.key, rules: $0.value) }
+        oldest = oldest.filter { rules[$0.key] != nil }
     }
 
     /// Leaves an app out of this sweep: it is deleted as a whole.
     mutating func leave(_ appID: String) {
         waiting.removeAll { $0.appID == appID }
+        oldest[appID] = nil
     }
 
-    /// Does a part of the sweep in a transaction of its own. The apps take turns.
+    /// Does a part of the sweep, in a transaction of its own when there is something to delete. The apps take turns.
     ///
-    /// `counting` completes the counts of apps first, in the same transaction. `hasEvents` says whether an app's user has an
-    /// event after one; `forgotten` hears of those that had none. Returns the consumers that events were
-    /// held for in vain: they were deleted before these had read them.
+    /// `counting` completes the counts of apps first, in the same transaction. `forgotten` hears of users that have no event
+    /// left. Returns the consumers that events were held for in vain: they were deleted before these had read them.
     @discardableResult
     mutating func step(
-        _ connection: SQLiteConnection, counting: () throws -> Void = {},
-        hasEvents: (String, String, Int64) throws -> Bool,
+        _ connection: SQLiteConnection, _ events: Events, counting: () throws -> Void = {},
         forgotten: (String, String) -> Void = { _, _ in }
     ) throws -> [EventConsumerID] {
-        guard let (appID, rules) = waiting.first else { return [] }
-        let app = AppSweep(id: appID, connection: connection)
-        let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? Int64.min
+        for _ in 0..<Self.appsPerStep {
+            guard let (appID, rules) = waiting.first else { return [] }
+            let app = AppSweep(id: appID, connection: connection, events: events)
+            if try isDue(app, rules) {
+                return try delete(of: app, rules, counting: counting, forgotten: forgotten)
+            }
+            waiting.removeFirst()
+        }
+        return []
+    }
+
+    private func cutoff(_ rules: AppRules) -> Int64 {
+        rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? Int64.min
+    }
+
+    /// Whether there may be something to delete. Reads without a transaction.
+    private mutating func isDue(_ app: AppSweep, _ rules: AppRules) throws -> Bool {
+        if let limit = rules.retentionBytes,
+            try app.bytes() + app.events.uncountedBytes(app.id) > Int64(limit)
+        {
+            return true
+        }
+        let cutoff = cutoff(rules)
+        if let customer = try app.oldestCustomer(), customer.seenMilliseconds < cutoff { return true }
+        var known = try oldest[app.id] ?? Oldest(after: app.mark())
+        if known.receivedMilliseconds == nil, known.after < app.events.newest {
+            known = try app.oldest(after: known.after)
+            oldest[app.id] = known
+        }
+        // Nil before the newest event: the index has named nothing but events that are gone.
+        guard let received = known.receivedMilliseconds else { return known.after < app.events.newest }
+        return received < cutoff
+    }
+
+    private mutating func delete(
+        of app: AppSweep, _ rules: AppRules, counting: () throws -> Void,
+        forgotten: (String, String) -> Void
+    ) throws -> [EventConsumerID] {
+        let (appID, connection, cutoff) = (app.id, app.connection, cutoff(rules))
         var gone: [String] = []
         var hold = try RetentionHold(
             of: appID, connection, nowMilliseconds: nowMilliseconds, days: rules.retentionDays ?? 0)
-        let goesOn = try connection.transaction {
+        let (goesOn, reached) = try connection.transaction {
             try counting()
-            return try app.sweep(cutoff, rules.retentionBytes, &hold) { users, reached in
-                gone = try users.filter { try !hasEvents(appID, $0, reached) }
+            let known = try oldest[appID] ?? Oldest(after: app.mark())
+            return try app.sweep(cutoff, rules.retentionBytes, from: known, &hold) { users, reached in
+                gone = try users.filter { try !app.events.hasAny(appID, $0, reached) }
                 for user in users { try app.forget(user, until: reached, isGone: gone.contains(user)) }
             }
         }
+        oldest[appID] = reached
         for user in gone { forgotten(appID, user) }
         waiting.removeFirst()
         if goesOn { waiting.append((appID, rules)) }
@@ -91,70 +154,81 @@ struct RetentionSweeper {
     private struct AppSweep {
         let id: String
         let connection: SQLiteConnection
+        let events: Events
 
-        /// Returns true when there may be more to delete.
+        /// The oldest event after one.
+        func oldest(after sequence: Int64) throws -> Oldest {
+            let found = try events.ofApp(id, sequence, RetentionSweeper.rowsPerStep)
+            for sequence in found {
+                if let received = try received(sequence) {
+                    return Oldest(after: sequence - 1, receivedMilliseconds: received)
+                }
+            }
+            let isEnd = found.count < RetentionSweeper.rowsPerStep
+            return Oldest(after: isEnd ? events.newest : found.last ?? sequence)
+        }
+
+        /// Returns whether there may be more to delete, and where the app's events begin then.
         func sweep(
-            _ cutoff: Int64, _ limit: Int?, _ hold: inout RetentionHold,
+            _ cutoff: Int64, _ limit: Int?, from known: Oldest, _ hold: inout RetentionHold,
             usersOfDeleted: (Set<String>, Int64) throws -> Void
-        ) throws -> Bool {
+        ) throws -> (goesOn: Bool, oldest: Oldest) {
             var room = Room()
             // Customers first: a look at an index tells whether there is anything to do.
             while let customer = try oldestCustomer(), customer.seenMilliseconds < cutoff {
                 _ = try forget(customer, &room)
-                if room.isUsedUp { return true }
+                if room.isUsedUp { return (true, known) }
             }
             var excess = try limit.map { try bytes() - Int64($0) } ?? 0
-            let before = try mark()
-            // Not their bodies: a row whose body is long fills many pages.
-            let rows = try connection.all(
-                """
-                SELECT seq, CASE WHEN app_id = ?1 THEN received_ms END
-                FROM event WHERE seq > ?2 ORDER BY seq LIMIT ?3
-                """, .text(id), .integer(before), .integer(Int64(RetentionSweeper.rowsPerStep))
-            ) { (seq: $0.int64(0), received: $0.isNull(1) ? nil : $0.int64(1)) }
-            var reached = before
+            let found = try events.ofApp(id, known.after, RetentionSweeper.rowsPerStep)
+            var oldest = Oldest(after: known.after)
             var deleted: (events: Int64, bytes: Int64) = (0, 0)
             var users: Set<String> = []
-            var isComplete = rows.count < RetentionSweeper.rowsPerStep
+            var isComplete = found.count < RetentionSweeper.rowsPerStep
             var isHeld = false
-            for row in rows where !room.isUsedUp {
-                if let received = row.received {
+            for sequence in found where !room.isUsedUp {
+                if let received = try received(sequence) {
                     // Of events and customers that are too much the older go first.
                     if received >= cutoff { try forgetExcess(&excess, seenUntil: received, &room) }
                     if room.isUsedUp { break }
-                    guard received < cutoff || excess > 0 else {
+                    isHeld = hold.holds(sequence, received: received)
+                    guard received < cutoff || excess > 0, !isHeld else {
                         isComplete = true
+                        oldest.receivedMilliseconds = received
                         break
                     }
-                    if hold.holds(row.seq, received: received) {
-                        (isComplete, isHeld) = (true, true)
-                        break
-                    }
-                    let (bytes, user) = try delete(event: row.seq)
-                    hold.noteDeleted(row.seq)
+                    let (bytes, user) = try delete(event: sequence)
+                    hold.noteDeleted(sequence)
                     if let user { users.insert(user) }
                     deleted = (deleted.events + 1, deleted.bytes + bytes)
                     excess -= bytes
                     room.rows -= 1
                     room.bytes -= bytes
                 }
-                reached = row.seq
+                oldest.after = sequence
             }
             // Customers do not pay for events that a consumer has not read.
             if isComplete, !isHeld { try forgetExcess(&excess, seenUntil: .max, &room) }
-            try note(reached, before, deleted)
+            try note(oldest.after, deleted)
             try hold.write(connection)
-            try usersOfDeleted(users, reached)
-            return room.isUsedUp || !isComplete
+            try usersOfDeleted(users, oldest.after)
+            return (room.isUsedUp || !isComplete, oldest)
         }
 
-        private func bytes() throws -> Int64 {
+        /// When an event of the app was received; nil when the event is gone. Its body is not read: a long one fills many pages.
+        private func received(_ sequence: Int64) throws -> Int64? {
+            try connection.first(
+                "SELECT received_ms FROM event WHERE seq = ?1 AND app_id = ?2", .integer(sequence), .text(id)
+            ) { $0.int64(0) }
+        }
+
+        func bytes() throws -> Int64 {
             try connection.first(
                 "SELECT bytes + customer_bytes FROM app_usage WHERE app_id = ?1", .text(id)
             ) { $0.int64(0) } ?? 0
         }
 
-        private func mark() throws -> Int64 {
+        func mark() throws -> Int64 {
             try connection.first("SELECT seq FROM retention_mark WHERE app_id = ?1", .text(id)) {
                 $0.int64(0)
             } ?? 0
@@ -179,22 +253,18 @@ struct RetentionSweeper {
                 "DELETE FROM app_user WHERE app_id = ?1 AND user_id = ?2", .text(id), .text(user))
         }
 
-        private func note(_ reached: Int64, _ before: Int64, _ deleted: (events: Int64, bytes: Int64)) throws
-        {
-            if reached > before {
-                try connection.run(
-                    """
-                    INSERT INTO retention_mark VALUES (?1, ?2) ON CONFLICT (app_id) DO UPDATE SET seq = ?2
-                    """, .text(id), .integer(reached))
-            }
-            if deleted.events > 0 {
-                try connection.run(
-                    "UPDATE app_usage SET events = events - ?2, bytes = bytes - ?3 WHERE app_id = ?1",
-                    .text(id), .integer(deleted.events), .integer(deleted.bytes))
-            }
+        private func note(_ reached: Int64, _ deleted: (events: Int64, bytes: Int64)) throws {
+            guard deleted.events > 0 else { return }
+            try connection.run(
+                """
+                INSERT INTO retention_mark VALUES (?1, ?2) ON CONFLICT (app_id) DO UPDATE SET seq = ?2
+                """, .text(id), .integer(reached))
+            try connection.run(
+                "UPDATE app_usage SET events = events - ?2, bytes = bytes - ?3 WHERE app_id = ?1",
+                .text(id), .integer(deleted.events), .integer(deleted.bytes))
         }
 
-        private func oldestCustomer() throws -> Customer? {
+        func oldestCustomer() throws -> Customer? {
             try connection.first(
                 "SELECT id, seen_ms, bytes FROM customer WHERE app_id = ?1 ORDER BY seen_ms LIMIT 1",
                 .text(id)

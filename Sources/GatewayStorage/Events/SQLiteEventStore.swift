@@ -57,7 +57,10 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
     private var clock: RetentionClock
+    /// When the next sweep begins or, during a sweep, its next step.
     private var nextSweep = DispatchTime(uptimeNanoseconds: 0)
+    private var nextErasure = DispatchTime(uptimeNanoseconds: 0)
+    private var sweepBegan = DispatchTime(uptimeNanoseconds: 0)
     /// Nil until the first commit, which writes counts.
     private var nextCount: DispatchTime?
     private var space: Int?
@@ -69,6 +72,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private static let gatherMicroseconds: UInt32 = 300
     /// How many times, as long as fewer wait than shared the one before.
     private static let mostGathers = 3
+    /// After a step that deletes, requests have the thread alone for so many times as long as the step took.
+    private static let restShare: UInt64 = 3
     /// How long what is known of the disk's free space holds.
     private static let spaceMilliseconds = 100
 
@@ -218,9 +223,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private func run() {
         while true {
             condition.lock()
-            while waiting.isEmpty || gathering > 0, !isClosing, sweeper.isDone, erasures.isEmpty,
-                condition.wait(until: wakeTime)
-            {}
+            while waiting.isEmpty || gathering > 0, !isClosing, condition.wait(until: wakeTime) {}
             if lastBatches > 1, !waiting.isEmpty, !isClosing {
                 // Whoever shared the last commit has its answer now, and mostly sends again.
                 for _ in 0..<Self.mostGathers where waiting.count < lastBatches {
@@ -235,7 +238,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             let isLast = isClosing && jobs.isEmpty
             let isCountDue = nextCount.map { DispatchTime.now() >= $0 } ?? !jobs.isEmpty
             let counts = isLast ? hasUncounted : isCountDue && (!jobs.isEmpty || hasUncounted)
-            let erasure = erasures.first
+            let erasure = DispatchTime.now() >= nextErasure ? erasures.first : nil
             condition.unlock()
             if !isLast { sweep() }
             if counts { nextCount = .now() + countSeconds }
@@ -249,7 +252,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 for (job, result) in zip(jobs, results) { job.completion(result) }
             }
             if isLast { break }
-            if let erasure { erase(erasure) }
+            if let erasure {
+                let began = DispatchTime.now()
+                erase(erasure)
+                nextErasure = Self.pause(after: began, times: Self.restShare)
+            }
         }
         closeLog()
         condition.lock()
@@ -263,8 +270,15 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     /// When there is something to do although nobody asks for it. Asked under the lock.
     private var wakeTime: DispatchTime {
-        guard hasUncounted, let nextCount else { return nextSweep }
-        return min(nextSweep, nextCount)
+        let next = erasures.isEmpty ? nextSweep : min(nextSweep, nextErasure)
+        guard hasUncounted, let nextCount else { return next }
+        return min(next, nextCount)
+    }
+
+    /// Leaves the thread to requests for a multiple of the time that a deletion took.
+    private static func pause(after began: DispatchTime, times share: UInt64) -> DispatchTime {
+        let end = DispatchTime.now().uptimeNanoseconds
+        return DispatchTime(uptimeNanoseconds: end + share * (end - began.uptimeNanoseconds))
     }
 
     /// True when there are counts to be written. Asked under the lock.
@@ -350,12 +364,20 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     /// Does a small part of what retention asks for; what fails is tried again at the next sweep.
     private func sweep() {
+        let began = DispatchTime.now()
+        guard began >= nextSweep else { return }
         if sweeper.isDone {
-            let uptime = DispatchTime.now()
-            guard uptime >= nextSweep else { return }
-            nextSweep = uptime + retentionSeconds
+            sweepBegan = began
             sweeper.begin(
                 retention(), nowMilliseconds: clock.time(Milliseconds(now()).count))
+        }
+        // A sweep that takes longer than it should rests less, or events may come faster than they are deleted.
+        let isLate = began > sweepBegan + retentionSeconds
+        defer {
+            nextSweep =
+                sweeper.isDone
+                ? sweepBegan + retentionSeconds
+                : Self.pause(after: began, times: isLate ? 1 : Self.restShare)
         }
         guard !sweeper.isDone else { return }
         let uses = takeUses()

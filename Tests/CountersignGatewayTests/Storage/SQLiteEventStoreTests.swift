@@ -352,7 +352,9 @@ struct SQLiteEventStoreTests {
         for (days, left) in [(Int64(0), 3), (2, 1)] {
             var sweeper = RetentionSweeper()
             sweeper.begin(["shop": rules, "other": rules], nowMilliseconds: before + days * 86_400_000)
-            while !sweeper.isDone { try sweeper.step(sqlite, hasEvents: { _, _, _ in true }) }
+            let events = RetentionSweeper.Events(
+                newest: 0, ofApp: { _, _, _ in [] }, hasAny: { _, _, _ in true })
+            while !sweeper.isDone { try sweeper.step(sqlite, events) }
             #expect(try sqlite.first("SELECT count(*) FROM customer") { $0.int(0) } == left)
         }
         #expect(try sqlite.first("SELECT sum(customer_bytes) FROM app_usage") { $0.int(0) } == 7)
