@@ -48,7 +48,9 @@ struct BloomreachTracking {
             // A clock that runs ahead must not win over every later update.
             change = caller.change(
                 atMilliseconds: min(contents.timestampMilliseconds, request.receivedMilliseconds))
-            if kind == .customer { change?.properties = contents.properties ?? [] }
+            if kind == .customer {
+                change?.properties = Array((contents.properties ?? []).prefix(Profiles.mostProperties))
+            }
         }
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,

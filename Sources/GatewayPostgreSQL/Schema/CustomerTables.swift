@@ -211,6 +211,134 @@ enum CustomerTables {
 
         """
 
+    /// How many properties a customer has, and the most that one may have: 1,000, and 1 MiB of all that is kept of a customer.
+    static let propertyLimit = """
+        ALTER TABLE customer ADD COLUMN properties BIGINT NOT NULL DEFAULT 0;
+        CREATE FUNCTION count_customer_property() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF TG_OP = 'INSERT' THEN
+                UPDATE customer SET bytes = bytes + NEW.bytes, properties = properties + 1 WHERE id = NEW.customer_id;
+            ELSIF TG_OP = 'DELETE' THEN
+                UPDATE customer SET bytes = bytes - OLD.bytes, properties = properties - 1 WHERE id = OLD.customer_id;
+            ELSE
+                UPDATE customer SET bytes = bytes - OLD.bytes + NEW.bytes WHERE id = NEW.customer_id;
+            END IF;
+            RETURN NULL;
+        END $$;
+        DROP TRIGGER bytes ON customer_property;
+        CREATE TRIGGER bytes AFTER INSERT OR UPDATE OR DELETE ON customer_property
+            FOR EACH ROW EXECUTE FUNCTION count_customer_property();
+        UPDATE customer SET properties = counted.properties FROM (
+            SELECT customer_id, count(*) AS properties FROM customer_property GROUP BY customer_id) AS counted
+            WHERE id = counted.customer_id;
+
+        -- Deletes the oldest properties of a customer, until those of both customers are no more than one may have.
+        CREATE FUNCTION trim_properties(trimmed text, besides text) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            all_bytes bigint;
+            all_properties bigint;
+            besides_bytes bigint;
+            besides_properties bigint;
+        BEGIN
+            SELECT sum(bytes), sum(properties), coalesce(sum(bytes) FILTER (WHERE id = besides), 0),
+                    coalesce(sum(properties) FILTER (WHERE id = besides), 0)
+                INTO all_bytes, all_properties, besides_bytes, besides_properties
+                FROM customer WHERE id IN (trimmed, besides);
+            IF all_bytes > 1048576 OR all_properties > 1000 THEN
+                DELETE FROM customer_property WHERE customer_id = trimmed AND name IN (
+                    SELECT name FROM (
+                        SELECT name, row_number() OVER newest AS place, sum(bytes) OVER newest AS size
+                        FROM customer_property AS own WHERE customer_id = trimmed AND NOT EXISTS (
+                            SELECT FROM customer_property AS kept WHERE kept.customer_id = besides AND kept.name = own.name)
+                        WINDOW newest AS (ORDER BY updated_ms DESC, name)) AS placed
+                    WHERE place > 1000 - besides_properties OR size > 1048576 - besides_bytes);
+            END IF;
+        END $$;
+        DELETE FROM customer_property WHERE (customer_id, name) IN (
+            SELECT customer_id, name FROM (
+                SELECT customer_id, name, row_number() OVER (
+                    PARTITION BY customer_id ORDER BY updated_ms DESC, name) AS place
+                FROM customer_property WHERE customer_id IN (SELECT id FROM customer WHERE properties > 1000)) AS placed
+            WHERE place > 1000);
+
+        -- What `CustomerWriter` of SQLite's store does, after `lock_customers` for all of the transaction's ids. `made` is the id of the
+        -- customer that may be made.
+        CREATE OR REPLACE FUNCTION change_customer(
+            app text, made text, by_cookie_only boolean, at_ms bigint, received bigint,
+            id_names text[], id_values text[], names text[], jsons text[], reads text[]
+        ) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            target text;
+            other text;
+            identified text;
+            selected text[];
+            free integer[];
+        BEGIN
+            SELECT array_agg(i ORDER BY i) FILTER (WHERE owner IS NULL),
+                    array_agg(owner ORDER BY i) FILTER (WHERE owner IS NOT NULL AND selects)
+                INTO free, selected
+                FROM (SELECT i, customer.id AS owner, id_name = 'registered'
+                        OR (id_name = 'cookie' OR NOT by_cookie_only) AND NOT EXISTS (
+                            SELECT FROM customer_identifier AS hard
+                            WHERE hard.customer_id = customer.id AND hard.name = 'registered') AS selects
+                    FROM unnest(id_names, id_values) WITH ORDINALITY AS w (id_name, id_value, i)
+                    LEFT JOIN customer_identifier AS own
+                        ON own.app_id = app AND own.name = id_name AND own.value = id_value
+                    LEFT JOIN customer ON customer.id = own.customer_id) AS found;
+            SELECT id INTO target FROM customer WHERE id = ANY (selected) ORDER BY created_ms, id LIMIT 1;
+            IF target IS NOT NULL THEN
+                -- What a client that has not signed in says of itself takes no room from the customer who has.
+                SELECT hard.customer_id INTO identified FROM customer_identifier AS hard
+                    WHERE hard.customer_id = ANY (selected) AND hard.name = 'registered' LIMIT 1;
+                FOR other IN
+                    SELECT id FROM unnest(selected) WITH ORDINALITY AS one (id, i) WHERE id <> target
+                    GROUP BY id ORDER BY min(i)
+                LOOP
+                    IF other = identified THEN
+                        PERFORM trim_properties(target, other);
+                    ELSE
+                        PERFORM trim_properties(other, target);
+                    END IF;
+                    PERFORM merge_customer(other, target, received);
+                    PERFORM trim_properties(target, '');
+                END LOOP;
+            ELSIF free IS NULL THEN
+                -- Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
+                RETURN;
+            ELSE
+                target := made;
+                INSERT INTO customer (id, app_id, created_ms, seen_ms) VALUES (made, app, received, received);
+            END IF;
+            FOR i IN 1 .. coalesce(cardinality(free), 0) LOOP
+                INSERT INTO customer_identifier (app_id, name, value, customer_id, seq)
+                    VALUES (app, id_names[free[i]], id_values[free[i]], target, nextval('customer_seq'))
+                    ON CONFLICT (app_id, name, value) DO UPDATE SET customer_id = excluded.customer_id, seq = excluded.seq;
+                IF id_names[free[i]] <> 'registered' THEN
+                    PERFORM trim_identifiers(target, id_names[free[i]]);
+                END IF;
+            END LOOP;
+            -- To the hour, so that most requests need not write it.
+            UPDATE customer SET seen_ms = received WHERE id = target AND seen_ms < received - 3600000;
+            FOR i IN 1 .. coalesce(cardinality(names), 0) LOOP
+                INSERT INTO customer_property AS property (customer_id, name, value, updated_ms)
+                    SELECT target, names[i], jsons[i], at_ms FROM customer WHERE id = target
+                    AND (properties < 1000 OR EXISTS (
+                        SELECT FROM customer_property AS had WHERE had.customer_id = target AND had.name = names[i]))
+                    AND (bytes + octet_length(names[i]) + octet_length(jsons[i]) <= 1048576 OR EXISTS (
+                        SELECT FROM customer_property AS had WHERE had.customer_id = target AND had.name = names[i]
+                        AND octet_length(had.value) >= octet_length(jsons[i])))
+                    ON CONFLICT (customer_id, name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
+                    WHERE excluded.updated_ms >= property.updated_ms;
+            END LOOP;
+            FOR i IN 1 .. coalesce(cardinality(reads), 0) LOOP
+                INSERT INTO inbox_read (seq, customer_id, message_id, read_ms)
+                    VALUES (nextval('customer_seq'), target, reads[i], received)
+                    ON CONFLICT DO NOTHING;
+            END LOOP;
+        END $$;
+
+        """
+
     private static let forget = """
         -- Deletes at most so many of a customer's rows, and the customer with the last of them. Whoever calls it has the customer's
         -- row locked.

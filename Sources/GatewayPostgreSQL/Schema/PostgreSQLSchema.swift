@@ -19,6 +19,7 @@ package enum PostgreSQLSchema {
         ClusterTables.sessionHistory,
         texts(CountTables.deliveryContent),
         texts(ControlTables.writeKeyText),
+        CustomerTables.propertyLimit,
     ]
 
     /// What this program works with.

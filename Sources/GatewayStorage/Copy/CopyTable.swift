@@ -47,7 +47,7 @@ package struct CopyTable: Sendable {
     ]
     private static let leftColumns: [String: Set<String>] = [
         "app_usage": ["customer_bytes"], "event_consumer": ["generation"],
-        events: ["key_number", "request_uuid"],
+        events: ["key_number", "request_uuid"], customers: ["properties"],
     ]
     /// Numbers of these are unique, but in PostgreSQL no key.
     private static let keys = [

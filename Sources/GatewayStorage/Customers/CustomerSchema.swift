@@ -105,4 +105,31 @@ enum CustomerSchema {
                 WHERE id = old.customer_id;
         END;
         """
+
+    /// How many properties a customer has, counted as the bytes are. Of customers who have more than one may have, the
+    /// newest stay.
+    static let propertyCount = """
+        DELETE FROM customer_property WHERE (customer_id, name) IN (
+            SELECT customer_id, name FROM (
+                SELECT customer_id, name, row_number() OVER (
+                    PARTITION BY customer_id ORDER BY updated_ms DESC, name) AS place
+                FROM customer_property WHERE customer_id IN (
+                    SELECT customer_id FROM customer_property GROUP BY customer_id HAVING count(*) > 1000))
+            WHERE place > 1000);
+        ALTER TABLE customer ADD COLUMN properties INTEGER NOT NULL DEFAULT 0;
+        UPDATE customer SET properties = (
+            SELECT count(*) FROM customer_property WHERE customer_id = customer.id);
+        DROP TRIGGER customer_property_comes;
+        CREATE TRIGGER customer_property_comes AFTER INSERT ON customer_property BEGIN
+            UPDATE customer SET properties = properties + 1,
+                bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
+                WHERE id = new.customer_id;
+        END;
+        DROP TRIGGER customer_property_goes;
+        CREATE TRIGGER customer_property_goes AFTER DELETE ON customer_property BEGIN
+            UPDATE customer SET properties = properties - 1,
+                bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
+                WHERE id = old.customer_id;
+        END;
+        """
 }

@@ -14,6 +14,12 @@ package struct CustomerWriter {
     /// The most soft ids of all names together.
     package static let maximumAllSoftIDs: Int64 = 256
 
+    /// The most properties of a customer; a further one is not added.
+    package static let maximumProperties: Int64 = 1_000
+
+    /// The most bytes of a customer's ids, properties and read messages; beyond them no property is added or becomes longer.
+    package static let maximumBytes: Int64 = 1 << 20
+
     let connection: any SQLConnection
     let appID: String
 
@@ -71,8 +77,13 @@ package struct CustomerWriter {
             ($0.createdMilliseconds, $0.id) < ($1.createdMilliseconds, $1.id)
         }) {
             target = survivor.id
+            let identified = found.first(where: \.isIdentified) ?? survivor
             for other in found where other.id != target {
+                // What a client that has not signed in says of itself takes no room from the customer who has.
+                let isKept = other.id == identified.id
+                try trimProperties(of: isKept ? target : other.id, besides: isKept ? other.id : target)
                 try merge(other.id, into: target, atMilliseconds: receivedMilliseconds)
+                try trimProperties(of: target)
             }
         } else if free.isEmpty {
             return nil
@@ -128,11 +139,42 @@ package struct CustomerWriter {
     ) throws {
         try connection.run(
             """
-            INSERT INTO customer_property (customer_id, name, value, updated_ms) VALUES (?1, ?2, ?3, ?4)
+            INSERT INTO customer_property (customer_id, name, value, updated_ms)
+            SELECT ?1, ?2, ?3, ?4 FROM customer WHERE id = ?1
+            AND (properties < ?7 OR EXISTS (
+                SELECT 1 FROM customer_property WHERE customer_id = ?1 AND name = ?2))
+            AND (bytes + ?5 + ?6 <= ?8 OR EXISTS (
+                SELECT 1 FROM customer_property WHERE customer_id = ?1 AND name = ?2
+                AND length(CAST(value AS BLOB)) >= ?6))
             ON CONFLICT (customer_id, name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
             WHERE excluded.updated_ms >= customer_property.updated_ms
             """, .text(customer), .text(name), .text(String(decoding: json, as: UTF8.self)),
-            .integer(atMilliseconds))
+            .integer(atMilliseconds), .integer(Int64(name.utf8.count)), .integer(Int64(json.count)),
+            .integer(Self.maximumProperties), .integer(Self.maximumBytes))
+    }
+
+    /// Deletes the oldest properties of a customer, until those of both customers are no more than one may have.
+    private func trimProperties(of customer: String, besides other: String? = nil) throws {
+        let sums = try connection.first(
+            "SELECT sum(bytes), sum(properties), sum(CASE WHEN id = ?2 THEN bytes ELSE 0 END), "
+                + "sum(CASE WHEN id = ?2 THEN properties ELSE 0 END) FROM customer WHERE id IN (?1, ?2)",
+            .text(customer), .text(other ?? "")
+        ) { (bytes: $0.int64(0), properties: $0.int64(1), otherBytes: $0.int64(2), others: $0.int64(3)) }
+        guard let sums,
+            sums.bytes > Self.maximumBytes || sums.properties > Self.maximumProperties
+        else { return }
+        try connection.run(
+            """
+            DELETE FROM customer_property WHERE customer_id = ?1 AND name IN (
+                SELECT name FROM (
+                    SELECT name, row_number() OVER newest AS place,
+                        sum(length(CAST(name AS BLOB)) + length(CAST(value AS BLOB))) OVER newest AS size
+                    FROM customer_property AS own WHERE customer_id = ?1 AND NOT EXISTS (
+                        SELECT 1 FROM customer_property AS kept WHERE kept.customer_id = ?2 AND kept.name = own.name)
+                    WINDOW newest AS (ORDER BY updated_ms DESC, name))
+                WHERE place > ?3 OR size > ?4)
+            """, .text(customer), .text(other ?? ""), .integer(Self.maximumProperties - sums.others),
+            .integer(Self.maximumBytes - sums.otherBytes))
     }
 
     private func merge(_ source: String, into destination: String, atMilliseconds: Int64) throws {

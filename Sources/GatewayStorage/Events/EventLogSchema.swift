@@ -36,6 +36,7 @@ enum EventLogSchema {
         EventConsumerSchema.script,
         EventTimes.schema,
         shortColumns,
+        CustomerSchema.propertyCount,
     ]
 
     /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only

@@ -43,6 +43,23 @@ struct BloomreachTrackingTests {
         #expect(values[4] == nil)
     }
 
+    /// 456,001 properties by twelve requests without a token once made a profile that held up all others.
+    @Test func aCustomerUpdateSetsSoManyPropertiesAtMost() throws {
+        for request in 0..<3 {
+            let members = (0..<2_500).map { #""p\#(request)-\#($0)":1"# }.joined(separator: ",")
+            let answer = client.post(
+                "/track/v2/projects/{p}/customers",
+                #"{"properties":{\#(members)},"customer_ids":{"cookie":"\#(cookie)"}}"#)
+            #expect(answer.map(ShippedClient.outcome) == .success)
+        }
+        // The events have all of them.
+        #expect(try client.events().count == 3)
+        let kept = try client.fixture.place.connection(to: "events").first(
+            "SELECT count(*), (SELECT max(properties) FROM customer) FROM customer_property"
+        ) { [$0.int(0), $0.int(1)] }
+        #expect(kept == [1_000, 1_000])
+    }
+
     /// iOS SDK up to 3.6 counts the age of an event anew at every try.
     @Test func theOlderAgeIsCountedBackFromNow() throws {
         let before = Date().timeIntervalSince1970

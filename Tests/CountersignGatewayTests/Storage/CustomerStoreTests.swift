@@ -119,6 +119,94 @@ final class CustomerStoreTests {
         #expect(try property("city", ["registered": "jane"]) == nil)
     }
 
+    /// How many properties a customer has, and the bytes that are counted for it.
+    private func size(_ ids: [String: String]) throws -> (properties: Int, counted: Int, bytes: Int) {
+        let id = try #require(try customer(ids)).id
+        let size = try place.connection(to: "events").first(
+            """
+            SELECT (SELECT count(*) FROM customer_property WHERE customer_id = ?1), properties, bytes
+            FROM customer WHERE id = ?1
+            """, .text(id)
+        ) { ($0.int(0), $0.int(1), $0.int(2)) }
+        return try #require(size)
+    }
+
+    private func properties(_ prefix: String, _ numbers: Range<Int>, _ value: String = "1") -> [String:
+        String]
+    {
+        Dictionary(uniqueKeysWithValues: numbers.map { ("\(prefix)\($0)", value) })
+    }
+
+    @Test func aCustomerHasSoManyPropertiesAtMost() throws {
+        for part in 0..<4 {
+            try apply(["cookie": "A"], properties("p", part * 300..<(part + 1) * 300), at: Int64(part) + 1)
+        }
+        #expect(try size(["cookie": "A"]).properties == 1_000)
+        #expect(try size(["cookie": "A"]).counted == 1_000)
+        #expect(try property("p899", ["cookie": "A"]) == "1")
+        // Those that it has are changed and taken away, and others are not added.
+        try apply(["cookie": "A"], ["p0": "2", "p1": "null", "late": "1"], at: 100)
+        #expect(try property("p0", ["cookie": "A"]) == "2")
+        #expect(try property("p1", ["cookie": "A"]) == nil)
+        #expect(try property("late", ["cookie": "A"]) == nil)
+        #expect(try size(["cookie": "A"]).properties == 1_000)
+    }
+
+    @Test func aCustomerHasSoManyBytesAtMost() throws {
+        let long = "\"\(String(repeating: "x", count: 100_000))\""
+        try apply(["cookie": "A"], properties("p", 0..<20, long))
+        let full = try size(["cookie": "A"])
+        #expect(full.properties == 10 && full.bytes <= 1 << 20)
+        // One that is there does not become longer, but shorter, and then there is room.
+        let kept = try place.connection(to: "events").all(
+            "SELECT name FROM customer_property ORDER BY name"
+        ) { $0.text(0) }
+        try apply(
+            ["cookie": "A"], [kept[0]: "\"\(String(repeating: "x", count: 200_000))\""], at: 2_000)
+        #expect(try size(["cookie": "A"]).bytes <= 1 << 20)
+        try apply(["cookie": "A"], [kept[0]: "1"], at: 3_000)
+        try apply(["cookie": "A"], ["new": long], at: 4_000)
+        #expect(try property("new", ["cookie": "A"]) == long)
+        #expect(try size(["cookie": "A"]).bytes <= 1 << 20)
+    }
+
+    /// Whoever is older goes on living; what the customer has said who has signed in stays either way.
+    @Test(arguments: [true, false]) func mergedCustomersHaveTheLimitOfOne(anonymousFirst: Bool) throws {
+        let first: (Bool) throws -> Void = { [self] isAnonymous in
+            if isAnonymous {
+                for part in 0..<2 {
+                    try apply(["cookie": "B"], properties("b", part * 400..<(part + 1) * 400), at: 5_000)
+                }
+                try apply(["cookie": "B"], ["newest": "1", "a0": "\"theirs\""], at: 6_000)
+            } else {
+                for part in 0..<2 {
+                    try apply(
+                        ["registered": "jane"], properties("a", part * 450..<(part + 1) * 450), at: 1_000)
+                }
+            }
+        }
+        try first(anonymousFirst)
+        try first(!anonymousFirst)
+        try apply(["cookie": "B", "registered": "jane"])
+        #expect(try customer(["cookie": "B"]) == customer(["registered": "jane"]))
+        let size = try size(["cookie": "B"])
+        #expect(size.properties == 1_000 && size.counted == 1_000)
+        for number in [1, 899] { #expect(try property("a\(number)", ["cookie": "B"]) == "1") }
+        // Of the rest the newest, and of one property the newer value.
+        #expect(try property("newest", ["cookie": "B"]) == "1")
+        #expect(try property("a0", ["cookie": "B"]) == "\"theirs\"")
+    }
+
+    @Test func mergedCustomersHaveTheBytesOfOne() throws {
+        let long = "\"\(String(repeating: "x", count: 200_000))\""
+        try apply(["cookie": "A"], properties("a", 0..<4, long), at: 1_000)
+        try apply(["cookie": "B"], properties("b", 0..<4, long), at: 2_000)
+        try apply(["cookie": "A", "mail": "m"])
+        try apply(["cookie": "B", "mail": "m"])
+        let size = try size(["cookie": "A"])
+        #expect(size.properties == 5 && size.bytes <= 1 << 20, "\(size)")
+    }
+
     @Test func appsDoNotShareCustomers() throws {
         try apply(["registered": "jane"])
         #expect(try customer(["registered": "jane"], app: "other") == nil)
@@ -168,9 +256,9 @@ final class CustomerStoreTests {
         try reader.execute("BEGIN")
         #expect(try reader.first("SELECT count(*) FROM customer") { $0.int(0) } == 1)
         // Other text each time: pages that stay the same are not written.
-        for number in 0..<40 {
+        for number in 0..<80 {
             let kibibyte = String(repeating: String(number % 10), count: 1 << 10)
-            let text = String(repeating: kibibyte, count: 1 << 10)
+            let text = String(repeating: kibibyte, count: 1 << 9)
             try apply(["cookie": "A"], ["p": "\"\(text)\""], at: Int64(number))
         }
         func logBytes() throws -> Int {
@@ -179,7 +267,7 @@ final class CustomerStoreTests {
         }
         #expect(try logBytes() > 32 << 20)
         try reader.execute("COMMIT")
-        for number in 40..<43 { try apply(["cookie": "A"], ["q": "1"], at: Int64(number)) }
+        for number in 80..<83 { try apply(["cookie": "A"], ["q": "1"], at: Int64(number)) }
         #expect(try logBytes() <= 32 << 20)
     }
 
