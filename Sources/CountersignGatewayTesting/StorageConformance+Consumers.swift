@@ -297,7 +297,7 @@ extension StorageConformance {
         try consumers.acknowledge(lease.id, of: id, through: nil)
         let next = try unwrap(try leased(consumers, id), "the rest")
         let position = try storage.log.positions().text(after: next.events[0].sequence, in: "shop")
-        let backup = try storage.backUp(in: folder.path)
+        let backup = try storage.backUp(in: folder.path, floorBytes: 0)
         try consumers.acknowledge(next.id, of: id, through: nil)
         store.close()
 

@@ -13,3 +13,22 @@ package func synchronizeFile(_ path: String) -> Int32 {
     defer { close(file) }
     return fsync(file) == 0 ? 0 : errno
 }
+
+/// Writes the content of a file into the file again and flushes it. Returns 0, or the `errno` of what failed.
+///
+/// After a failed flush the system considers the file's pages written, so that the next flush would skip them.
+func rewriteFile(_ path: String) -> Int32 {
+    let file = open(path, O_RDWR | O_CLOEXEC)
+    guard file >= 0 else { return errno }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    var offset = 0
+    while true {
+        let count = pread(file, &bytes, bytes.count, off_t(offset))
+        if count == 0 { return fsync(file) == 0 ? 0 : errno }
+        guard count > 0, pwrite(file, bytes, count, off_t(offset)) == count else {
+            return errno == 0 ? EIO : errno
+        }
+        offset += count
+    }
+}

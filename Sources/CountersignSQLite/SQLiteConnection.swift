@@ -130,21 +130,47 @@ package final class SQLiteConnection {
         }
     }
 
+    /// Pages that are copied at once.
+    private static let copiedPages: Int32 = 256
+
     /// Copies the whole database, as of one moment, into a new file (SQLite's online backup). Others may write
-    /// meanwhile. Throws `SQLiteError`; the new file is then of no use.
-    package func copy(to path: String) throws(SQLiteError) {
+    /// meanwhile; the write-ahead log grows until the copy ends. `step` is called between the pieces, and ends the copy by
+    /// throwing. Throws `SQLiteError` and what `step` throws; the new file is then of no use.
+    package func copy(to path: String, step: () throws -> Void = {}) throws {
         let target = try SQLiteConnection(path: path)
+        // Without it each piece would be of another moment, and a commit meanwhile would begin the copy anew.
+        try execute("BEGIN")
+        defer { try? execute("ROLLBACK") }
+        _ = try first("SELECT 1 FROM sqlite_schema") { _ in true }
         guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
             throw target.lastError(sql: nil)
         }
-        let code = sqlite3_backup_step(backup, -1)
-        // It reports what the step did.
-        sqlite3_backup_finish(backup)
+        var code = SQLITE_OK
+        do {
+            // It reports what the step did.
+            defer { sqlite3_backup_finish(backup) }
+            while code == SQLITE_OK {
+                code = sqlite3_backup_step(backup, Self.copiedPages)
+                if code == SQLITE_OK { try step() }
+            }
+        }
         guard code == SQLITE_DONE else {
             throw SQLiteError(extendedCode: code, message: String(cString: sqlite3_errstr(code)), sql: nil)
         }
         // A copy is one file: without a log beside it.
         try target.execute("PRAGMA journal_mode = DELETE")
+    }
+
+    /// Writes the write-ahead log again and flushes it, while no other connection writes. Commits that were recovered after a
+    /// failed flush are durable then. Throws `SQLiteError`.
+    package func rewriteLog() throws {
+        try transaction {
+            let failure = rewriteFile(path + "-wal")
+            guard failure == 0 else {
+                throw SQLiteError(
+                    extendedCode: SQLITE_IOERR, message: "cannot flush \(path)-wal (error \(failure))")
+            }
+        }
     }
 
     /// True between `BEGIN` and `COMMIT` or `ROLLBACK`.

@@ -63,7 +63,7 @@ package final class Administration: Sendable {
             signIn.all + SecondFactorRoutes(signIn: signIn).own
             + (try Self.storedRoutes(
                 storage: storage, directory: directory, consumers: consumers, deliveries: { deliveries },
-                backupFolder: backupFolder, registry: registry,
+                backupFolder: backupFolder, diskFloorBytes: configuration.diskFloorBytes, registry: registry,
                 judge: judge, passwordCost: configuration.passwordCost, flush: { analytics.flush() },
                 flushForReport: { analytics.flushForReport() }, now: now))
             + SystemRoutes(
@@ -112,9 +112,9 @@ package final class Administration: Sendable {
     static func storedRoutes(
         storage: any Storage, directory: AppDirectory, consumers: any EventConsumers,
         deliveries: @escaping @Sendable () throws(GatewayError) -> DeliveryStore,
-        backupFolder: String?, registry: AppRegistry, judge: SampleJudge, passwordCost: Scrypt.Cost,
-        flush: @escaping @Sendable () -> Void, flushForReport: @escaping @Sendable () -> Void,
-        now: @escaping @Sendable () -> Date
+        backupFolder: String?, diskFloorBytes: Int = 0, registry: AppRegistry, judge: SampleJudge,
+        passwordCost: Scrypt.Cost, flush: @escaping @Sendable () -> Void,
+        flushForReport: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
         let sessions = try SessionDirectory(
             storage: storage, apps: directory, clock: { Milliseconds(now()).count })
@@ -146,7 +146,7 @@ package final class Administration: Sendable {
             }
             + PeopleRoutes(passwordCost: passwordCost).all
             + SecondFactorRoutes.others
-            + BackupRoutes(storage: storage, place: backupFolder).all
+            + BackupRoutes(storage: storage, place: backupFolder, diskFloorBytes: diskFloorBytes).all
             + ClusterRoutes(cluster: storage.cluster).all
             + AnalyticsRoutes(analytics: storage.analytics, flush: flushForReport).all.map { $0.on(.data) }
             + ErrorCodeRoutes().all

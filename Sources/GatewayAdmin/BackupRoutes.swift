@@ -8,6 +8,7 @@ struct BackupRoutes: Sendable {
     let storage: any Storage
     /// Nil where everything is kept in a database, which its own tools back up.
     let place: String?
+    let diskFloorBytes: Int
 
     var all: [AdminRoute] {
         [
@@ -21,7 +22,7 @@ struct BackupRoutes: Sendable {
                 "POST", "/backups", .owner, "Create a backup now", lane: .backup,
                 .json(Self.backup.shape, status: 201)
             ) { call in
-                let backup = try storage.backUp(in: try folder())
+                let backup = try storage.backUp(in: try folder(), floorBytes: diskFloorBytes)
                 try call.directory.auditLog.note("backup.create", backup.name)
                 return call.answer(Self.backup.json(backup), status: 201)
             },

@@ -138,7 +138,7 @@ package struct PostgreSQLStorage: Storage {
 
     package var cluster: (any Cluster)? { gateways }
 
-    package func backUp(in folder: String) throws(GatewayError) -> Backup {
+    package func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup {
         throw GatewayError(
             .invalid,
             "a database is copied by its own tools, such as pg_dump or pg_basebackup, together with the file of the token "

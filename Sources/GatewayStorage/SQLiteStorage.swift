@@ -91,7 +91,7 @@ package struct SQLiteStorage: Storage {
         try SinkStateStore(path: try folder.file(SinkStateStore.fileName), at: now())
     }
 
-    package func backUp(in folder: String) throws(GatewayError) -> Backup {
-        try Backup.create(of: self.folder.path, in: folder)
+    package func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup {
+        try Backup.create(of: self.folder.path, in: folder, floorBytes: floorBytes)
     }
 }

@@ -56,8 +56,9 @@ package protocol Storage: Sendable {
     /// The gateways that share it; nil where one has it alone.
     var cluster: (any Cluster)? { get }
 
-    /// Copies everything into a new folder below `folder`. Throws `invalid` where the database's own tools do that.
-    func backUp(in folder: String) throws(GatewayError) -> Backup
+    /// Copies everything into a new folder below `folder`, while `floorBytes` of the disk stay free. Throws `invalid` where
+    /// the database's own tools do that.
+    func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup
 }
 
 extension Storage {

@@ -169,4 +169,46 @@ struct BackupTests {
         #expect(made.withLock { $0 } == 7)
         #expect(hours() == [30, 24])
     }
+
+    @Test func aDiskThatIsTooSmallIsTriedLessAndLessOften() throws {
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        let failures = Lock<[GatewayError]>([])
+        let start = DispatchTime.now()
+        let uptime = Lock(start)
+        let schedule = BackupSchedule(
+            dataDirectory: fixture.dataDirectory, rules: BackupRules(hours: 24, keep: 2, folder: folder),
+            floorBytes: 1 << 50, now: { Date() }, uptime: { uptime.withLock { $0 } }
+        ) { result in
+            if case .failure(let error) = result { failures.withLock { $0.append(error) } }
+        }
+        var tries: [Int] = []
+        for minute in 0..<1_000 {
+            uptime.withLock { $0 = start + Double(minute * 60) }
+            let before = failures.withLock { $0.count }
+            schedule.makeIfDue()
+            if failures.withLock({ $0.count }) > before { tries.append(minute) }
+        }
+        #expect(tries == [0, 5, 15, 35, 75, 155, 315, 555, 795])
+        let error = failures.withLock { $0[0] }
+        #expect(error.code == .storage && error.reason.hasPrefix("no copy is made"), "\(error.reason)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+    }
+
+    @Test func whatACopyHasLeftThatWasCutShortGoes() throws {
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        for (name, age) in [("countersign-1.partial", 7_200.0), ("countersign-2.partial", 60)] {
+            let path = folder + "/" + name
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            try Data("part".utf8).write(to: URL(fileURLWithPath: path + "/events.sqlite"))
+            for file in [path + "/events.sqlite", path] {
+                try FileManager.default.setAttributes(
+                    [.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: file)
+            }
+        }
+        let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
+        // Another program may be writing the newer one.
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+                == ["countersign-2.partial", backup.name])
+    }
 }

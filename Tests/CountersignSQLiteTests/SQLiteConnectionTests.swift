@@ -157,6 +157,32 @@ struct SQLiteConnectionTests {
         }
     }
 
+    @Test func aCopyIsOfOneMomentAndEndsWhereItIsToldTo() throws {
+        try withFile { path in
+            let writer = try SQLiteConnection(path: path)
+            try writer.execute("PRAGMA journal_mode = WAL; CREATE TABLE t (a)")
+            for _ in 0..<1_000 { try writer.run("INSERT INTO t VALUES (randomblob(4000))") }
+            let copy = path + "-copy"
+            defer { try? FileManager.default.removeItem(atPath: copy) }
+            var steps = 0
+            try SQLiteConnection(path: path).copy(to: copy) {
+                steps += 1
+                // A copy that began anew at each commit would never end.
+                try writer.run("INSERT INTO t VALUES (1)")
+            }
+            #expect(steps > 2)
+            #expect(try SQLiteConnection(path: copy).first("SELECT count(*) FROM t") { $0.int(0) } == 1_000)
+            #expect(try writer.first("SELECT count(*) FROM t") { $0.int(0) } == 1_000 + steps)
+
+            struct Ended: Error {}
+            let reader = try SQLiteConnection(path: path)
+            #expect(throws: Ended.self) { try reader.copy(to: path + "-other") { throw Ended() } }
+            try? FileManager.default.removeItem(atPath: path + "-other")
+            // Nothing of it is left that would hold up others.
+            #expect(try writer.first("PRAGMA wal_checkpoint(TRUNCATE)") { $0.int(0) } == 0)
+        }
+    }
+
     @Test func anotherConnectionsCommitShowsInTheDataVersion() throws {
         try withFile { path in
             let first = try SQLiteConnection(path: path)

@@ -26,7 +26,9 @@ extension PostgreSQLTests {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 let storage = try folder.storage(database)
-                let error = #expect(throws: GatewayError.self) { try storage.backUp(in: folder.path) }
+                let error = #expect(throws: GatewayError.self) {
+                    try storage.backUp(in: folder.path, floorBytes: 0)
+                }
                 #expect(error?.code == .invalid)
                 #expect(error?.reason.contains("pg_dump") == true)
             }

@@ -22,8 +22,10 @@ struct LockedDataDirectory: Sendable {
         }
         let directory = try DataDirectory(path: configuration.dataDirectory)
         try UnfinishedCopy.check(directory.path)
-        backups = BackupSchedule(dataDirectory: directory.path, rules: configuration.backups, now: now) {
-            result in
+        backups = BackupSchedule(
+            dataDirectory: directory.path, rules: configuration.backups,
+            floorBytes: configuration.diskFloorBytes, now: now
+        ) { result in
             switch result {
             case .success(let backup): log.note(.info, "backup made", [("path", backup.path)])
             case .failure(let error): log.note(.error, "backup failed", [("detail", error.reason)])

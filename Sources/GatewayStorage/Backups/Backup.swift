@@ -44,6 +44,7 @@ package struct Backup: Sendable, Equatable {
 
     static let manifestName = "manifest.json"
     static let prefix = "countersign-"
+    private static let partialSuffix = ".partial"
     /// In the order in which they are copied: no webhook may be further than the events.
     static let databases = [
         "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName, "events.sqlite",
@@ -51,9 +52,11 @@ package struct Backup: Sendable, Equatable {
     ]
 
     /// Copies a data directory; a gateway may run on it. `report` hears how far it is. Throws `notFound` when nothing is
-    /// there to copy, `storage`. What was begun is deleted then.
+    /// there to copy, and `storage`, also when less than `floorBytes` of either disk would stay free. What was begun is
+    /// deleted then.
     package static func create(
-        of dataDirectory: String, in folder: String, now: Date = Date(), report: (Step) -> Void = { _ in }
+        of dataDirectory: String, in folder: String, floorBytes: Int = 0, now: Date = Date(),
+        report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
         let present = databases.filter { FileManager.default.fileExists(atPath: dataDirectory + "/" + $0) }
         guard present.contains("control.sqlite") else {
@@ -64,11 +67,13 @@ package struct Backup: Sendable, Equatable {
         let stamp = RFC3339.text(milliseconds: milliseconds).filter { $0.isNumber || $0 == "T" || $0 == "Z" }
         let path = URL(fileURLWithPath: folder).appendingPathComponent(prefix + stamp).standardizedFileURL
             .path
-        let partial = path + ".partial"
+        let partial = path + partialSuffix
+        removePartials(in: folder)
         do {
-            try? FileManager.default.removeItem(atPath: partial)
             try FileManager.default.createDirectory(
                 atPath: partial, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let needed = present.reduce(0) { $0 + bytes(of: dataDirectory + "/" + $1) }
+            try checkSpace(for: needed, in: folder, floorBytes)
             for name in present {
                 let source = try SQLiteConnection(
                     path: dataDirectory + "/" + name, busyTimeoutMilliseconds: 30_000)
@@ -76,7 +81,11 @@ package struct Backup: Sendable, Equatable {
                 report(.copying(name, bytes: bytes(of: dataDirectory + "/" + name)))
                 _ = FileManager.default.createFile(
                     atPath: copy, contents: nil, attributes: [.posixPermissions: 0o600])
-                try source.copy(to: copy)
+                try source.copy(to: copy) {
+                    try checkSpace(in: folder, floorBytes)
+                    try checkSpace(in: dataDirectory, floorBytes)
+                    try checkLog(of: dataDirectory + "/" + name)
+                }
                 try synchronize(copy)
             }
             let backup = Backup(
@@ -97,10 +106,50 @@ package struct Backup: Sendable, Equatable {
         }
     }
 
+    /// Bytes to which the log of a database may grow while the database is copied, if the database is small.
+    private static let logBytes = 256 << 20
+
+    /// Throws `storage` when so many bytes more would leave less than the floor.
+    private static func checkSpace(
+        for bytes: Int = 0, in folder: String, _ floorBytes: Int
+    ) throws(GatewayError) {
+        guard let free = DiskSpace.free(at: folder), free - floorBytes < bytes else { return }
+        let floor = floorBytes > 0 ? ", of which \(floorBytes >> 20) MiB stay free" : ""
+        throw GatewayError(
+            .storage,
+            bytes > 0
+                ? "no copy is made: \(bytes >> 20) MiB are needed, and \(folder) has \(free >> 20) MiB\(floor)"
+                : "the copy was ended: \(folder) has \(free >> 20) MiB left\(floor)")
+    }
+
+    /// Throws `storage` when the log of a database has grown too much: it is not cut back before the copy ends.
+    private static func checkLog(of database: String) throws(GatewayError) {
+        let log = DiskSpace.size(of: database + "-wal")
+        guard log > max(logBytes, DiskSpace.size(of: database) / 2) else { return }
+        throw GatewayError(
+            .storage,
+            "\(database) is written faster than it is copied: its log has \(log >> 20) MiB; copy it to a faster disk, "
+                + "or when fewer events come")
+    }
+
+    /// Deletes what copies have left that were cut short, and to which nothing was written for an hour.
+    private static func removePartials(in folder: String) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names where name.hasPrefix(prefix) && name.hasSuffix(partialSuffix) {
+            let path = folder + "/" + name
+            let files = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+            let written = ([path] + files.map { path + "/" + $0 }).compactMap {
+                (try? FileManager.default.attributesOfItem(atPath: $0))?[.modificationDate] as? Date
+            }
+            guard written.allSatisfy({ $0.timeIntervalSinceNow < -3_600 }) else { continue }
+            try? FileManager.default.removeItem(atPath: path)
+        }
+    }
+
     /// The finished copies in a folder, newest first; none when there is no such folder.
     package static func all(in folder: String) -> [Backup] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return names.filter { $0.hasPrefix(prefix) && !$0.hasSuffix(".partial") }.sorted().reversed()
+        return names.filter { $0.hasPrefix(prefix) && !$0.hasSuffix(partialSuffix) }.sorted().reversed()
             .compactMap { try? Backup(readingManifestOf: folder + "/" + $0) }
     }
 

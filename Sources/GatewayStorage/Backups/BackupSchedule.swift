@@ -3,20 +3,30 @@ package import Foundation
 package import GatewayModel
 
 /// Makes a backup every so many hours, counted from the newest one that is there, and deletes the oldest. One that was made
-/// while the clock was ahead counts as the oldest.
+/// while the clock was ahead counts as the oldest. After a failure it waits before it tries again.
 package final class BackupSchedule: Sendable {
+    /// Minutes after the first failure, doubled by each further one.
+    private static let firstPauseMinutes = 5.0
+    private static let longestPauseMinutes = 240.0
+
     private let dataDirectory: String
     private let rules: BackupRules
+    private let floorBytes: Int
+    private let uptime: @Sendable () -> DispatchTime
+    private let failures = Lock((count: 0, until: DispatchTime(uptimeNanoseconds: 0)))
     private let now: @Sendable () -> Date
     private let report: @Sendable (Result<Backup, GatewayError>) -> Void
     private let ticker = Ticker(queue: DispatchQueue(label: "backups"), everySeconds: 60)
 
     package init(
-        dataDirectory: String, rules: BackupRules, now: @escaping @Sendable () -> Date,
+        dataDirectory: String, rules: BackupRules, floorBytes: Int = 0, now: @escaping @Sendable () -> Date,
+        uptime: @escaping @Sendable () -> DispatchTime = { .now() },
         report: @escaping @Sendable (Result<Backup, GatewayError>) -> Void
     ) {
         self.dataDirectory = dataDirectory
         self.rules = rules
+        self.floorBytes = floorBytes
+        self.uptime = uptime
         self.now = now
         self.report = report
     }
@@ -33,18 +43,26 @@ package final class BackupSchedule: Sendable {
         ticker.stop()
     }
 
-    /// Makes one when the newest is old enough.
+    /// Makes one when the newest is old enough, and the last failure long enough ago.
     func makeIfDue() {
+        guard uptime() >= failures.withLock({ $0.until }) else { return }
         let now = now()
         let milliseconds = Milliseconds(now).count
         let newest = Backup.all(in: folder, at: milliseconds).first?.createdMilliseconds ?? 0
         let due = newest + Int64(rules.hours) * 3_600_000
         guard DueTime.hasCome(due, at: milliseconds, within: due - newest) else { return }
         do throws(GatewayError) {
-            let backup = try Backup.create(of: dataDirectory, in: folder, now: now)
+            let backup = try Backup.create(of: dataDirectory, in: folder, floorBytes: floorBytes, now: now)
+            failures.withLock { $0.count = 0 }
             try Backup.prune(folder, keeping: rules.keep, at: milliseconds)
             report(.success(backup))
         } catch {
+            let ended = uptime()
+            failures.withLock { failures in
+                let minutes = Self.firstPauseMinutes * pow(2, Double(min(failures.count, 10)))
+                failures.count += 1
+                failures.until = ended + min(minutes, Self.longestPauseMinutes) * 60
+            }
             report(.failure(error))
         }
     }

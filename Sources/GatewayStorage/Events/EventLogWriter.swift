@@ -48,7 +48,7 @@ final class EventLogWriter {
     ///
     /// After a failed flush SQLite recovers commits that the disk may not have, because the system considers their pages
     /// written: what is read then exists in memory alone. So the recovered rows are copied into the database and flushed before
-    /// any of them counts as stored. Throws while a reader prevents that.
+    /// any of them counts as stored. While a reader needs the log, the log itself is written again and flushed instead.
     init(
         path: String, recent: RecentEvents = RecentEvents(), afterFailure isAfterFailure: Bool = false,
         sizes: EventIndex.Sizes = EventIndex.Sizes(), now: @escaping @Sendable () -> Date = { Date() }
@@ -67,9 +67,7 @@ final class EventLogWriter {
             )
         }
         let isBusy = try connection.first("PRAGMA wal_checkpoint(FULL)") { $0.int(0) != 0 } ?? false
-        guard !isBusy || !isAfterFailure else {
-            throw SQLiteError(extendedCode: 5, message: "a reader holds the log that has to be copied")
-        }
+        if isBusy, isAfterFailure { try connection.rewriteLog() }
         try EventLogSchema.migrate(connection, at: now())
         insertion = try connection.cached(Self.insert)
         guard let log = try EventLogState.read(connection) else {

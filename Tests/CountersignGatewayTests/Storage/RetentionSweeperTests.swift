@@ -75,7 +75,9 @@ struct RetentionSweeperTests {
             try add("long", day: Int64(day))
             try add("all", day: Int64(day))
         }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         var short = AppRules()
         short.retentionDays = 2
         var long = AppRules()
@@ -92,7 +94,9 @@ struct RetentionSweeperTests {
 
     @Test func theOldestGoWhileThereIsTooMuch() throws {
         for day in 1...5 { try add("a", day: Int64(day), bytes: 100) }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionBytes = 250
         try sweep(["a": rules], day: 6)
@@ -103,7 +107,9 @@ struct RetentionSweeperTests {
     @Test func aLongWayIsDoneInSmallSteps() throws {
         for _ in 0..<500 { try add("other", day: 1) }
         for _ in 0..<500 { try add("a", day: 1) }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionDays = 1
         #expect(try sweep(["a": rules], day: 9) == 500 / RetentionSweeper.rowsPerStep + 1)
@@ -135,7 +141,9 @@ struct RetentionSweeperTests {
         for _ in 0..<5_000 { try add("busy", day: 1) }
         try add("idle", day: 8)
         for _ in 0..<5_000 { try add("busy", day: 9) }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionDays = 2
         let apps = Dictionary(uniqueKeysWithValues: ["idle", "empty"].map { ($0, rules) })
@@ -157,7 +165,9 @@ struct RetentionSweeperTests {
 
     @Test func eventsThatAreGoneAreLookedAtOnce() throws {
         for day in 1...9 { try add("a", day: Int64(day)) }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionDays = 2
         var sweeper = RetentionSweeper()
@@ -205,7 +215,9 @@ struct RetentionSweeperTests {
     }
 
     @Test func customersThatWereNotSeenForLongAreForgotten() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         for day in 1...4 { try change("c\(day)", of: "a", day: Int64(day), properties: 3, bytes: 10) }
         try change("c1", of: "a", day: 4, properties: 0, bytes: 0)
         try change("c1", of: "all", day: 1, properties: 1, bytes: 10)
@@ -223,7 +235,9 @@ struct RetentionSweeperTests {
     }
 
     @Test func customersCountAsBytesOfTheirAppAndTheOldestGoFirst() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         try change("c1", of: "a", day: 1, properties: 1_000, bytes: 100)
         for day in 2...3 { try add("a", day: Int64(day), bytes: 10_000) }
         try connection.run(
@@ -244,7 +258,9 @@ struct RetentionSweeperTests {
     }
 
     @Test func manyCustomersAreForgottenInOneStep() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         // Three rows each: the customer, the cookie and the property.
         for number in 0..<300 { try change("c\(number)", of: "a", day: 1, properties: 1, bytes: 10) }
         var rules = AppRules()
@@ -261,7 +277,9 @@ struct RetentionSweeperTests {
     }
 
     @Test func appsTakeTurns() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         for number in 0..<300 {
             for app in ["a", "b", "c"] {
                 try change("c\(number)", of: app, day: 1, properties: 1, bytes: 10)
@@ -277,7 +295,9 @@ struct RetentionSweeperTests {
 
     @Test func aStepDeletesNoMoreBytesThanAMomentTakes() throws {
         for day in 1...20 { try add("a", day: Int64(day), bytes: 1 << 20) }
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         // More than a customer may have now: a file of an earlier version has it.
         try change("c1", of: "a", day: 1, properties: 0, bytes: 0)
         for number in 0..<40 {
@@ -307,7 +327,9 @@ struct RetentionSweeperTests {
     }
 
     @Test func whomOthersWereMergedIntoIsForgottenInSmallSteps() throws {
-        try connection.execute(RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount + EventConsumerSchema.script)
+        try connection.execute(
+            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
         try change("c1", of: "a", day: 1, properties: 0, bytes: 0)
         try connection.execute(
             """
