@@ -156,7 +156,7 @@ package final class Administration: Sendable {
     }
 
     package var endpoints: [Endpoint] {
-        api.endpoints + DashboardFiles().endpoints + BrowserClient().endpoints
+        api.endpoints + DashboardFiles().endpoints
     }
 
     /// A token for the one-time link that sets the first password; nil when there is a user already.
@@ -166,6 +166,9 @@ package final class Administration: Sendable {
     }
 
     package func start() {
+    /// What is served for apps: the client for web pages, wherever pages send their events.
+    package let appEndpoints = BrowserClient().endpoints.map(\.forPages)
+
         watch.start()
     }
 

@@ -16,10 +16,10 @@ package struct OAuthEndpoints: Dialect {
         [
             Endpoint(method: "POST", path: "/oauth/token") { request, _ in
                 service.answering { () throws(OAuthError) in try token(request) }
-            }.described(Self.tokenOperation),
+            }.described(Self.tokenOperation).forPages,
             Endpoint(method: "POST", path: "/oauth/revoke") { request, _ in
                 service.answering { () throws(OAuthError) in try revoke(request) }
-            }.described(Self.revokeOperation),
+            }.described(Self.revokeOperation).forPages,
             Endpoint(method: "GET", path: "/.well-known/jwks.json") { request, _ in .answer(keys(request)) }
                 .described(
                     APIOperation(

@@ -59,14 +59,16 @@ struct Servers: Sendable {
         let endpoints = health.endpoints + monitoring.endpoints + dialects.flatMap(\.endpoints)
         let description = OpenAPIDocument.endpoint(for: endpoints, schemas: dialects.map(\.schemas))
         let router = Router(
-            endpoints + UnsupportedProtocol.endpoints + [description] + (isApart ? [] : admin.endpoints),
+            endpoints + UnsupportedProtocol.endpoints.map(\.forPages) + [description] + admin.appEndpoints
+                + (isApart ? [] : admin.endpoints),
             refusals: dialects.compactMap(\.refusal) + [AdminAPI.refusal])
         let middleware = Middleware(
             router: router,
             addresses: AddressLimiter(
                 rate: limits.requestsPerSecondPerAddress, sharers: { membership.gateways }),
             cors: CORS(
-                requestHeaders: dialects.flatMap(\.requestHeaders), origins: { apps.origins(of: $0) },
+                requestHeaders: dialects.flatMap(\.requestHeaders),
+                methods: { router.methodsForPages(of: $0) }, origins: { apps.origins(of: $0) },
                 originsOfAllApps: { apps.originsOfAllApps }))
         let memory = BodyMemory(limit: limits.bodyMemoryBytes)
         let report: @Sendable (String) -> Void = {
@@ -85,7 +87,8 @@ struct Servers: Sendable {
             return
         }
         let adminMiddleware = Middleware(
-            router: Router(admin.endpoints, refusals: [AdminAPI.refusal]), addresses: middleware.addresses,
+            router: Router(admin.endpoints + admin.appEndpoints, refusals: [AdminAPI.refusal]),
+            addresses: middleware.addresses,
             cors: middleware.cors)
         self.admin = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,

@@ -25,7 +25,9 @@ package struct BloomreachDialect: Dialect {
 
     package var requestHeaders: [String] { ["X-Countersign-Signature"] }
 
-    package var endpoints: [Endpoint] { tracking + content + inbox + neighbours + [selfCheck] }
+    package var endpoints: [Endpoint] {
+        (tracking + content + inbox + neighbours + [selfCheck]).map(\.forPages)
+    }
 
     private var tracking: [Endpoint] {
         let project = "/track/v2/projects/{token}"

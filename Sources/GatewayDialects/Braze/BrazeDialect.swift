@@ -26,15 +26,15 @@ package struct BrazeDialect: Dialect {
         return [[key], [key, .header("X-Braze-Auth-Signature", as: "apiSignature")]]
     }()
 
-    package var endpoints: [Endpoint] {
-        [
-            Endpoint(method: "POST", path: "/api/v3/data") { request, _ in ingest(request) }
-                .described(
-                    APIOperation(
-                        summary: "Store events and attributes in Braze's shape", security: Self.security,
-                        body: APIOperation.schema("BrazeData"), status: 201,
-                        answer: APIOperation.schema("BrazeStored")))
-        ] + neighbours
+    package var endpoints: [Endpoint] { ([data] + neighbours).map(\.forPages) }
+
+    private var data: Endpoint {
+        Endpoint(method: "POST", path: "/api/v3/data") { request, _ in ingest(request) }
+            .described(
+                APIOperation(
+                    summary: "Store events and attributes in Braze's shape", security: Self.security,
+                    body: APIOperation.schema("BrazeData"), status: 201,
+                    answer: APIOperation.schema("BrazeStored")))
     }
 
     /// What shipped clients sync besides, and there is none of: valid and empty.

@@ -19,13 +19,17 @@ package struct GeolocationDialect: Dialect {
     }
 
     package var endpoints: [Endpoint] {
+        (uploads + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints).map(\.forPages)
+    }
+
+    private var uploads: [Endpoint] {
         [
             Endpoint(method: "POST", path: "/api/locations") { request, _ in upload(request, project: nil) }
                 .described(Self.operation),
             Endpoint(method: "POST", path: "/api/locations/{project}") { request, parameters in
                 upload(request, project: parameters[0])
             }.described(Self.operation),
-        ] + GeolocationTokens(service: tokens, parsers: path.parsers).endpoints
+        ]
     }
 
     private static let operation = APIOperation(

@@ -19,7 +19,9 @@ package struct NativeDialect: Dialect {
 
     package var requestHeaders: [String] { ["X-Countersign-Signature", "X-Retry-Count", "X-Write-Key"] }
 
-    package var endpoints: [Endpoint] {
+    package var endpoints: [Endpoint] { (ingestion + shortEndpoints + [settings]).map(\.forPages) }
+
+    private var ingestion: [Endpoint] {
         [
             Endpoint(method: "POST", path: "/v1/batch") { request, _ in ingest(request, single: nil) }
                 .described(.ingest("Store a batch of events", body: "Batch"))
@@ -28,7 +30,7 @@ package struct NativeDialect: Dialect {
                 Endpoint(method: "POST", path: "/v1/\(kind.rawValue)") { request, _ in
                     ingest(request, single: kind)
                 }.described(.ingest("Store one \(kind.rawValue) event", body: "Event"))
-            } + shortEndpoints + [settings]
+            }
     }
 
     /// The paths of Segment's mobile and web clients, and of its import of past events.

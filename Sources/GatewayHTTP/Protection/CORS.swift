@@ -1,21 +1,28 @@
 internal import GatewayModel
 
 /// Which web pages may call an app (WHATWG Fetch, section 3.3). An app allows none by default.
+///
+/// Only endpoints that are ``Endpoint/forPages`` answer with its fields, also when they reject a request: nothing else of the
+/// gateway can be read by a page of another origin.
 package struct CORS: Sendable {
     /// Origins by app id; `*` is every origin.
     let origins: @Sendable (_ appID: String) -> Set<String>
     /// What any app allows: a preflight request does not say which app it is for.
     let originsOfAllApps: @Sendable () -> Set<String>
 
+    /// What pages may ask of a path; empty for a path that they may not call.
+    let methods: @Sendable (_ path: String) -> [String]
     /// The fields of the header that pages may send.
     private let allowedHeaders: String
 
     /// `requestHeaders` are those that pages may send beside the ones of every request.
     package init(
         requestHeaders: [String],
+        methods: @escaping @Sendable (_ path: String) -> [String],
         origins: @escaping @Sendable (_ appID: String) -> Set<String>,
         originsOfAllApps: @escaping @Sendable () -> Set<String>
     ) {
+        self.methods = methods
         self.origins = origins
         self.originsOfAllApps = originsOfAllApps
         allowedHeaders = Set(Self.headersOfEveryRequest + requestHeaders).sorted()
@@ -30,10 +37,12 @@ package struct CORS: Sendable {
         "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, traceresponse"
 
     /// The answer to a preflight request; nil when this is none. Returns 204 with what the page may do, or 403.
-    func preflight(_ request: HTTPRequest, methods: [String]) -> HTTPResponse? {
-        guard request.method == "OPTIONS", !methods.isEmpty, let origin = request.header("origin"),
+    func preflight(_ request: HTTPRequest) -> HTTPResponse? {
+        guard request.method == "OPTIONS", let origin = request.header("origin"),
             request.header("access-control-request-method") != nil
         else { return nil }
+        let methods = methods(request.path)
+        if methods.isEmpty { return nil }
         guard let allowed = Self.match(origin, originsOfAllApps()) else {
             return HTTPResponse.failure(
                 403, code: "origin_not_allowed",
@@ -51,9 +60,10 @@ package struct CORS: Sendable {
             ], body: [])
     }
 
-    /// The outcome with the fields that let the page read it, where the app allows the page's origin.
+    /// The outcome with the fields that let the page read it, where pages may call the path and the app allows the page's
+    /// origin.
     func decorated(_ outcome: HTTPOutcome, for request: HTTPRequest) -> HTTPOutcome {
-        guard let origin = request.header("origin") else { return outcome }
+        guard let origin = request.header("origin"), !methods(request.path).isEmpty else { return outcome }
         switch outcome {
         case .answer(let response): return .answer(decorated(response, request, origin))
         case .later(let start, let poll):

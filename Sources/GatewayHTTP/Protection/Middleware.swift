@@ -18,11 +18,7 @@ package struct Middleware: Sendable {
         }
         // No app's page may call the administration.
         if request.path.hasPrefix("/admin") { return router.route(request) }
-        if request.method == "OPTIONS",
-            let answer = cors.preflight(request, methods: router.methods(of: request.path))
-        {
-            return .answer(answer)
-        }
+        if let answer = cors.preflight(request) { return .answer(answer) }
         return cors.decorated(router.route(request), for: request)
     }
 }

@@ -5,6 +5,8 @@ package struct Endpoint: Sendable {
     let path: String
     /// What `/openapi.json` says of it; nil leaves it out.
     var operation: APIOperation?
+    /// Whether pages of an app's origins may call it (``CORS``).
+    private(set) var isForPages = false
     /// Answers the request; the second argument holds what stood for the parts in braces, in their order.
     let handle: @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
 
@@ -14,6 +16,13 @@ package struct Endpoint: Sendable {
         self.method = method
         self.path = path
         self.handle = handle
+    }
+
+    /// The same endpoint, which pages of an app's origins may call too: one that apps call, and no other.
+    package var forPages: Endpoint {
+        var copy = self
+        copy.isForPages = true
+        return copy
     }
 
     /// The same endpoint, described.

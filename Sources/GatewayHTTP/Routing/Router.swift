@@ -65,13 +65,19 @@ package struct Router: Sendable {
         return exact[String(path.dropLast())] ?? []
     }
 
+    private func endpoints(of path: String) -> [Endpoint] {
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        return exactly(path) + templates.filter { $0.match(segments) != nil }.map(\.endpoint)
+    }
+
+    /// What pages of an app's origins may ask of a path; empty when they may not call it.
+    package func methodsForPages(of path: String) -> [String] {
+        endpoints(of: path).filter(\.isForPages).map(\.method).sorted()
+    }
+
     /// What a path takes; empty when there is no such path.
     func methods(of path: String) -> [String] {
-        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-        let found =
-            exactly(path)
-            + templates.filter { $0.match(segments) != nil }.map(\.endpoint)
-        let methods = Set(found.map(\.method))
+        let methods = Set(endpoints(of: path).map(\.method))
         return (methods.contains("GET") ? methods.union(["HEAD"]) : methods).sorted()
     }
 

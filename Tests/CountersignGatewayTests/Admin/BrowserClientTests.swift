@@ -32,6 +32,16 @@ struct BrowserClientTests {
         #expect(other.status == 404)
     }
 
+    @Test func itIsServedWherePagesSendEventsAlsoWhenOperatorsHaveTheirOwnAddress() throws {
+        let fixture = try GatewayFixture(.live, enforcement: .disabled) {
+            $0.adminHost = "127.0.0.1"
+            $0.adminPort = 0
+        }
+        #expect(try get(try fixture.client(), "/sdk/countersign.json").status == 200)
+        let admin = try RawConnection(port: fixture.gateway.adminPort)
+        #expect(try get(admin, "/sdk/countersign.json").status == 200)
+    }
+
     @Test func pagesOfOtherOriginsGetItOnlyWhereAnAppNamesThem() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let client = try fixture.client()

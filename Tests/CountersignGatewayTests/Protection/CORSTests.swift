@@ -65,6 +65,55 @@ struct CORSTests {
         }
     }
 
+    /// What apps do not call is not for their pages.
+    @Test(arguments: [
+        "/metrics", "/readyz", "/livez", "/openapi.json", "/.well-known/jwks.json",
+        "/.well-known/oauth-authorization-server", "/v1/apps/shop/events", "/v1/apps/shop/consumers",
+        "/v1/apps/shop/consumers/x/poll", "/nowhere", "/docs/", "/",
+    ])
+    func noPageReadsWhatAppsDoNotCall(path: String) throws {
+        try withPages(["https://shop.example", "*"]) { _, connection in
+            for method in ["GET", "POST"] {
+                let answer = connection.send(method, path, ["Origin": "https://shop.example"], nil)
+                #expect(answer != nil)
+                #expect(answer?.headers["access-control-allow-origin"] == nil, "\(method)")
+            }
+            let asked = preflight(connection, origin: "https://shop.example", path: path)
+            #expect(asked?.status != 204)
+            #expect(asked?.headers["access-control-allow-origin"] == nil)
+        }
+    }
+
+    /// Rejections too: a page has to know why.
+    @Test(arguments: [
+        "/v1/batch", "/v1/track", "/v1/b", "/api/v3/data", "/api/locations", "/api/register", "/oauth/token",
+        "/track/v2/projects/shop/customers", "/batch",
+    ])
+    func aPageReadsWhyItsAppIsRejected(path: String) throws {
+        try withPages(["https://shop.example"]) { _, connection in
+            let answer = connection.send(
+                "POST", path, ["Origin": "https://shop.example", "Content-Type": "application/json"],
+                Array("{".utf8))
+            #expect((answer?.status ?? 0) >= 400)
+            #expect(answer?.headers["access-control-allow-origin"] == "https://shop.example")
+            #expect(preflight(connection, origin: "https://shop.example", path: path)?.status == 204)
+        }
+    }
+
+    @Test func aPageOfAnotherAppDoesNotReadTheAnswersOfThisOne() throws {
+        try withPages(["https://shop.example"]) { fixture, connection in
+            _ = try fixture.apps.createApp(id: "blog")
+            var rules = AppRules()
+            rules.origins = ["https://blog.example"]
+            try fixture.apps.setRules(rules, of: "blog")
+            try fixture.gateway.refreshApps()
+            let headers = ["X-Write-Key": fixture.writeKey, "Origin": "https://blog.example"]
+            let answer = connection.post(batch(trackEvent("m-1")), headers: headers)
+            #expect(answer?.status == 200)
+            #expect(answer?.headers["access-control-allow-origin"] == nil)
+        }
+    }
+
     @Test func noPageIsAllowedByDefaultAndAStarAllowsAll() throws {
         try withPages([]) { _, connection in
             #expect(preflight(connection, origin: "https://shop.example")?.status == 403)
