@@ -165,6 +165,21 @@ enum ControlTables {
 
     /// The text of write keys; NULL for keys of the versions before, which kept only the hash.
     static let writeKeyText = "ALTER TABLE write_key ADD COLUMN text TEXT"
+    /// The last good set of each key source, which was a note of the cluster before.
+    static let publishedKeySets = """
+        CREATE TABLE published_key_set (
+            app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
+            url TEXT NOT NULL,
+            body TEXT NOT NULL,
+            fetched_ms BIGINT NOT NULL
+        );
+        DELETE FROM cluster_note WHERE kind = 'published_keys';
+
+        """
+
+    /// When setting up a second factor was begun.
+    static let begunSecondFactor =
+        "ALTER TABLE admin_second_factor ADD COLUMN begun_ms BIGINT NOT NULL DEFAULT 0"
 
     private static let secrets = """
         CREATE TABLE refresh_key (id BIGINT PRIMARY KEY CHECK (id = 1), key BYTEA NOT NULL);

@@ -20,6 +20,8 @@ package enum PostgreSQLSchema {
         texts(CountTables.deliveryContent),
         texts(ControlTables.writeKeyText),
         CustomerTables.propertyLimit,
+        texts(ControlTables.publishedKeySets),
+        ControlTables.begunSecondFactor,
     ]
 
     /// What this program works with.

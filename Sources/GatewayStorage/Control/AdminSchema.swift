@@ -86,6 +86,10 @@ enum AdminSchema {
         ) STRICT;
         """
 
+    /// When setting up a second factor was begun, in milliseconds since 1970; 0 for one that an older version has begun.
+    static let begunSecondFactor =
+        "ALTER TABLE admin_second_factor ADD COLUMN begun_ms INTEGER NOT NULL DEFAULT 0"
+
     /// A reader's token goes with its app.
     static let readerTokens =
         "ALTER TABLE admin_token ADD COLUMN app_id TEXT REFERENCES app (id) ON DELETE CASCADE"

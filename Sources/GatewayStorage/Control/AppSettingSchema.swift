@@ -70,4 +70,14 @@ enum AppSettingSchema {
         ALTER TABLE app DROP COLUMN requires_issuer;
         ALTER TABLE app DROP COLUMN requires_type;
         """
+
+    /// The last good set of each key source.
+    static let publishedKeySets = """
+        CREATE TABLE published_key_set (
+            app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
+            url TEXT NOT NULL,
+            body TEXT NOT NULL,
+            fetched_ms INTEGER NOT NULL
+        ) STRICT;
+        """
 }

@@ -65,6 +65,8 @@ enum ControlDatabase {
         WebhookSchema.digest,
         // NULL for keys of the versions before, which kept only the hash.
         "ALTER TABLE write_key ADD COLUMN text TEXT",
+        AppSettingSchema.publishedKeySets,
+        AdminSchema.begunSecondFactor,
     ]
 
     /// Opens the file, and makes it when it does not exist. Throws `storage`.

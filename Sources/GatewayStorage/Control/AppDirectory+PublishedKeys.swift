@@ -1,0 +1,50 @@
+internal import CountersignSQLite
+package import GatewayModel
+
+/// A JWK Set that was fetched for an app.
+package struct PublishedKeySet: Sendable, Equatable {
+    package let json: String
+    /// Milliseconds since 1970.
+    package let fetchedMilliseconds: Int64
+
+    package init(json: String, fetchedMilliseconds: Int64) {
+        self.json = json
+        self.fetchedMilliseconds = fetchedMilliseconds
+    }
+}
+
+/// The last good set of each key source, so that it holds over a restart and for all gateways of a database. It is deleted
+/// with its app.
+extension AppDirectory {
+    /// Returns the stored set of an app's source, or nil when none of its URL is stored. Throws `storage`.
+    package func publishedKeySet(of source: KeySource, for appID: String) throws(GatewayError)
+        -> PublishedKeySet?
+    {
+        try read { connection in
+            try connection.first(
+                "SELECT body, fetched_ms FROM published_key_set WHERE app_id = ?1 AND url = ?2", .text(appID),
+                .text(source.url)
+            ) { PublishedKeySet(json: $0.text(0), fetchedMilliseconds: $0.int64(1)) }
+        }
+    }
+
+    /// Stores a set, unless a newer one of the same URL is stored. A set that is newer by more than `tolerance` milliseconds
+    /// was fetched by a clock that was ahead, and is replaced. Throws `storage`, also for an app that is not there.
+    package func keepPublishedKeySet(
+        _ set: PublishedKeySet, of source: KeySource, for appID: String, tolerance: Int64
+    ) throws(GatewayError) {
+        // Not a change that gateways have to load: they look for newer sets by themselves.
+        try database.write(alone: false) { connection in
+            try connection.run(
+                """
+                INSERT INTO published_key_set (app_id, url, body, fetched_ms) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (app_id) DO UPDATE SET url = excluded.url, body = excluded.body,
+                    fetched_ms = excluded.fetched_ms
+                WHERE published_key_set.url <> excluded.url
+                    OR published_key_set.fetched_ms < excluded.fetched_ms
+                    OR published_key_set.fetched_ms > excluded.fetched_ms + ?5
+                """, .text(appID), .text(source.url), .text(set.json), .integer(set.fetchedMilliseconds),
+                .integer(tolerance))
+        }
+    }
+}
