@@ -75,7 +75,7 @@ package final class Administration: Sendable {
             ).all.map { $0.on(.data) }
             + LiveRoutes(live: recorder.live).all
         api = AdminAPI(
-            directory: directory, publicURL: configuration.publicURL, routes: routes,
+            directory: directory, publicURL: configuration.publicURL, isSecure: isSecure, routes: routes,
             cluster: storage.cluster,
             now: now,
             changed: {

@@ -25,7 +25,7 @@ extension PostgreSQLTests {
             _ = try apps.createApp(id: "shop")
             _ = try apps.projects.addCustomerTokenKey(id: "key-1", secret: Self.key, to: "shop")
             try apps.admins.createUser(name: "ada", role: .owner, password: PasswordHash(text: "none"))
-            try apps.admins.beginSecondFactor(Self.factor, of: "ada")
+            try apps.admins.beginSecondFactor(Self.factor, of: "ada", at: 0)
             _ = try apps.webhooks.create(
                 of: "shop", ["url": .string("https://example.com/hook")], secret: Self.text(Self.webhookKey),
                 after: 0, at: 1)

@@ -12,6 +12,8 @@ internal import GatewayStorage
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
     private let publicURL: String?
+    /// Whether browsers reach the gateway by HTTPS.
+    private let isSecure: Bool
     private let routes: [AdminRoute]
     private let now: @Sendable () -> Date
     /// Called after each change.
@@ -26,11 +28,13 @@ package final class AdminAPI: Sendable {
     private let remembered: RememberedAnswers
 
     init(
-        directory: AppDirectory, publicURL: String?, routes: [AdminRoute], cluster: (any Cluster)?,
+        directory: AppDirectory, publicURL: String?, isSecure: Bool, routes: [AdminRoute],
+        cluster: (any Cluster)?,
         now: @escaping @Sendable () -> Date, changed: @escaping @Sendable () -> Void
     ) {
         self.directory = directory
         self.publicURL = publicURL
+        self.isSecure = isSecure
         self.routes = routes + [AdminDocument.route(describing: routes.map(\.operation))]
         remembered = RememberedAnswers(cluster: cluster)
         self.now = now
@@ -182,12 +186,12 @@ package final class AdminAPI: Sendable {
             }
             return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: role)
         }
-        guard let cookie = request.sessionToken,
+        guard let cookie = request.sessionToken(isSecure: isSecure),
             let session = try directory.admins.session(cookie, at: milliseconds)
         else { throw AdminProblem(401, "unauthenticated", "sign in, or send an API token as Bearer") }
         return AdminIdentity(
             name: session.user.name, role: session.user.role, session: (cookie, session.expires),
-            mustEnrol: session.mustEnrol)
+            userCreatedMilliseconds: session.user.createdMilliseconds, mustEnrol: session.mustEnrol)
     }
 
     private static let foreignPage = AdminProblem(

@@ -7,6 +7,8 @@ struct AdminIdentity: Sendable {
     let role: AdminRole
     /// The session; nil for a token.
     var session: (token: String, expiresMilliseconds: Int64)?
+    /// When the user was made, which tells users of the same name apart; nil for a token, whose name is unique.
+    var userCreatedMilliseconds: Int64?
     /// True until the second factor is set up that every user needs: nothing else may be done before.
     var mustEnrol = false
     /// True for the account that owns the data directory, from which no file in it is hidden.

@@ -55,13 +55,22 @@ struct AdminRequest: Sendable {
     /// True for methods that change nothing (RFC 9110, section 9.2.1).
     var isSafe: Bool { method == "GET" || method == "HEAD" }
 
-    /// The session's cookie; nil when there is none.
-    var sessionToken: String? {
+    /// What the session's cookie holds; nil when there is none, or more than one.
+    ///
+    /// Where browsers reach the gateway by HTTPS only the cookie with the prefix counts: a page of a sibling domain, or
+    /// anybody on the way of a plain request, can plant one without it (RFC 6265bis, section 4.1.3.2).
+    func sessionToken(isSecure: Bool) -> String? {
+        let name = AdminCookie.name(isSecure: isSecure)
+        var found: String?
         for pair in (cookie ?? "").split(separator: ";") {
-            let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
-            if parts.count == 2, AdminCookie.names.contains(String(parts[0])) { return String(parts[1]) }
+            let parts = pair.drop { $0 == " " || $0 == "\t" }.split(
+                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, parts[0].utf8.elementsEqual(name.utf8) else { continue }
+            // Which of two is the gateway's own nobody can tell.
+            guard found == nil else { return nil }
+            found = String(parts[1])
         }
-        return nil
+        return found
     }
 
     /// The token after `Bearer`; nil when there is none.
@@ -87,13 +96,14 @@ struct AdminRequest: Sendable {
 package enum AdminCookie {
     private static let secureName = "__Host-countersign"
     private static let plainName = "countersign"
-    static let names = [secureName, plainName]
+
+    static func name(isSecure: Bool) -> String { isSecure ? secureName : plainName }
 
     /// The field that sets it; an empty token takes it away.
     package static func field(_ token: String, isSecure: Bool) -> (name: String, value: String) {
         let age = token.isEmpty ? 0 : AdminStore.sessionMilliseconds / 1000
         // Browsers take the prefix only with `Path=/` and `Secure` (RFC 6265bis, section 4.1.3.2).
-        let place = isSecure ? "\(secureName)=\(token); Path=/; Secure" : "\(plainName)=\(token); Path=/admin"
+        let place = "\(name(isSecure: isSecure))=\(token); " + (isSecure ? "Path=/; Secure" : "Path=/admin")
         return ("Set-Cookie", "\(place); HttpOnly; SameSite=Strict; Max-Age=\(age)")
     }
 }

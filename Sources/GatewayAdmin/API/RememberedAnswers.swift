@@ -122,7 +122,8 @@ final class RememberedAnswers: Sendable {
         of request: AdminRequest, _ route: AdminOperation, _ identity: AdminIdentity
     ) -> String? {
         guard route.takesIdempotencyKey, let key = request.idempotencyKey else { return nil }
-        return "\(identity.name)\n\(key)"
+        // A user who was deleted leaves nothing to another one of the same name.
+        return "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n\(key)"
     }
 
     private static func digest(_ request: AdminRequest, _ route: AdminOperation) -> [UInt8] {

@@ -18,7 +18,8 @@ struct SecondFactorRoutes: Sendable {
             ) { call in
                 let name = try signIn.confirmPassword(call)
                 let password = OneTimePassword()
-                try call.directory.admins.beginSecondFactor(password, of: name)
+                try call.directory.admins.beginSecondFactor(
+                    password, of: name, at: call.nowMilliseconds)
                 let uri = password.uri(user: name, host: call.request.host)
                 return call.answer(
                     [
@@ -32,9 +33,11 @@ struct SecondFactorRoutes: Sendable {
                 body: .object([.must("code", .text(longest: 64))]), .json(Self.codes)
             ) { call in
                 let session = try SignInRoutes.session(of: call)
-                let codes = try call.directory.admins.confirmSecondFactor(
-                    try call.body().text("code").filter { $0 != " " }, of: call.identity.name,
-                    at: call.nowMilliseconds, keeping: session)
+                let code = try call.body().text("code").filter { $0 != " " }
+                let codes = try signIn.tryCode(call) { name in
+                    try call.directory.admins.confirmSecondFactor(
+                        code, of: name, at: call.nowMilliseconds, keeping: session)
+                }
                 guard let codes else {
                     throw AdminProblem.invalid("code", "is wrong; is the device's clock right?")
                 }

@@ -115,14 +115,15 @@ struct SignInRoutes: Sendable {
         let name = try body.text("name")
         let password = try body.text("password")
         let address = call.request.clientAddress
-        guard let user = try user(name, password, call) else {
+        let (found, counted) = try user(name, password, call)
+        guard let user = found else {
             throw AdminProblem(401, "unauthenticated", "the name or the password is wrong")
         }
         if user.hasSecondFactor {
             guard let code: String = body.value("code"), !code.isEmpty else {
                 // Neither a failure nor a success: who has the password must not wipe out what was counted by asking
                 // again, and may not be kept from giving the code.
-                throttle.takeBack(name: name, address: address)
+                throttle.takeBack(name: counted, address: address)
                 throw AdminProblem(
                     401, "second_factor_required", "send the code from the authenticator app as well")
             }
@@ -131,11 +132,11 @@ struct SignInRoutes: Sendable {
                 try call.directory.acting(as: actor).admins.useSecondFactor(
                     code, of: user.name, at: call.nowMilliseconds)
             else {
-                try noteIfBlocked(name, call)
+                try noteIfBlocked(name, counted, call)
                 throw AdminProblem(401, "unauthenticated", "the code is wrong or has already been used")
             }
         }
-        throttle.succeed(name: name, address: address)
+        throttle.succeed(name: counted, address: address)
         return try open(call, user.name, user.role, status: 200)
     }
 
@@ -144,11 +145,39 @@ struct SignInRoutes: Sendable {
     func confirmPassword(_ call: AdminCall, _ member: String = "password") throws -> String {
         _ = try Self.session(of: call)
         let name = call.identity.name
-        guard try user(name, try call.body().text(member), call) != nil else {
-            throw AdminProblem.invalid(member, "is wrong")
-        }
-        throttle.succeed(name: name, address: call.request.clientAddress)
+        let (found, counted) = try user(name, try call.body().text(member), call)
+        guard found != nil else { throw AdminProblem.invalid(member, "is wrong") }
+        throttle.succeed(name: counted, address: call.request.clientAddress)
         return name
+    }
+
+    /// Tries a code of the session's user, counted together with wrong passwords. Returns what `body` does, which is nil
+    /// for a wrong code. Throws 429 after too many.
+    func tryCode<Value>(_ call: AdminCall, _ body: (_ user: String) throws -> Value?) throws -> Value? {
+        let name = call.identity.name
+        let user = try call.directory.admins.users().first { $0.name == name }
+        let counted = Self.counted(name, user)
+        try begin(call, name: counted)
+        let value: Value?
+        do {
+            value = try body(name)
+        } catch {
+            // No code was compared.
+            throttle.takeBack(name: counted, address: call.request.clientAddress)
+            throw error
+        }
+        if value == nil {
+            try noteIfBlocked(name, counted, call)
+        } else {
+            throttle.succeed(name: counted, address: call.request.clientAddress)
+        }
+        return value
+    }
+
+    /// What attempts are counted by: a name, and for a user when it was made, so that nothing that was counted of a deleted
+    /// user holds for another one of the same name.
+    private static func counted(_ name: String, _ user: AdminUser?) -> String {
+        user.map { "\($0.createdMilliseconds):\($0.name)" } ?? name
     }
 
     /// What the cookie of the session holds.
@@ -170,19 +199,22 @@ struct SignInRoutes: Sendable {
     }
 
     /// The user with this name and password; nil, after the same time, when there is none. Counts as wrong until the
-    /// throttle hears otherwise.
-    private func user(_ name: String, _ password: String, _ call: AdminCall) throws -> AdminUser? {
-        try begin(call, name: name)
+    /// throttle hears otherwise, under the name that is returned besides.
+    private func user(
+        _ name: String, _ password: String, _ call: AdminCall
+    ) throws -> (user: AdminUser?, counted: String) {
         let user = try call.directory.admins.users().first { $0.name == name }
+        let counted = Self.counted(name, user)
+        try begin(call, name: counted)
         let isRight = (user?.password ?? .ofNobody(cost: passwordCost)).matches(password)
-        if let user, isRight { return user }
-        try noteIfBlocked(name, call)
-        return nil
+        if let user, isRight { return (user, counted) }
+        try noteIfBlocked(name, counted, call)
+        return (nil, counted)
     }
 
-    private func noteIfBlocked(_ name: String, _ call: AdminCall) throws {
+    private func noteIfBlocked(_ name: String, _ counted: String, _ call: AdminCall) throws {
         let address = call.request.clientAddress
-        if throttle.isBlocked(name: name, address: address, at: call.nowMilliseconds) {
+        if throttle.isBlocked(name: counted, address: address, at: call.nowMilliseconds) {
             try call.directory.admins.noteBlockedSignIn(name, from: address)
         }
     }

@@ -127,9 +127,9 @@ final class SignInThrottle: Sendable {
         return own + [(Key(name: name, place: nil), 50)]
     }
 
-    /// The name as it is counted: no user has a longer one.
+    /// The name as it is counted: no user has a longer one, with the time at which it was made.
     private static func known(_ name: String) -> String {
-        String(decoding: name.utf8.prefix(64), as: UTF8.self)
+        String(decoding: name.utf8.prefix(96), as: UTF8.self)
     }
 
     private static func place(_ address: String) -> String {

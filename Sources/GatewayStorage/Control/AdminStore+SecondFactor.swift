@@ -31,9 +31,14 @@ extension AdminStore {
         }
     }
 
-    /// Keeps a secret until its first password has come. One that was kept before is forgotten. Throws `conflict` when
-    /// the user has a second factor already, `notFound`, `storage`.
-    package func beginSecondFactor(_ password: OneTimePassword, of name: String) throws(GatewayError) {
+    /// How long a secret waits for its first password.
+    package static let begunMilliseconds: Int64 = 10 * 60_000
+
+    /// Keeps a secret for ``begunMilliseconds``, until its first password has come. One that was kept before is forgotten.
+    /// Throws `conflict` when the user has a second factor already, `notFound`, `storage`.
+    package func beginSecondFactor(
+        _ password: OneTimePassword, of name: String, at milliseconds: Int64
+    ) throws(GatewayError) {
         try write { connection in
             guard try !Self.user(name, connection).hasSecondFactor else {
                 throw GatewayError(.conflict, "there is already a second factor: turn it off first")
@@ -41,9 +46,10 @@ extension AdminStore {
             let stored = try connection.sealed(password.secret, .secondFactor, name)
             try connection.run(
                 """
-                INSERT INTO admin_second_factor ("user", secret, is_on, last_step) VALUES (?, ?, 0, 0)
-                ON CONFLICT ("user") DO UPDATE SET secret = excluded.secret, is_on = 0, last_step = 0
-                """, .text(name), .blob(stored))
+                INSERT INTO admin_second_factor ("user", secret, is_on, last_step, begun_ms) VALUES (?, ?, 0, 0, ?)
+                ON CONFLICT ("user") DO UPDATE SET secret = excluded.secret, is_on = 0, last_step = 0,
+                    begun_ms = excluded.begun_ms
+                """, .text(name), .blob(stored), .integer(milliseconds))
         }
     }
 
@@ -54,10 +60,17 @@ extension AdminStore {
     ) throws(GatewayError) -> [String]? {
         try write { connection in
             let found = try connection.first(
-                "SELECT secret FROM admin_second_factor WHERE \"user\" = ? AND is_on = 0", .text(name)
+                """
+                SELECT secret FROM admin_second_factor
+                WHERE "user" = ?1 AND is_on = 0 AND begun_ms > ?2 AND begun_ms <= ?3
+                """, .text(name), .integer(milliseconds - Self.begunMilliseconds),
+                .integer(DueTime.last(at: milliseconds, within: 0))
             ) { OneTimePassword(secret: try connection.opened($0.blob(0), .secondFactor, name)) }
             guard let found else {
-                throw GatewayError(.conflict, "no second factor is waiting for its first code: start again")
+                throw GatewayError(
+                    .conflict,
+                    "no second factor is waiting for its first code, which must come within 10 minutes: start again"
+                )
             }
             guard let step = found.step(of: code, at: milliseconds, after: 0) else { return nil }
             try connection.run(

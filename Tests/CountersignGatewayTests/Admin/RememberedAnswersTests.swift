@@ -35,6 +35,18 @@ struct RememberedAnswersTests {
         #expect(try bench.apps.writeKeys(of: "shop").count == 5)
     }
 
+    @Test func aNewUserOfTheSameNameGetsNoAnswerOfADeletedOne() throws {
+        let bench = try AdminBench()
+        _ = try bench.visitor(.owner, "root")
+        let first = try post(bench, try bench.visitor(.operator, "kim").headers, key: "a")
+        #expect(first.status == 201)
+        try bench.apps.admins.deleteUser("kim")
+        bench.clock.advance(by: 1)
+        let other = try post(bench, try bench.visitor(.operator, "kim").headers, key: "a")
+        #expect(other.status == 201 && other.headers["idempotency-replayed"] == nil)
+        #expect(other.json["write_key"] as? String != first.json["write_key"] as? String)
+    }
+
     @Test func aKeyIsForOneRequest() throws {
         let bench = try AdminBench()
         let sender = try bench.token("write")

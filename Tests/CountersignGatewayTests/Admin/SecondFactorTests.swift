@@ -110,6 +110,36 @@ struct SecondFactorTests {
         #expect(try actions(bench) == ["second_factor.enable"])
     }
 
+    @Test func confirmingIsThrottledLikeSigningIn() throws {
+        let visitor = try bench.visitor(.operator, "ada")
+        let app = try begin(bench, visitor)
+        let wrong = code(app, bench) == "000000" ? "000001" : "000000"
+        for _ in 1...5 { #expect(try confirm(bench, visitor, wrong).status == 422) }
+        let throttled = try confirm(bench, visitor, code(app, bench))
+        #expect(throttled.status == 429 && throttled.headers["retry-after"] == "60")
+        // Passwords and codes are counted together.
+        #expect(try bench.signIn("ada").status == 429)
+        #expect(try bench.ask("POST", "session/second-factor", Self.password, visitor.headers).status == 429)
+        let entry = try #require(
+            try bench.apps.auditLog.entries(limit: 10).first { $0.action == "session.blocked" })
+        #expect(entry.target == "ada")
+        bench.clock.advance(by: 61)
+        #expect(try confirm(bench, visitor, code(app, bench)).status == 200)
+    }
+
+    @Test func anEnrolmentExpiresTenMinutesAfterItWasBegun() throws {
+        let visitor = try bench.visitor(.operator, "ada")
+        let late = try begin(bench, visitor)
+        bench.clock.advance(by: 600)
+        let answer = try confirm(bench, visitor, code(late, bench))
+        #expect(answer.status == 409 && answer.json["code"] as? String == "conflict")
+        // Beginning anew is not held up by that.
+        let app = try begin(bench, visitor)
+        bench.clock.advance(by: 599)
+        #expect(try confirm(bench, visitor, code(late, bench)).status == 422)
+        #expect(try confirm(bench, visitor, code(app, bench)).status == 200)
+    }
+
     @Test func aRecoveryCodeIsGoodOnceAndItsUseIsWrittenDown() throws {
         let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
         #expect(try signIn(bench, "ada", code: ada.codes[3].uppercased()).status == 200)

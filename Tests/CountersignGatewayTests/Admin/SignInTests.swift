@@ -78,6 +78,49 @@ struct SignInTests {
         #expect(!parts.contains { $0.hasPrefix("Domain") })
     }
 
+    /// A page of a sibling domain can plant a cookie without the prefix.
+    @Test func overHTTPSOnlyTheCookieWithTheHostPrefixCounts() throws {
+        let bench = try AdminBench { $0.publicURL = "https://admin.example" }
+        let visitor = try bench.visitor(.owner, "ada")
+        let token = visitor.cookie.dropFirst("__Host-countersign=".count)
+        func status(_ cookie: String) throws -> Int {
+            try bench.ask("GET", "session", nil, ["Cookie": cookie]).status
+        }
+        #expect(try status(visitor.cookie) == 200)
+        #expect(try status("countersign=\(token)") == 401)
+        #expect(try status("countersign=planted; \(visitor.cookie)") == 200)
+        #expect(try status("\(visitor.cookie); countersign=planted") == 200)
+        // Two of the same name: which is the gateway's own is not known.
+        for planted in ["__Host-countersign=planted", "__Host-countersign="] {
+            #expect(try status("\(planted); \(visitor.cookie)") == 401)
+            #expect(try status("\(visitor.cookie); \(planted)") == 401)
+        }
+        let plain = try AdminBench()
+        let other = try plain.visitor(.owner, "ada")
+        let prefixed = "__Host-" + other.cookie
+        #expect(try plain.ask("GET", "session", nil, ["Cookie": prefixed]).status == 401)
+        #expect(try plain.ask("GET", "session", nil, ["Cookie": other.cookie]).status == 200)
+    }
+
+    /// What was counted of a user who was deleted is not counted of another one of the same name.
+    @Test func aNewUserOfTheSameNameBeginsWithoutFailedAttempts() throws {
+        let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
+        func attempt(_ password: String) throws -> Int {
+            try bench.ask(
+                "POST", "session", #"{"name":"kim","password":"\#(password)"}"#,
+                ["X-Forwarded-For": "192.0.2.1"]
+            ).status
+        }
+        _ = try bench.visitor(.viewer, "kim")
+        _ = try bench.visitor(.owner, "root")
+        for _ in 1...5 { #expect(try attempt("wrong password") == 401) }
+        #expect(try attempt(AdminBench.password) == 429)
+        try bench.apps.admins.deleteUser("kim")
+        bench.clock.advance(by: 1)
+        try bench.apps.admins.createUser(name: "kim", role: .viewer, password: AdminBench.passwordHash)
+        #expect(try attempt(AdminBench.password) == 200)
+    }
+
     @Test func wrongPasswordsAreThrottledByNameAndAddressAndNobodyElse() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
         _ = try bench.visitor(.owner, "ada")
