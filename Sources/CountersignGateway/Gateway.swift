@@ -82,15 +82,17 @@ public final class Gateway: Sendable {
         let issued = IssuedTokens(cache: verifiedTokens)
         // Of what goes on by itself: apart from the registry's connection, which notices what this one changes, and from
         // that of operators, who need not wait while this one waits for the file.
+        let memory = AppMemory(observability)
         let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
-            cluster: storage.cluster, removed: { [recorder = observability.recorder] in recorder.forget($0) },
-            now: now)
+            sharesKeys: storage.cluster != nil, health: observability.readHealth(of: "apps"),
+            removed: { [memory] in memory.forget($0) }, now: now)
         try registry.refresh()
         tokens = try TokenService(
             storage: storage, apps: registry, issued: issued, limits: configuration.limits,
-            gateways: gateways, log: observability.log, now: now)
+            gateways: gateways, log: observability.log, health: observability.readHealth(of: "sessions"),
+            now: now)
         stores = try Stores(
             in: storage, configuration, apps: registry, observability: observability,
             alerts: ConsumerAlerts(directory: background, log: observability.log, now: now), now: now)
@@ -104,10 +106,15 @@ public final class Gateway: Sendable {
             in: storage, stores: stores, membership: membership, log: observability.log)
         sinks = try Sinks.runner(in: storage, stores: stores, log: observability.log, now: now)
         admin = try Administration(
+        memory.counts(webhooks.counts)
             configuration: configuration, storage: storage,
             backupFolder: folder.backups?.folder,
             gateways: gateways, tells: { [membership] in membership.has(.enforcementAlerts) },
-            registry: registry, store: stores.events, consumers: stores.consumers,
+            registry: registry,
+            refresh: { [registry, tokens] () throws(GatewayError) in
+                try registry.refresh()
+                try tokens.refresh()
+            }, sessions: tokens.health, store: stores.events, consumers: stores.consumers,
             deliveries: stores.deliveries,
             analytics: stores.analytics,
             recorder: observability.recorder, judge: sampleJudge, log: observability.log, now: now,
@@ -117,7 +124,7 @@ public final class Gateway: Sendable {
             diskFloorBytes: configuration.diskFloorBytes,
             isCurrent: { [membership] in membership.isCurrent },
             isDraining: { [isDraining] in isDraining.withLock { $0 } },
-            appsProblem: { [registry] in registry.problem })
+            reads: [("apps", registry.health), ("sessions", tokens.health)])
         polls = LongPolls(arrivals: stores.events.arrivals)
         let dialects = try Dialects.all(
             configuration, storage: storage, apps: registry, stores: stores, tokens: tokens, polls: polls,
@@ -130,7 +137,8 @@ public final class Gateway: Sendable {
             certificates: certificates, now: now)
         deletedApps = DeletedApps(
             directory: background, registry: registry,
-            data: [stores.events, stores.analytics, tokens.store], sessions: tokens.store,
+            data: [stores.events, stores.analytics, tokens.store, stores.deliveries, memory],
+            sessions: tokens.store,
             hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
             now: membership.sharedTime)
         eventFiles = try EventFiles(

@@ -18,12 +18,13 @@ package final class Administration: Sendable {
     private let watch: EnforcementWatch
     private let alerts: WebhookSender
 
-    /// Without `backupFolder` the database's own tools make backups. `gateways` share an app's traffic, and
+    /// Without `backupFolder` the database's own tools make backups. `refresh` has the gateway load what was changed. `gateways` share an app's traffic, and
     /// `tells` is false while another one of them tells of many refusals.
     package init(
         configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
         gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
-        registry: AppRegistry,
+        registry: AppRegistry, refresh: @escaping @Sendable () throws(GatewayError) -> Void,
+        sessions: RefreshHealth,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
         analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
         log: GatewayLog, now: @escaping @Sendable () -> Date,
@@ -32,7 +33,13 @@ package final class Administration: Sendable {
         self.now = now
         let directory = try storage.openControl(as: .schedule)
         self.directory = directory
-        let changed: @Sendable () -> Void = { try? registry.refresh() }
+        let changed: @Sendable () -> Void = {
+            do throws(GatewayError) {
+                try refresh()
+            } catch {
+                log.note(.error, "a change is not loaded yet", [("detail", error.reason)])
+            }
+        }
         let alerts = WebhookSender(now: now)
         self.alerts = alerts
         watch = EnforcementWatch(
@@ -71,7 +78,7 @@ package final class Administration: Sendable {
                 diskFloorBytes: configuration.diskFloorBytes,
                 cluster: storage.cluster,
                 startedMilliseconds: Milliseconds(now()).count, recorder: recorder,
-                registry: registry, settings: configuration.settings
+                registry: registry, sessions: sessions, settings: configuration.settings
             ).all.map { $0.on(.data) }
             + LiveRoutes(live: recorder.live).all
         api = AdminAPI(
@@ -159,6 +166,9 @@ package final class Administration: Sendable {
         api.endpoints + DashboardFiles().endpoints
     }
 
+    /// What is served for apps: the client for web pages, wherever pages send their events.
+    package let appEndpoints = BrowserClient().endpoints.map(\.forPages)
+
     /// A token for the one-time link that sets the first password; nil when there is a user already.
     package func makeSetupToken() throws(GatewayError) -> String? {
         guard try directory.admins.users().isEmpty else { return nil }
@@ -166,9 +176,6 @@ package final class Administration: Sendable {
     }
 
     package func start() {
-    /// What is served for apps: the client for web pages, wherever pages send their events.
-    package let appEndpoints = BrowserClient().endpoints.map(\.forPages)
-
         watch.start()
     }
 

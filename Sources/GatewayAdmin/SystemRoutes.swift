@@ -16,6 +16,8 @@ struct SystemRoutes: Sendable {
     let startedMilliseconds: Int64
     let recorder: AnalyticsRecorder
     let registry: AppRegistry
+    /// Whether changes to sessions and signing keys can be read.
+    let sessions: RefreshHealth
 
     let settings: [GatewaySetting]
 
@@ -77,6 +79,7 @@ struct SystemRoutes: Sendable {
         var checks = [
             Check(name: "storage", isOK: problem == nil, detail: problem?.summary ?? "written just now"),
             Check(name: "apps", isOK: registry.problem == nil, detail: registry.problem ?? "read"),
+            Check(name: "sessions", isOK: sessions.problem == nil, detail: sessions.problem ?? "read"),
         ]
         if let free = load.freeBytes {
             let detail = "\(free >> 20) MiB free, the floor is \(diskFloorBytes >> 20) MiB"
@@ -118,7 +121,7 @@ struct SystemRoutes: Sendable {
             "started_ms": .integer(startedMilliseconds),
             "now_ms": .integer(call.nowMilliseconds),
             "ready": [
-                "ok": .bool(problem == nil && isRoomy),
+                "ok": .bool(problem == nil && isRoomy && !registry.health.isStale && !sessions.isStale),
                 "checks": .array(checks.map(Self.check.json)),
             ],
             "storage": [

@@ -17,6 +17,8 @@ package final class AdmittedApp: Sendable {
     package let tokenRules: TokenRules
     /// Judges the tokens that the gateway itself has issued.
     package let issued: IssuedTokens
+    /// The digest of everything above that was loaded; see ``digest(_:published:project:tokenRules:plan:)``.
+    let loaded: [UInt8]
     private let derivations = Lock<[ObjectIdentifier: any Sendable]>([:])
 
     init(
@@ -30,11 +32,48 @@ package final class AdmittedApp: Sendable {
         self.project = project
         id = app.id
         enforcement = app.enforcement
+        loaded = Self.digest(app, published: published, project: project, tokenRules: tokenRules, plan: plan)
         verifier = TokenVerifier(
             keys: KeyRing(
                 entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) },
                 published: published.map { KeyRing.Entry(id: $0.thumbprint, key: $0) }),
             policy: app.policy, cache: cache)
+    }
+
+    /// The digest of the values that an app is made of. Two apps with the same digest decide alike, so the one in memory
+    /// keeps its verified tokens.
+    ///
+    /// Texts are digested as bytes, because Swift compares `String` by canonical equivalence.
+    static func digest(
+        _ app: App, published: [PublicKey], project: Project, tokenRules: TokenRules, plan: EnforcementPlan
+    ) -> [UInt8] {
+        let value: JSONValue = [
+            "id": .string(app.id), "created_ms": .integer(app.createdMilliseconds),
+            "enforcement": .string(app.enforcement.rawValue), "policy": app.policy.kept,
+            "keys": .array(app.keys.map { .array([.string($0.id), .string($0.text)]) }),
+            "published": .array(published.map { .string($0.jwk) }),
+            "token_rules": tokenRules.kept, "ramp_percent": .integer(Int64(plan.rampPercent)),
+            "returns": .bool(plan.autoReturn != nil), "project": project.settings.kept,
+            "customer_keys": .array(
+                project.customerTokenKeys.map { key in
+                    .array([.string(key.id), .string(Base64URL.encode(key.secret))])
+                }),
+            "items": .array(
+                [project.inAppMessages, project.consentCategories, project.recommendationEngines].map {
+                    .array($0.map(\.json))
+                }),
+            "inbox_epoch": .integer(project.inbox.epoch),
+            "inbox": .array(
+                project.inbox.all.map { message in
+                    .array([
+                        .string(message.id), .integer(message.revision), .string(message.type),
+                        .string(Base64URL.encode(message.content)), .integer(message.createdMilliseconds),
+                        message.expiresMilliseconds.map { .integer($0) } ?? .null,
+                        message.recipient.map { .array([.string($0.name), .string($0.value)]) } ?? .null,
+                    ])
+                }),
+        ]
+        return SHA256.digest(value.bytes)
     }
 
     /// What a dialect works out from the app: once, at the first request that needs it, and again when the app changes.

@@ -9,12 +9,13 @@ package import GatewayStorage
 /// A request takes its app once and keeps it, so it is judged by one set of keys whatever changes meanwhile.
 package final class AppRegistry: Sendable {
     private let directory: AppDirectory
-    /// Tokens that were accepted; an app that was loaded again begins without.
+    /// Tokens that were accepted; an app that has changed begins without.
     private let verifiedTokens: VerifiedTokenCache
     private let apps = Lock(Apps())
-    /// What the apps in memory are as of. Held during a look: a slow one must not put older apps over newer ones.
-    private let seen = Lock<(version: Int64?, publishedGeneration: Int)>((nil, 0))
-    private let lastProblem = Lock<String?>(nil)
+    /// Versions of the loaded apps. Locked while refreshing, so that a slow refresh cannot overwrite a newer one.
+    private let seen = Lock<(version: Int64?, auditHead: [UInt8]?, publishedGeneration: Int)>((nil, nil, 0))
+    /// Whether changes can be read.
+    package let health: RefreshHealth
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// What is published for apps, by id; kept over changes of everything but the source.
     private let published = Lock<[String: PublishedKeys]>([:])
@@ -22,7 +23,7 @@ package final class AppRegistry: Sendable {
     /// What of the uses is on disk, and since when.
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
     private let issued: IssuedTokens
-    private let cluster: (any Cluster)?
+    private let sharesKeys: Bool
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let removed: @Sendable (Set<String>) -> Void
@@ -37,14 +38,17 @@ package final class AppRegistry: Sendable {
         var origins: Set<String> = []
     }
 
-    /// `cluster` is where gateways share what others publish; `removed` hears of apps that are no more.
+    /// `sharesKeys` is true where other gateways store the sets that they fetch too; `removed` hears of apps that are no
+    /// more.
     package convenience init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
-        cache: VerifiedTokenCache = VerifiedTokenCache(), cluster: (any Cluster)? = nil,
+        cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
+        health: RefreshHealth = RefreshHealth(),
         removed: @escaping @Sendable (Set<String>) -> Void = { _ in }, now: @escaping @Sendable () -> Date
     ) {
         self.init(
-            directory: directory, issued: issued, cache: cache, cluster: cluster, removed: removed, now: now,
+            directory: directory, issued: issued, cache: cache, sharesKeys: sharesKeys, health: health,
+            removed: removed, now: now,
             fetch: PublishedKeys.fetchOverHTTPS,
             run: Self.runAside)
     }
@@ -52,7 +56,8 @@ package final class AppRegistry: Sendable {
     /// The same with an injected way to fetch what is published, and to run that aside.
     init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
-        cache: VerifiedTokenCache = VerifiedTokenCache(), cluster: (any Cluster)? = nil,
+        cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
+        health: RefreshHealth = RefreshHealth(),
         removed: @escaping @Sendable (Set<String>) -> Void = { _ in },
         now: @escaping @Sendable () -> Date, fetch: @escaping KeySourceFetch,
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -62,7 +67,8 @@ package final class AppRegistry: Sendable {
         verifiedTokens = cache
         self.removed = removed
         self.now = now
-        self.cluster = cluster
+        self.sharesKeys = sharesKeys
+        self.health = health
         self.fetch = fetch
         self.run = run
     }
@@ -72,9 +78,11 @@ package final class AppRegistry: Sendable {
 
     static let runAside: @Sendable (@escaping @Sendable () -> Void) -> Void = { aside.async(execute: $0) }
 
-    /// A token of this app came whose key is not known: a published set may have it by now.
-    package func noteUnknownKey(of appID: String) {
-        published.withLock { $0[appID] }?.noteUnknownKey()
+    /// A token of this app came that no known key verifies: a published set may have its key by now.
+    package func noteUnknownKey(_ token: String?, of appID: String, from address: NetworkAddress?) {
+        guard let keys = published.withLock({ $0[appID] }), let token else { return }
+        let keyID = (try? CompactJWS(parsing: token))?.keyID
+        keys.noteUnknownKey((keyID ?? "").utf8, from: address, at: now().timeIntervalSince1970)
     }
 
     /// Fetches what is due of the published sets; their keys count from the next ``refresh()`` on.
@@ -142,10 +150,11 @@ package final class AppRegistry: Sendable {
     package var originsOfAllApps: Set<String> { apps.withLock { $0.origins } }
 
     /// Why the last look failed; nil when it did not.
-    package var problem: String? { lastProblem.withLock { $0 } }
+    package var problem: String? { health.problem }
 
     /// Looks for changes five times a second, on its own thread.
     package func start() {
+        health.begin()
         ticker.start { [weak self] in
             // What cannot be read now is read at the next look; until then the last good set holds.
             guard let self else { return }
@@ -153,9 +162,9 @@ package final class AppRegistry: Sendable {
                 refreshPublished()
                 try refresh()
                 try noteWriteKeyUsesIfDue()
-                lastProblem.withLock { $0 = nil }
+                health.note(nil)
             } catch {
-                lastProblem.withLock { $0 = error.reason }
+                health.note(error)
             }
         }
     }
@@ -184,12 +193,20 @@ package final class AppRegistry: Sendable {
         notedUses.withLock { $0 = (uses, instant) }
     }
 
-    /// Loads the apps when somebody has changed them since the last look.
+    /// Loads the apps when somebody has changed something since the last look. An app whose values are the same as before
+    /// stays the same object and keeps its verified tokens.
     package func refresh() throws(GatewayError) {
         try seen.withLock { seen throws(GatewayError) in
             let version = try directory.version()
             let generation = published.withLock { $0.values.reduce(0) { $0 + $1.generation } }
             guard version != seen.version || generation != seen.publishedGeneration else { return }
+            // Before the apps, so that a change meanwhile is seen at the next look.
+            let auditHead = try directory.auditLog.head()
+            if auditHead == seen.auditHead, generation == seen.publishedGeneration {
+                // Sign-ins, uses of API tokens, alerts: nothing that an operator changes, which is always audited.
+                seen.version = version
+                return
+            }
             let loaded = try load()
             let before = apps.withLock { apps in
                 defer { apps = loaded }
@@ -199,7 +216,7 @@ package final class AppRegistry: Sendable {
             usedWriteKeys.withLock { uses in uses = uses.filter { loaded.byWriteKey[$0.key] != nil } }
             let gone = Set(before.filter { loaded.byID[$0] == nil })
             if !gone.isEmpty { removed(gone) }
-            seen = (version, generation)
+            seen = (version, auditHead, generation)
         }
     }
 
@@ -210,20 +227,31 @@ package final class AppRegistry: Sendable {
             published = Dictionary(
                 uniqueKeysWithValues: sources.map { appID, source in
                     if let known = published[appID], known.source == source { return (appID, known) }
-                    let shared = cluster.map { SharedKeySet(in: $0, source: source, of: appID) }
-                    return (appID, PublishedKeys(source: source, shared: shared))
+                    let keys = PublishedKeys(
+                        source: source, shared: SharedKeySet(in: directory, source: source, of: appID),
+                        hasOthers: sharesKeys)
+                    keys.takeStored(at: now().timeIntervalSince1970)
+                    return (appID, keys)
                 })
             return published
         }
         var apps = Apps()
         let tokenRules = try directory.settings(TokenRules.self)
         let plans = try directory.settings(EnforcementPlan.self)
+        let before = self.apps.withLock { $0.byID }
         for app in try directory.apps() {
-            let admitted = AdmittedApp(
-                app, published: published[app.id]?.keys ?? [],
-                project: projects[app.id] ?? Project(settings: .standard(for: app.id)), cache: verifiedTokens,
-                tokenRules: tokenRules[app.id] ?? TokenRules(), issued: issued,
-                plan: plans[app.id] ?? EnforcementPlan())
+            let keys = published[app.id]?.keys ?? []
+            let project = projects[app.id] ?? Project(settings: .standard(for: app.id))
+            let rules = tokenRules[app.id] ?? TokenRules()
+            let plan = plans[app.id] ?? EnforcementPlan()
+            let digest = AdmittedApp.digest(
+                app, published: keys, project: project, tokenRules: rules, plan: plan)
+            let unchanged = before[app.id].flatMap { $0.loaded == digest ? $0 : nil }
+            let admitted =
+                unchanged
+                ?? AdmittedApp(
+                    app, published: keys, project: project, cache: verifiedTokens, tokenRules: rules,
+                    issued: issued, plan: plan)
             apps.byID[app.id] = admitted
             // An app whose id is another's token is reached by write key only.
             let holder = apps.byProject[admitted.project.settings.token]

@@ -6,15 +6,19 @@ package import GatewayModel
 /// Fetches the document of a key source; called on its own thread.
 typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure) -> [UInt8]
 
-/// The keys that somebody else publishes for an app: fetched, kept, and fetched again.
+/// The keys that somebody else publishes for an app: fetched, stored, and fetched again.
 ///
-/// One fetch at a time. Gateways that share a database share the last good set, so that they accept the same tokens. A set is fetched again after ten minutes, and earlier when a token came whose key is not known,
-/// at most once in 30 seconds. What cannot be fetched leaves the last good set as it is.
+/// One fetch at a time. The last good set is stored, so that it holds over a restart; gateways that share a database share
+/// it, so that they accept the same tokens. A set is fetched again after ten minutes, and earlier when a token came whose key
+/// is not known (``UnknownKeyBudget``). A failed fetch leaves the last good set as it is.
 package final class PublishedKeys: Sendable {
     static let maximumAgeSeconds = 600.0
+    /// Seconds between two fetches of a set that is old or was never fetched.
     static let cooldownSeconds = 30.0
     /// How often it is asked what other gateways have fetched.
     static let sharedSeconds = 5.0
+    /// How often a set that has not changed is stored again with the time of its fetch.
+    static let storedSeconds = 300.0
 
     package let source: KeySource
     private let state = Lock(State())
@@ -25,16 +29,21 @@ package final class PublishedKeys: Sendable {
         var attemptedAt: Double?
         var sharedAt: Double?
         var isFetching = false
-        var isWanted = false
+        var unknownKeys = UnknownKeyBudget()
+        /// When a set was stored last, and which generation.
+        var stored: (at: Double, generation: Int)?
         var generation = 0
         var problem: String?
     }
 
     private let shared: SharedKeySet?
+    /// Whether other gateways store sets too.
+    private let hasOthers: Bool
 
-    init(source: KeySource, shared: SharedKeySet? = nil) {
+    init(source: KeySource, shared: SharedKeySet? = nil, hasOthers: Bool = true) {
         self.source = source
         self.shared = shared
+        self.hasOthers = hasOthers
     }
 
     /// The last good set; empty before the first.
@@ -49,9 +58,9 @@ package final class PublishedKeys: Sendable {
     /// Seconds since 1970 of the last fetch that gave a good set; nil before the first.
     package var fetchedAt: Double? { state.withLock { $0.fetchedAt } }
 
-    /// A token came whose key is not known.
-    func noteUnknownKey() {
-        state.withLock { $0.isWanted = true }
+    /// A token came whose key is not known; `address` is the client's, nil for this machine.
+    func noteUnknownKey(_ keyID: some Sequence<UInt8>, from address: NetworkAddress?, at instant: Double) {
+        state.withLock { $0.unknownKeys.note(keyID, from: address, at: instant) }
     }
 
     /// Fetches, when it is time to, and returns at once; `run` runs work on another thread.
@@ -59,16 +68,11 @@ package final class PublishedKeys: Sendable {
         at instant: Double, fetch: @escaping KeySourceFetch,
         run: (@escaping @Sendable () -> Void) -> Void
     ) {
-        if shared != nil { lookIfDue(at: instant, run: run) }
+        if shared != nil, hasOthers { lookIfDue(at: instant, run: run) }
         let isDue = state.withLock { state -> Bool in
-            guard !state.isFetching else { return false }
-            if let attempted = state.attemptedAt, abs(instant - attempted) < Self.cooldownSeconds {
-                return false
-            }
-            let isOld = state.fetchedAt.map { abs(instant - $0) >= Self.maximumAgeSeconds } ?? true
-            guard isOld || state.isWanted else { return false }
+            guard !state.isFetching, Self.isDue(state, at: instant) else { return false }
             state.isFetching = true
-            state.isWanted = false
+            state.unknownKeys.fetchBegins()
             state.attemptedAt = instant
             return true
         }
@@ -77,14 +81,49 @@ package final class PublishedKeys: Sendable {
             do {
                 let json = String(decoding: try fetch(source), as: UTF8.self)
                 let fetched = try JWKSet(json: json).keys
-                if !fetched.isEmpty { shared?.write(SharedKeySet.Copy(json: json, fetchedAt: instant)) }
                 finish(fetched, at: instant, problem: fetched.isEmpty ? "the set has no usable key" : nil)
+                if !fetched.isEmpty, mustStore(at: instant) {
+                    shared?.write(SharedKeySet.Copy(json: json, fetchedAt: instant))
+                }
             } catch {
                 let reason =
                     (error as? OutboundRequest.Failure)?.reason ?? (error as? JOSEError)?.reason ?? "\(error)"
                 finish(nil, at: instant, problem: reason)
             }
         }
+    }
+
+    private static func isDue(_ state: State, at instant: Double) -> Bool {
+        let isOld = state.fetchedAt.map { abs(instant - $0) >= maximumAgeSeconds } ?? true
+        guard let attempted = state.attemptedAt else { return isOld || state.unknownKeys.wantedAfter != nil }
+        let pause = abs(instant - attempted)
+        if isOld, pause >= cooldownSeconds { return true }
+        // A publisher that has just failed is asked less often.
+        return state.unknownKeys.wantedAfter.map {
+            pause >= (state.problem == nil ? $0 : UnknownKeyBudget.slowSeconds)
+        } ?? false
+    }
+
+    private func mustStore(at instant: Double) -> Bool {
+        state.withLock { state in
+            if let stored = state.stored, stored.generation == state.generation,
+                abs(instant - stored.at) < Self.storedSeconds
+            {
+                return false
+            }
+            state.stored = (instant, state.generation)
+            return true
+        }
+    }
+
+    /// Takes over the set that was stored last, by this gateway before a restart or by another one.
+    func takeStored(at instant: Double) {
+        // A set from the future was fetched by a clock that was ahead, and may be old.
+        guard let copy = shared?.read(), copy.fetchedAt > fetchedAt ?? 0,
+            copy.fetchedAt < instant + SharedKeySet.tolerance,
+            let keys = try? JWKSet(json: copy.json).keys, !keys.isEmpty
+        else { return }
+        take(keys, fetchedAt: copy.fetchedAt)
     }
 
     /// Takes over what another gateway has fetched since, on another thread.
@@ -95,23 +134,17 @@ package final class PublishedKeys: Sendable {
             return true
         }
         guard isDue else { return }
-        run { [self] in
-            // One from the future was fetched by a clock that was ahead, and may be old.
-            guard let copy = shared?.read(), copy.fetchedAt > fetchedAt ?? 0,
-                copy.fetchedAt < instant + SharedKeySet.tolerance,
-                let keys = try? JWKSet(json: copy.json).keys, !keys.isEmpty
-            else { return }
-            take(keys, fetchedAt: copy.fetchedAt)
-        }
+        run { [self] in takeStored(at: instant) }
     }
 
     private func take(_ keys: [PublicKey], fetchedAt: Double) {
+        func texts(_ keys: [PublicKey]) -> [[UInt8]] { keys.map { Array($0.jwk.utf8) } }
         state.withLock { state in
             state.fetchedAt = fetchedAt
-            let isSame = keys.map(\.thumbprint) == state.keys.map(\.thumbprint)
-            if isSame, keys.map(\.kid) == state.keys.map(\.kid) { return }
+            if texts(keys) == texts(state.keys) { return }
             state.keys = keys
             state.generation += 1
+            state.unknownKeys.setChanged()
         }
     }
 

@@ -1,9 +1,8 @@
 internal import CountersignCore
-internal import CountersignJOSE
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Where gateways of one database leave the last good set of a key source for each other.
+/// The last good set of a key source as it is stored: for the next start, and for other gateways of the same database.
 struct SharedKeySet: Sendable {
     struct Copy: Sendable {
         let json: String
@@ -14,9 +13,9 @@ struct SharedKeySet: Sendable {
     /// Seconds by which the gateways' clocks may differ.
     static let tolerance = 60.0
 
-    /// The newest; nil when there is none or it cannot be read now.
+    /// Reads the newest; nil when there is none or it cannot be read now.
     let read: @Sendable () -> Copy?
-    /// Leaves one, unless there is a newer one.
+    /// Stores a set, unless there is a newer one.
     let write: @Sendable (Copy) -> Void
 
     init(read: @escaping @Sendable () -> Copy?, write: @escaping @Sendable (Copy) -> Void) {
@@ -25,33 +24,21 @@ struct SharedKeySet: Sendable {
     }
 
     /// The set of one app's source.
-    init(in cluster: any Cluster, source: KeySource, of appID: String) {
-        let digest = SHA256.digest("\(appID)\n\(source.url)").hexadecimal
-        let name = ClusterNote.Name(.publishedKeys, digest)
+    init(in directory: AppDirectory, source: KeySource, of appID: String) {
         self.init(
             read: {
-                // What cannot be read now is read at the next look.
-                try? cluster.change([name]) { $0[name].flatMap(Copy.init(note:)) }
+                // A set that cannot be read now is read at the next look, or fetched.
+                let stored = try? directory.publishedKeySet(of: source, for: appID)
+                return stored.map {
+                    Copy(json: $0.json, fetchedAt: Milliseconds($0.fetchedMilliseconds).seconds)
+                }
             },
             write: { copy in
-                _ = try? cluster.change([name]) { notes in
-                    let newest = notes[name].flatMap(Copy.init(note:))
-                    let time = newest?.fetchedAt ?? 0
-                    if copy.fetchedAt > time || copy.fetchedAt < time - Self.tolerance {
-                        notes[name] = copy.note
-                    }
-                }
+                // A set that cannot be stored is stored after a later fetch.
+                try? directory.keepPublishedKeySet(
+                    PublishedKeySet(
+                        json: copy.json, fetchedMilliseconds: Milliseconds(seconds: copy.fetchedAt).count),
+                    of: source, for: appID, tolerance: Milliseconds(seconds: Self.tolerance).count)
             })
     }
-}
-
-extension SharedKeySet.Copy {
-    fileprivate init?(note: JSONValue) {
-        guard case .array(let parts) = note, parts.count == 2, let time = Double(jsonValue: parts[0]),
-            let json = String(jsonValue: parts[1])
-        else { return nil }
-        self.init(json: json, fetchedAt: time)
-    }
-
-    fileprivate var note: JSONValue { .array([.number(fetchedAt), .string(json)]) }
 }

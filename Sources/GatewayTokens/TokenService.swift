@@ -20,18 +20,32 @@ package final class TokenService: Sendable {
     private let baseURL = Lock("")
     private let audiences = Lock<Set<String>>([])
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
+    /// Whether revocations and keys can be read.
+    package let health: RefreshHealth
     /// The version of the sessions that was read last, and when.
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
-    private let prunedAt = Lock<Int64>(0)
+    private let pruning = Lock(Pruning())
     private let retention = Lock(RetentionClock())
     /// Follows this gateway's clock; `retention` may follow a database's.
     private let clock = Lock(RetentionClock())
 
+    private struct Pruning {
+        var isRunning = false
+        /// When the next batch is due, in milliseconds since 1970.
+        var next: Int64 = 0
+    }
+
+    /// How often expired rows are looked for, and how soon again after an error.
+    private static let pruneMilliseconds: Int64 = 3_600_000
+    private static let pruneRetryMilliseconds: Int64 = 60_000
+
     /// Opens what it keeps. `gateways` is how many share the limits.
     package init(
         storage: any Storage, apps: AppRegistry, issued: IssuedTokens, limits: GatewayLimits,
-        gateways: @escaping @Sendable () -> Int = { 1 }, log: GatewayLog, now: @escaping @Sendable () -> Date
+        gateways: @escaping @Sendable () -> Int = { 1 }, log: GatewayLog,
+        health: RefreshHealth = RefreshHealth(), now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
+        self.health = health
         self.apps = apps
         self.issued = issued
         self.log = log
@@ -54,9 +68,16 @@ package final class TokenService: Sendable {
         baseURL.withLock { $0 = urls.first ?? "" }
         // Some clients name the token endpoint as they were told it, without its last part (Segment's).
         audiences.withLock { $0 = Set(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] }) }
+        health.begin()
         ticker.start { [weak self] in
             // What cannot be read now is read at the next look.
-            try? self?.refresh()
+            guard let self else { return }
+            do throws(GatewayError) {
+                try refresh()
+                health.note(nil)
+            } catch {
+                health.note(error)
+            }
         }
     }
 
@@ -86,16 +107,31 @@ package final class TokenService: Sendable {
         prune(at: now)
     }
 
-    /// Forgets what nobody can ask for any longer, once an hour. The first time is when the gateway opens its storage, so that
+    /// Deletes expired rows, a batch at a time until none is left, and looks for more once an hour. The next batch is due at
+    /// the next look, so that requests come in between. The first look is when the gateway opens its storage, so that
     /// `retention` knows a time before the clock may leap.
     private func prune(at now: Int64) {
-        let isDue = prunedAt.withLock { last in
-            guard abs(now - last) >= 3_600_000 else { return false }
-            last = now
+        let isDue = pruning.withLock { pruning in
+            guard !pruning.isRunning,
+                DueTime.hasCome(pruning.next, at: now, within: Self.pruneMilliseconds)
+            else { return false }
+            pruning.isRunning = true
             return true
         }
         guard isDue else { return }
-        store.submit({ [retention] in try $0.prune(at: now, by: retention) }, completion: { _ in })
+        store.submit(
+            { [retention] in try $0.prune(at: now, by: retention) },
+            completion: { [pruning, log] result in
+                let pause: Int64
+                switch result {
+                case .success(let isDone): pause = isDone ? Self.pruneMilliseconds : 0
+                case .failure(let failure):
+                    if case .closed = failure.reason { return }
+                    log.note(.error, "expired sessions not deleted", [("detail", failure.detail)])
+                    pause = Self.pruneRetryMilliseconds
+                }
+                pruning.withLock { $0 = Pruning(next: now + pause) }
+            })
     }
 
     /// The keys that others verify our tokens with.

@@ -13,6 +13,13 @@ package final class WebhookCounts: Sendable {
 
     package var byApp: [String: Attempts] { attempts.withLock { $0 } }
 
+    /// Drops the counts of deleted apps.
+    package func forget(_ appIDs: Set<String>) {
+        attempts.withLock { attempts in
+            for id in appIDs { attempts[id] = nil }
+        }
+    }
+
     package func add(_ appID: String, isDelivered: Bool) {
         attempts.withLock { attempts in
             if isDelivered {

@@ -85,16 +85,103 @@ struct PublishedKeysTests {
         #expect(nobody.asked == 0)
     }
 
-    @Test func anUnknownKeyAsksEarlierAndAtMostEveryThirtySeconds() throws {
+    private func note(_ keyID: String, from address: String? = nil, at instant: Double) {
+        keys.noteUnknownKey(keyID.utf8, from: address.flatMap { NetworkAddress($0) }, at: instant)
+    }
+
+    @Test func anUnknownKeyAsksWithinTwoSecondsAndLessOftenWhenItStaysUnknown() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
         publisher.document = try newSet()
-        for instant in stride(from: 1_001.0, to: 1_120, by: 1) {
-            keys.noteUnknownKey()
+        note("next", at: 1_001)
+        refresh(at: 1_001)
+        #expect(publisher.asked == 1)
+        refresh(at: 1_002)
+        #expect(publisher.asked == 2 && keys.generation == 2)
+        for instant in stride(from: 1_003.0, to: 1_103, by: 1) {
+            note("stale", at: instant)
             refresh(at: instant)
         }
-        #expect(publisher.asked == 4)
+        // Twice soon, in case that it is published a moment later, then every ten seconds.
+        #expect((12...14).contains(publisher.asked))
+    }
+
+    /// A stranger invents key ids all the time; a rotation still holds within seconds.
+    @Test func inventedKeyIDsOfOneAddressDelayNoRotation() throws {
+        publisher.document = try newSet()
+        refresh(at: 1_000)
+        var instant = 1_000.0
+        while instant < 1_060 {
+            instant += 0.25
+            for number in 0..<20 { note("\(instant) \(number)", from: "192.0.2.1", at: instant) }
+            refresh(at: instant)
+        }
+        #expect(publisher.asked <= 1 + 60 / 10 + 3)
+        let asked = publisher.asked
+        publisher.document = try newSet()
+        note("rotated", from: "198.51.100.7", at: instant)
+        for _ in 0...8 {
+            instant += 0.25
+            note("\(instant)", from: "192.0.2.1", at: instant)
+            refresh(at: instant)
+        }
+        #expect(publisher.asked == asked + 1)
         #expect(keys.generation == 2)
+    }
+
+    /// From any number of addresses the publisher is asked every two seconds at most.
+    @Test func inventedKeyIDsOfManyAddressesAskEveryTwoSecondsAtMost() throws {
+        publisher.document = try newSet()
+        refresh(at: 1_000)
+        for number in 0..<4_000 {
+            let instant = 1_000 + Double(number) / 40
+            note("key \(number)", from: "192.0.\(number / 200).\(number % 200)", at: instant)
+            refresh(at: instant)
+        }
+        #expect((45...51).contains(publisher.asked))
+    }
+
+    @Test func aPublisherThatFailsIsAskedEveryTenSecondsAtMost() throws {
+        publisher.document = try newSet()
+        refresh(at: 1_000)
+        publisher.document = nil
+        for instant in stride(from: 1_001.0, to: 1_061, by: 1) {
+            note("key \(instant)", at: instant)
+            refresh(at: instant)
+        }
+        #expect((7...8).contains(publisher.asked))
+    }
+
+    @Test func theLastGoodSetHoldsOverARestart() throws {
+        let place = try TestPlace()
+        let directory = try place.openControl()
+        let writeKey = try directory.createApp(id: "shop").writeKey
+        try directory.setKeySource(url: "https://keys.example/jwks.json", of: "shop")
+        let signer = try SharedKeys.stranger()
+        publisher.document = JWKSet(keys: [signer.publicKey]).json
+        let first = AppRegistry(
+            directory: directory, now: { Date(timeIntervalSince1970: 1_000) }, fetch: publisher.answer,
+            run: { $0() })
+        try first.refresh()
+        first.refreshPublished()
+
+        let next = AppRegistry(
+            directory: try place.openControl(), now: { Date(timeIntervalSince1970: 1_100) },
+            fetch: { _ throws(OutboundRequest.Failure) in throw OutboundRequest.Failure(reason: "down") },
+            run: { $0() })
+        try next.refresh()
+        let app = try #require(next.app(writeKey: writeKey))
+        let token = try signer.sign(claims: ["sub": "user-1", "exp": 2_000])
+        #expect(app.verifier.verify(token, userID: "user-1", at: 1_100).isAccepted)
+
+        // Another source's set is not taken over, nor that of a deleted app.
+        try directory.setKeySource(url: "https://other.example/jwks.json", of: "shop")
+        try next.refresh()
+        #expect(next.publishedKeys(of: "shop")?.keys.isEmpty == true)
+        let source = KeySource(url: "https://keys.example/jwks.json", allowsPrivateAddresses: false)
+        #expect(try directory.publishedKeySet(of: source, for: "shop") != nil)
+        _ = try directory.deleteApp(id: "shop")
+        #expect(try directory.publishedKeySet(of: source, for: "shop") == nil)
     }
 
     @Test func theLastGoodSetIsKept() throws {

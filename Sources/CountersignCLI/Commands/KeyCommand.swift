@@ -48,7 +48,7 @@ enum KeyCommand {
     private static let primary = Command(
         "key primary", summary: "Make a key its app's primary key",
         details:
-            "The other keys follow in their old order. A running gateway applies the change within a second.",
+            "The other keys follow in their old order. A running gateway has loaded the change when the command ends.",
         positionals: [.app, keyID], flags: Flag.place,
         examples: [
             "A new key, first at once": "countersign key primary shop $(countersign key add shop public.pem)"
@@ -93,7 +93,7 @@ enum KeyCommand {
         "key follow", summary: "Also verify tokens with the keys of a published JWK Set",
         details: """
             The gateway fetches the set every ten minutes, and earlier when it sees a token with an unknown key. If fetching
-            fails, the last good set stays in use.
+            fails, the last good set stays in use, also after a restart.
             """,
         positionals: [.app, url], flags: [allowPrivate] + Flag.place,
         examples: [

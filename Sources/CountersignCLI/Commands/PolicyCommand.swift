@@ -48,7 +48,7 @@ enum PolicyCommand {
     private static let set = Command(
         "policy set", summary: "Change what an app requires of its tokens",
         details:
-            "Settings that are not given stay as they are. A running gateway applies the change within a second.",
+            "Settings that are not given stay as they are. A running gateway has loaded the change when the command ends.",
         positionals: [.app], flags: [algorithms, leeway, lifetime, audience, issuer, required] + Flag.place,
         examples: [
             "Elliptic curves too, and clocks that differ little":

@@ -56,7 +56,7 @@ enum SessionCommand {
     private static let revoke = Command(
         "session revoke", summary: "End a session, or all sessions of a user",
         details:
-            "Refresh tokens and access tokens are refused from then on; a running gateway knows within a second.",
+            "Refresh tokens and access tokens are rejected from then on.",
         positionals: [.app, id], flags: [user] + Flag.place,
         examples: ["Log a user out everywhere": "countersign session revoke shop --user user-1"]
     ) { invocation in

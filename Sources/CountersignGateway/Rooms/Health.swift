@@ -1,11 +1,12 @@
 internal import CountersignCore
+internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 
 /// `/livez` and `/readyz`.
 ///
-/// Alive: a thread answers. Ready: the gateway is not draining and the store can be written now, which each request
-/// proves by a small write of its own, in the same commit as whatever else waits. `/readyz?verbose` lists the checks.
+/// Alive: a thread answers. Ready: the gateway is not draining, reads what others change, and the store can be written now,
+/// which each request proves by a small write of its own, in the same commit as whatever else waits. `/readyz?verbose` lists the checks.
 struct Health: Sendable {
     let store: any EventStore
     let diskFloorBytes: Int
@@ -13,9 +14,8 @@ struct Health: Sendable {
     let isCurrent: @Sendable () -> Bool
     /// True once it is about to stop.
     let isDraining: @Sendable () -> Bool
-    /// Why the apps cannot be read; nil when they can. The last good set holds meanwhile, so this is no reason to
-    /// take the gateway out of service.
-    let appsProblem: @Sendable () -> String?
+    /// Whether what others change can be read: the last good values hold meanwhile, for ``RefreshHealth/patienceMilliseconds``.
+    let reads: [(name: String, health: RefreshHealth)]
 
     var endpoints: [Endpoint] {
         [
@@ -36,9 +36,13 @@ struct Health: Sendable {
             var failure: StoreFailure?
             if case .failure(let found) = result { failure = found }
             if isDraining() { failure = failure ?? StoreFailure(reason: .closed, detail: "draining") }
-            var text = failure.map { "not ready: \($0.summary)\n" } ?? "ready\n"
+            let stale = reads.first { $0.health.isStale }.map { read in
+                "changes to \(read.name) could not be read for "
+                    + "\(RefreshHealth.patienceMilliseconds / 1_000) s: \(read.health.problem ?? "no answer yet")"
+            }
+            var text = (failure?.summary ?? stale).map { "not ready: \($0)\n" } ?? "ready\n"
             if isVerbose { text = checks(result) + text }
-            let response = HTTPResponse.text(failure == nil ? 200 : 503, text)
+            let response = HTTPResponse.text(failure == nil && stale == nil ? 200 : 503, text)
             return failure.map { response.with("Retry-After", String($0.retryAfterSeconds)) } ?? response
         }
     }
@@ -58,8 +62,12 @@ struct Health: Sendable {
                 ))
         }
         lines.append((true, "queue: \(load.waitingBatches) batches wait for the disk"))
-        let problem = appsProblem()
-        lines.append((problem == nil, problem.map { "apps: \($0); the last good set holds" } ?? "apps: read"))
+        for (name, health) in reads {
+            let problem = health.problem
+            lines.append(
+                (problem == nil, problem.map { "\(name): \($0); the last good set holds" } ?? "\(name): read")
+            )
+        }
         lines.append((!isDraining(), isDraining() ? "draining: about to stop" : "draining: no"))
         return lines.map { "[\($0.isGood ? "+" : "-")] \($0.text)\n" }.joined()
     }

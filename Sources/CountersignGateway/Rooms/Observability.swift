@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
@@ -59,6 +60,17 @@ struct Observability: Sendable {
                 return OTLPAnswer(failure: error.reason)
             }
         }
+    }
+
+    /// Logs when changes to these things can no longer be read, and when they can again.
+    func readHealth(of name: String) -> RefreshHealth {
+        RefreshHealth(report: { [log] problem in
+            if let problem {
+                log.note(.error, "changes cannot be read", [("of", name), ("detail", problem)])
+            } else {
+                log.note(.info, "changes are read again", [("of", name)])
+            }
+        })
     }
 
     /// Nil when HTTPS is not served. What becomes of later certificates is logged.

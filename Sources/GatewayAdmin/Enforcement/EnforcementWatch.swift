@@ -89,7 +89,10 @@ final class EnforcementWatch: Sendable {
                 isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
                 knownPlans.withLock { $0 = nil }
             }
-            for (appID, plan) in try plans() {
+            let plans = try plans()
+            // A new app with the id of a deleted one is told of at once.
+            alerted.withLock { alerted in alerted = alerted.filter { plans[$0.key] != nil } }
+            for (appID, plan) in plans {
                 guard plan.state == .required else { continue }
                 if try returns(appID, plan, at: milliseconds) {
                     isChanged = true

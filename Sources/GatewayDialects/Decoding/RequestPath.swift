@@ -53,7 +53,9 @@ package struct RequestPath: Sendable {
         func failure(_ report: VerificationReport, _ enforcement: Enforcement) -> AuthErrorBody {
             request.context.failure = FailedToken(
                 token: credential.token, report: report, deviceTime: admission.deviceTime)
-            if report.code == .noMatchingPublicKeys { apps.noteUnknownKey(of: app.id) }
+            if report.code == .noMatchingPublicKeys {
+                apps.noteUnknownKey(credential.token, of: app.id, from: request.limitedUnit)
+            }
             return AuthErrorBody(
                 report: report, enforcement: enforcement, requestID: request.id,
                 serverMilliseconds: Int64(instant * 1000))

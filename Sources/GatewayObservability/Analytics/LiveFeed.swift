@@ -85,6 +85,14 @@ package final class LiveFeed: Sendable {
         }
     }
 
+    /// Lets go of the verdicts of deleted apps.
+    func forget(_ appIDs: Set<String>) {
+        state.withLock { state in
+            state.ring.removeAll { appIDs.contains($0.key.appID) }
+            state.shared.entries.removeAll { appIDs.contains($0.key.appID) }
+        }
+    }
+
     private func append(_ entry: Entry, to state: inout State) {
         state.ring.append(entry)
         if state.ring.count >= 2 * capacity { state.ring.removeFirst(state.ring.count - capacity) }

@@ -61,6 +61,14 @@ package final class Metrics: GatewayObserver {
         }
     }
 
+    /// Drops the series of deleted apps. A request that was answered just before may still be counted.
+    package func forget(_ appIDs: Set<String>) {
+        state.withLock { state in
+            state.requests = state.requests.filter { $0.key.appID.map(appIDs.contains) != true }
+            state.auth = state.auth.filter { $0.key.appID.map(appIDs.contains) != true }
+        }
+    }
+
     package func commitEnded(_ record: CommitRecord) {
         state.withLock { state in
             if let failure = record.failure {

@@ -5,8 +5,6 @@ package enum ClusterNote {
         case signInAttempts = "sign_in_attempts"
         /// Where a name has signed in.
         case signInPlaces = "sign_in_places"
-        /// What was fetched of a key source last.
-        case publishedKeys = "published_keys"
         /// Answers to requests under an `Idempotency-Key`.
         case answers
 
@@ -15,7 +13,7 @@ package enum ClusterNote {
             switch self {
             // The longest block is an hour.
             case .signInAttempts: 2 * 3_600_000
-            case .signInPlaces, .publishedKeys: 90 * 86_400_000
+            case .signInPlaces: 90 * 86_400_000
             case .answers: 86_400_000
             }
         }

@@ -19,6 +19,13 @@ package struct AuditLog: ControlStore {
         try write { try audit($0, action, target, app: appID, before: before, after: after) }
     }
 
+    /// The hash of the newest entry. It changes with each change that an operator makes. Throws `storage`.
+    package func head() throws(GatewayError) -> [UInt8]? {
+        try read { connection in
+            try connection.first("SELECT hash FROM audit_head") { $0.blob(0) }
+        }
+    }
+
     /// Entries, newest first. Throws `storage`.
     package func entries(
         app appID: String? = nil, actor: String? = nil, before: Int64 = .max, limit: Int

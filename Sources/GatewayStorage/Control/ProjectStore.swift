@@ -188,20 +188,27 @@ package struct ProjectStore: ControlStore {
             "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
     }
 
-    /// Deletes the App Inbox messages to one person, who asks to be forgotten: the log of changes has nothing of them.
-    /// Returns how many. Throws `storage`.
+    /// Deletes the App Inbox messages to one person, who asks to be forgotten: the audit log has only their number. Returns
+    /// how many. Throws `storage`.
     package func removeInboxMessages(to recipients: [CustomerIdentifier], of appID: String)
         throws(GatewayError)
         -> Int
     {
         try write { connection in
-            try recipients.reduce(0) { count, recipient in
+            let count = try recipients.reduce(0) { count, recipient in
                 try connection.run(
                     """
                     DELETE FROM inbox_message WHERE app_id = ?1 AND recipient_name = ?2 AND recipient_value = ?3
                     """, .text(appID), .text(recipient.name), .text(recipient.value))
                 return count + connection.changes
             }
+            // Gateways load what the audit log says was changed.
+            if count > 0 {
+                try audit(
+                    connection, "project.item.delete", "inbox_message", app: appID,
+                    before: ["messages": .integer(Int64(count))])
+            }
+            return count
         }
     }
 

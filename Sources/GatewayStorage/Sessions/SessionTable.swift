@@ -229,20 +229,29 @@ package struct SessionTable {
         return .revoked(claims.tokenID)
     }
 
-    /// Forgets what nobody can ask for any more, by a clock that doubts leaps: what it forgot would count again once the clock
-    /// is put back.
-    package func prune(at now: Int64, by clock: Lock<RetentionClock>) throws {
+    /// Deletes some of the expired rows. Returns true when none is left. Ignores sudden clock jumps, because a deleted
+    /// revocation would become valid again when the clock is corrected.
+    package func prune(at now: Int64, by clock: Lock<RetentionClock>) throws -> Bool {
         let now = clock.withLock { $0.time(time(now)) }
         let limit = now - Self.doubtedMilliseconds
-        try connection.run("DELETE FROM used_assertion WHERE expires_ms < ?", .integer(limit))
-        try connection.run("DELETE FROM revoked_access_token WHERE expires_ms < ?", .integer(limit))
-        try connection.run(
-            """
-            DELETE FROM session WHERE id IN
-                (SELECT id FROM session WHERE expires_ms < ? ORDER BY expires_ms LIMIT 500)
-            """, .integer(now - Self.keptMilliseconds))
+        let tables: [(name: String, key: String, before: Int64)] = [
+            ("used_assertion", "client_id, id", limit), ("revoked_access_token", "id", limit),
+            ("session", "id", now - Self.keptMilliseconds),
+        ]
+        var isDone = true
+        for table in tables {
+            try connection.run(
+                """
+                DELETE FROM \(table.name) WHERE (\(table.key)) IN (
+                    SELECT \(table.key) FROM \(table.name) WHERE expires_ms < ?1 LIMIT ?2)
+                """, .integer(table.before), .integer(Int64(Self.prunedRows)))
+            if connection.changes >= Self.prunedRows { isDone = false }
+        }
+        return isDone
     }
 
+    /// Rows of a table that one call of ``prune(at:by:)`` deletes.
+    static let prunedRows = 500
     /// By so much the clock may be ahead without being doubted.
     private static let doubtedMilliseconds: Int64 = 86_400_000
     /// How long a session that has expired can still be listed.

@@ -5,7 +5,7 @@ package import GatewayModel
 
 /// What becomes of deliveries to webhooks, in `webhooks.sqlite`, which the gateway that runs alone writes: off the
 /// connection that stores events.
-package final class DeliveryStore: Sendable {
+package final class DeliveryStore: AppData, Sendable {
     package static let fileName = "webhooks.sqlite"
     /// The newest attempts that are kept of an endpoint.
     package static let mostOfEndpoint = 200
@@ -124,6 +124,16 @@ package final class DeliveryStore: Sendable {
                     try connection.run("UPDATE delivery SET answer = '' WHERE seq = ?1", .integer(sequence))
                 }
             }
+        }
+    }
+
+    /// Deletes the attempts of an app's alert webhook, which is kept by the app's id. Those of its other endpoints, whose ids
+    /// are random, go with the next ``sweep(keeping:at:)``.
+    package func erase(appID: String) throws(GatewayError) {
+        try database.write(alone: false) { connection in
+            let id = DeliveryRecord.alerts(of: appID)
+            try connection.run("DELETE FROM progress WHERE endpoint_id = ?1", .text(id))
+            try connection.run("DELETE FROM delivery WHERE endpoint_id = ?1", .text(id))
         }
     }
 

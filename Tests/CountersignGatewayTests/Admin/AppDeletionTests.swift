@@ -125,6 +125,32 @@ struct AppDeletionTests {
         #expect(try bench.ask("GET", "apps/kiosk/customers/cleo", nil, bench.token("read")).status == 200)
     }
 
+    /// What is counted in memory, and what is kept by the app's id without a column for it.
+    @Test func noSeriesAndNoAttemptOfTheAppIsLeft() throws {
+        #expect(try send("m1", of: "ada", bench) == 200)
+        // From now on verdicts are kept for whoever watches.
+        _ = bench.gateway.live.entries(after: nil)
+        #expect(try send("m2", of: "ada", bench) == 200)
+        #expect(bench.gateway.live.entries(after: 0).entries.count == 1)
+        func metrics() throws -> String { try #require(try bench.client().get("/metrics")).body }
+        #expect(try metrics().contains(#"app="shop""#))
+        let deliveries = try bench.place.connection(to: "webhooks")
+        try deliveries.run(
+            """
+            INSERT INTO delivery (endpoint_id, message_id, kind, events, attempt, at_ms, duration_ms, answer)
+            VALUES ('alerts:shop', 'm', 'alert', 0, 1, ?, 1, ''), ('alerts:kiosk', 'm', 'alert', 0, 1, ?, 1, '')
+            """, .integer(bench.now), .integer(bench.now))
+        #expect(try delete("shop", of: bench).status == 202)
+        #expect(try !metrics().contains(#"app="shop""#))
+        #expect(bench.gateway.live.entries(after: 0).entries.isEmpty)
+        // A request that was on its way.
+        #expect(try send("m3", of: "ada", bench) == 401)
+        bench.gateway.eraseDeletedApps()
+        #expect(try !metrics().contains(#"app="shop""#))
+        let left = try deliveries.all("SELECT endpoint_id FROM delivery") { $0.text(0) }
+        #expect(!left.contains("alerts:shop"))
+    }
+
     @Test func manyEventsGoInStepsBesideTheRequests() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()

@@ -61,11 +61,36 @@ struct SessionTableTests {
         let assertion = SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: hour)
         let clock = Lock(RetentionClock())
         #expect(try store.perform { try $0.spend(assertion) })
-        for time in [0, hour, year] { try store.perform { try $0.prune(at: time, by: clock) } }
+        for time in [0, hour, year] { #expect(try store.perform { try $0.prune(at: time, by: clock) }) }
         #expect(try !store.perform { try $0.spend(assertion) })
         let later = Lock(RetentionClock())
-        try store.perform { try $0.prune(at: 48 * hour, by: later) }
+        #expect(try store.perform { try $0.prune(at: 48 * hour, by: later) })
         #expect(try store.perform { try $0.spend(assertion) })
+    }
+
+    /// More sessions than one transaction may delete.
+    @Test func expiredSessionsAreDeletedInBoundedBatchesUntilNoneIsLeft() throws {
+        let store = try store()
+        let expired = SessionTable.prunedRows * 2 + 1
+        var rules = TokenRules()
+        rules.refreshSeconds = 100_000
+        try store.perform { [rules] table in
+            for _ in 0..<expired {
+                _ = try table.open(.init(appID: "shop", subject: "user-1", rules: rules), at: 0)
+            }
+        }
+        let kept = try open(store, at: 10_000_000)
+        let now: Int64 = 10_000_000_000
+        let clock = Lock(RetentionClock(now))
+        var left: [Int] = []
+        var isDone = false
+        while !isDone {
+            isDone = try store.perform { try $0.prune(at: now, by: clock) }
+            left.append(
+                try store.perform { try $0.sessions(of: "shop", subject: nil, limit: 10_000).count })
+        }
+        #expect(left == [expired + 1 - 500, expired + 1 - 1_000, 1])
+        #expect(try store.perform { try $0.session(id: kept.sessionID) } != nil)
     }
 
     @Test func everyExchangeGivesANewToken() throws {

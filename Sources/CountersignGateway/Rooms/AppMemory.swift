@@ -1,0 +1,28 @@
+internal import CountersignCore
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayWebhooks
+
+/// Counts and samples of apps in memory. They are dropped when their app is deleted, and again when its id becomes free,
+/// because a request that was on its way may have added some.
+final class AppMemory: AppData {
+    private let recorder: AnalyticsRecorder
+    private let metrics: Metrics
+    private let webhookCounts = Lock<WebhookCounts?>(nil)
+
+    init(_ observability: Observability) {
+        recorder = observability.recorder
+        metrics = observability.metrics
+    }
+
+    /// Attempts to deliver are counted here.
+    func counts(_ counts: WebhookCounts) { webhookCounts.withLock { $0 = counts } }
+
+    func forget(_ appIDs: Set<String>) {
+        recorder.forget(appIDs)
+        metrics.forget(appIDs)
+        webhookCounts.withLock { $0 }?.forget(appIDs)
+    }
+
+    func erase(appID: String) throws(GatewayError) { forget([appID]) }
+}

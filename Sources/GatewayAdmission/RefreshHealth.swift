@@ -1,0 +1,58 @@
+internal import CountersignCore
+package import GatewayModel
+
+/// Records whether a gateway can read what operators and other processes change: apps, keys, revocations.
+///
+/// After ``patienceMilliseconds`` without a successful read the gateway is not ready, since a key that was deleted or a
+/// session that was ended would still be accepted.
+package final class RefreshHealth: Sendable {
+    package static let patienceMilliseconds: Int64 = 30_000
+
+    private struct State {
+        /// The uptime of the last successful read; nil before the first, or before reads are due.
+        var succeeded: Int64?
+        var problem: String?
+    }
+
+    private let state = Lock(State())
+    private let uptime: @Sendable () -> Int64
+    private let report: @Sendable (String?) -> Void
+
+    /// `report` is called with the reason when reads begin to fail, and with nil when they succeed again.
+    package init(
+        uptime: @escaping @Sendable () -> Int64 = { Uptime.milliseconds },
+        report: @escaping @Sendable (String?) -> Void = { _ in }
+    ) {
+        self.uptime = uptime
+        self.report = report
+    }
+
+    /// Starts the time in which a read has to succeed.
+    package func begin() {
+        let now = uptime()
+        state.withLock { $0.succeeded = now }
+    }
+
+    /// Records how a read ended.
+    package func note(_ error: GatewayError?) {
+        let problem = error?.reason
+        let now = uptime()
+        let isNew = state.withLock { state in
+            defer { state.problem = problem }
+            if problem == nil { state.succeeded = now }
+            return (state.problem == nil) != (problem == nil)
+        }
+        if isNew { report(problem) }
+    }
+
+    /// Why the last read failed; nil when it did not.
+    package var problem: String? { state.withLock { $0.problem } }
+
+    /// Whether the last successful read is too old.
+    package var isStale: Bool {
+        let now = uptime()
+        return state.withLock { state in
+            state.succeeded.map { now - $0 >= Self.patienceMilliseconds } ?? false
+        }
+    }
+}

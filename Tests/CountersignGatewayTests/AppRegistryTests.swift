@@ -1,0 +1,136 @@
+import CountersignCore
+import CountersignGatewayTesting
+import CountersignJOSE
+import Foundation
+import Testing
+
+@testable import GatewayAdmission
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// The apps in memory while others change what is stored.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct AppRegistryTests {
+    private let place: TestPlace
+    /// As a command or another gateway changes it.
+    private let apps: AppDirectory
+    private let cache = VerifiedTokenCache()
+    private let registry: AppRegistry
+    private let token: String
+
+    init() throws {
+        place = try TestPlace(.app)
+        apps = try place.openControl()
+        registry = AppRegistry(
+            directory: try place.open().openControl(as: .schedule), cache: cache,
+            now: { Date(timeIntervalSince1970: 1_000) })
+        token = try SharedKeys.app().sign(claims: ["sub": "user-1", "exp": 2_000])
+        try registry.refresh()
+        #expect(try verify())
+        #expect(cache.count == 1)
+    }
+
+    private func verify() throws -> Bool {
+        try #require(registry.app(id: "shop")).verifier.verify(token, userID: "user-1", at: 1_000).isAccepted
+    }
+
+    /// Changes that other apps, operators and the gateway itself make all the time.
+    @Test func aVerifiedTokenIsRememberedOverChangesOfOtherThings() throws {
+        let before = try #require(registry.app(id: "shop"))
+        let apiToken = try apps.apiTokens.create(name: "monitor", scopes: ["read"]).text
+        try apps.admins.createUser(
+            name: "kim", role: .viewer, password: PasswordHash("x", cost: Scrypt.Cost(n: 16, r: 8, p: 1)))
+        let changes: [() throws -> Void] = [
+            { _ = try apps.createApp(id: "blog") }, { _ = try apps.deleteApp(id: "blog") },
+            { _ = try apps.apiTokens.token(apiToken, at: 7_200_000) },
+            { _ = try apps.admins.openSession(for: "kim", at: 1_000) },
+            { _ = try apps.createWriteKey(for: "shop", description: "web") },
+            { try apps.renameApp("shop", to: "The shop") },
+            { _ = try apps.clients.create(of: "shop", name: "x") },
+            {
+                var rules = AppRules()
+                rules.origins = ["https://shop.example"]
+                try apps.setRules(rules, of: "shop")
+            },
+        ]
+        for (number, change) in changes.enumerated() {
+            try change()
+            try registry.refresh()
+            #expect(cache.count == 1, "change \(number)")
+            #expect(registry.app(id: "shop") === before, "change \(number)")
+        }
+        #expect(registry.origins(of: "shop") == ["https://shop.example"])
+    }
+
+    @Test func aVerifiedTokenIsNotRememberedOverTheDeletionOfItsKey() throws {
+        let key = try #require(try apps.app(id: "shop").keys.first)
+        try apps.deleteKey(keyID: key.id, of: "shop")
+        try registry.refresh()
+        #expect(cache.count == 0)
+        #expect(try !verify())
+    }
+
+    @Test func aVerifiedTokenIsNotRememberedOverAChangeOfWhatItMustLookLike() throws {
+        var policy = ClaimsPolicy()
+        policy.audience = "shop"
+        policy.requiresAudience = true
+        try apps.setPolicy(policy, for: "shop")
+        try registry.refresh()
+        #expect(cache.count == 0)
+        #expect(try !verify())
+    }
+
+    @Test func aNewAppWithTheIDOfADeletedOneRemembersNothing() throws {
+        _ = try apps.deleteApp(id: "shop")
+        try apps.free(deletedApp: "shop")
+        _ = try apps.createApp(id: "shop")
+        _ = try apps.addKey(SharedKeys.app().publicKey.pem, to: "shop")
+        try registry.refresh()
+        #expect(cache.count == 0)
+    }
+
+    /// Messages in an App Inbox are in memory too, and those to a person who is forgotten have no entry of their own.
+    @Test func everythingThatIsServedOfAProjectIsLoadedAgainWhenItChanges() throws {
+        let recipient = CustomerIdentifier(name: "registered", value: "ada")
+        let changes: [() throws -> Void] = [
+            {
+                try apps.projects.putInboxMessage(
+                    id: "m", type: "html", content: "{}", recipient: recipient, in: "shop")
+            },
+            {
+                try apps.projects.putInboxMessage(
+                    id: "m", type: "push", content: "{}", recipient: recipient, in: "shop")
+            },
+            { _ = try apps.projects.removeInboxMessages(to: [recipient], of: "shop") },
+            { try apps.projects.endSyncTokens(of: "shop") },
+            { _ = try apps.projects.put(.consentCategory, json: #"{"id":"ads"}"#, in: "shop") },
+            { _ = try apps.projects.addCustomerTokenKey(id: "k", to: "shop") },
+            { try apps.setEnforcement(.optional, for: "shop") },
+        ]
+        for (number, change) in changes.enumerated() {
+            let before = try #require(registry.app(id: "shop"))
+            try change()
+            try registry.refresh()
+            #expect(registry.app(id: "shop") !== before, "change \(number)")
+        }
+    }
+
+    @Test func readsThatFailForThirtySecondsAreReportedAndStale() {
+        let uptime = Lock<Int64>(0)
+        let reports = Lock<[String?]>([])
+        let health = RefreshHealth(
+            uptime: { uptime.withLock { $0 } }, report: { report in reports.withLock { $0.append(report) } })
+        health.begin()
+        let locked = GatewayError(.storage, "locked")
+        for time in stride(from: Int64(0), to: 30_000, by: 300) {
+            uptime.withLock { $0 = time }
+            health.note(locked)
+            #expect(health.problem == "locked" && !health.isStale)
+        }
+        uptime.withLock { $0 = 30_000 }
+        #expect(health.isStale)
+        health.note(nil)
+        #expect(!health.isStale && health.problem == nil)
+        #expect(reports.withLock { $0 } == ["locked", nil])
+    }
+}
