@@ -38,6 +38,8 @@ public final class Gateway: Sendable {
     private let servers: Servers
     private let polls: LongPolls
     private let deletedApps: DeletedApps
+    /// Nil with a database.
+    private let localChanges: LocalChanges?
     /// Nil when no files are asked for.
     private let eventFiles: EventFiles?
     private let boundPort = Lock<UInt16>(0)
@@ -80,9 +82,9 @@ public final class Gateway: Sendable {
         let gateways: @Sendable () -> Int = { [membership] in membership.gateways }
         let verifiedTokens = VerifiedTokenCache()
         let issued = IssuedTokens(cache: verifiedTokens)
+        let memory = AppMemory(observability)
         // Of what goes on by itself: apart from the registry's connection, which notices what this one changes, and from
         // that of operators, who need not wait while this one waits for the file.
-        let memory = AppMemory(observability)
         let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
@@ -104,9 +106,9 @@ public final class Gateway: Sendable {
             recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.ask)
         webhooks = try Webhooks.runner(
             in: storage, stores: stores, membership: membership, log: observability.log)
+        memory.counts(webhooks.counts)
         sinks = try Sinks.runner(in: storage, stores: stores, log: observability.log, now: now)
         admin = try Administration(
-        memory.counts(webhooks.counts)
             configuration: configuration, storage: storage,
             backupFolder: folder.backups?.folder,
             gateways: gateways, tells: { [membership] in membership.has(.enforcementAlerts) },
@@ -141,6 +143,12 @@ public final class Gateway: Sendable {
             sessions: tokens.store,
             hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
             now: membership.sharedTime)
+        localChanges = try folder.changes { [registry, tokens, webhooks, sinks] in
+            try registry.refresh()
+            try tokens.refresh()
+            webhooks.look()
+            sinks.look()
+        }
         eventFiles = try EventFiles(
             configuration, storage: storage, directory: background, membership: membership,
             log: observability.log, now: now)
@@ -207,6 +215,7 @@ public final class Gateway: Sendable {
         webhooks.start()
         sinks.start()
         eventFiles?.start()
+        localChanges?.start()
         observability.exporter?.start(gauges: servers.gauges)
     }
 
@@ -247,6 +256,7 @@ public final class Gateway: Sendable {
         }
         polls.drain()
         servers.stop(graceSeconds: configuration.stopGraceSeconds)
+        localChanges?.stop()
         let end = began + configuration.drainSeconds + configuration.stopGraceSeconds
         let left = {
             max(0, (Double(end.uptimeNanoseconds) - Double(DispatchTime.now().uptimeNanoseconds)) / 1e9)

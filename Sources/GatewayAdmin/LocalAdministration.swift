@@ -14,25 +14,29 @@ package final class LocalAdministration: Sendable {
     private let directory: AppDirectory
     private let routes: [AdminRoute]
 
-    private let cluster: (any Cluster)?
+    private let settle: @Sendable () -> Bool
+    private let isLate: @Sendable () -> Void
     private let now: @Sendable () -> Date
 
-    /// Without `backupFolder` there are no backups. Throws `storage`.
+    /// Without `backupFolder` there are no backups. `isLate` is called for a change that a gateway which runs has not loaded
+    /// within some seconds. Throws `storage`.
     package convenience init(
-        storage: any Storage, backupFolder: String?, now: @escaping @Sendable () -> Date = { Date() }
+        storage: any Storage, backupFolder: String?, isLate: @escaping @Sendable () -> Void = {},
+        now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {
         try self.init(
             storage: storage, directory: storage.openControl(as: .account), backupFolder: backupFolder,
-            now: now)
+            isLate: isLate, now: now)
     }
 
     init(
         storage: any Storage, directory: AppDirectory, backupFolder: String?,
-        now: @escaping @Sendable () -> Date
+        isLate: @escaping @Sendable () -> Void = {}, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         self.now = now
         self.directory = directory
-        cluster = storage.cluster
+        self.isLate = isLate
+        settle = { storage.settle() }
         // Never started: what others publish and who fails now, only a running gateway knows.
         let registry = AppRegistry(directory: directory, now: now)
         routes =
@@ -46,7 +50,7 @@ package final class LocalAdministration: Sendable {
                 passwordCost: .password, flush: {}, flushForReport: {}, now: now))
     }
 
-    /// Answers as the gateway does, in the name of the account. Returns the answer, a refusal too. A list that is
+    /// Answers as the gateway does, in the name of the account, and waits until gateways that run have loaded a change. Returns the answer, a refusal too. A list that is
     /// streamed has pages.
     package func answer(
         _ method: String, _ path: String, query: String?, ifMatch: String?, body: [UInt8]
@@ -73,7 +77,8 @@ package final class LocalAdministration: Sendable {
         guard case .answer(let response) = router.route(request) else {
             preconditionFailure("every route here answers at once")
         }
-        if method != "GET" { cluster?.settle() }
+        // A change holds when it is answered, as with a running gateway.
+        if method != "GET", (200..<300).contains(response.status), !settle() { isLate() }
         return response
     }
 }

@@ -138,6 +138,12 @@ package struct PostgreSQLStorage: Storage {
 
     package var cluster: (any Cluster)? { gateways }
 
+    package func settle() -> Bool {
+        gateways.settle()
+        // One that has not loaded a change by now judges nothing any more.
+        return true
+    }
+
     package func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup {
         throw GatewayError(
             .invalid,

@@ -91,6 +91,8 @@ package struct SQLiteStorage: Storage {
         try SinkStateStore(path: try folder.file(SinkStateStore.fileName), at: now())
     }
 
+    package func settle() -> Bool { ChangeSignal.settle(folder.path) }
+
     package func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup {
         try Backup.create(of: self.folder.path, in: folder, floorBytes: floorBytes)
     }

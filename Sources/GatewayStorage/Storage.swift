@@ -56,6 +56,10 @@ package protocol Storage: Sendable {
     /// The gateways that share it; nil where one has it alone.
     var cluster: (any Cluster)? { get }
 
+    /// Returns when the gateways that run on it have loaded what was committed before this call. Returns false when one has
+    /// not within some seconds.
+    func settle() -> Bool
+
     /// Copies everything into a new folder below `folder`, while `floorBytes` of the disk stay free. Throws `invalid` where
     /// the database's own tools do that.
     func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup

@@ -44,7 +44,7 @@ extension Invocation {
         if flagValues[Flag.tokenFile.name] != nil {
             throw CommandError(.usage, "--token-file is for a server", hint: "add --server URL")
         }
-        let admin = try LocalAdmin(placeWithData(makingData: makes))
+        let admin = try LocalAdmin(placeWithData(makingData: makes), warn: { [io] in io.say($0) })
         note("\(admin.place), without a gateway")
         return admin
     }

@@ -12,11 +12,18 @@ struct LocalAdmin: AdminClient {
         try self.init(.folder(dataDirectory))
     }
 
-    init(_ place: StoragePlace) throws {
+    /// `warn` says that a change is made and not loaded yet.
+    init(_ place: StoragePlace, warn: @escaping @Sendable (String) -> Void = { _ in }) throws {
         self.place = place.description
         var backups: String?
         if case .folder(let path) = place { backups = path + "/backups" }
-        administration = try LocalAdministration(storage: place.open(), backupFolder: backups)
+        administration = try LocalAdministration(
+            storage: place.open(), backupFolder: backups,
+            isLate: {
+                warn(
+                    "The change is stored, but the running gateway has not loaded it yet; see its log and /readyz."
+                )
+            })
     }
 
     private func answer(_ request: AdminRequest) -> GatewayHTTP.HTTPResponse {

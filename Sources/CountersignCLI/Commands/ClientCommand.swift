@@ -64,6 +64,6 @@ enum ClientCommand {
     ) { invocation in
         try await invocation.admin().delete(
             "apps", invocation.app, "clients", invocation[id])
-        invocation.io.say("Deleted. A running gateway knows within a second.")
+        invocation.io.say("Deleted.")
     }
 }

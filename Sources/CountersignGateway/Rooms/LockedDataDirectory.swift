@@ -10,6 +10,7 @@ struct LockedDataDirectory: Sendable {
     /// Nil with a database, which its own tools back up.
     let backups: BackupSchedule?
     private let lock: Lock<DataDirectoryLock?>
+    private let directory: DataDirectory?
 
     init(
         _ configuration: GatewayConfiguration, log: GatewayLog, now: @escaping @Sendable () -> Date
@@ -18,6 +19,7 @@ struct LockedDataDirectory: Sendable {
             storage = try StoragePlace(configuration).open(now: now)
             backups = nil
             lock = Lock(nil)
+            self.directory = nil
             return
         }
         let directory = try DataDirectory(path: configuration.dataDirectory)
@@ -32,7 +34,14 @@ struct LockedDataDirectory: Sendable {
             }
         }
         lock = Lock(try directory.lock())
+        self.directory = directory
         storage = SQLiteStorage(folder: directory, now: now)
+    }
+
+    /// Has commands wait until `load` has loaded what they have changed; nil with a database, whose gateways hear of changes.
+    func changes(load: @escaping @Sendable () throws -> Void) throws(GatewayError) -> LocalChanges? {
+        guard let directory else { return nil }
+        return LocalChanges(try ChangeSignal(in: directory), load: load)
     }
 
     /// Writes down where the gateway is, for commands on the same machine.

@@ -2,7 +2,7 @@ internal import Foundation
 package import GatewayModel
 
 /// The folder that holds everything the gateway keeps.
-package struct DataDirectory {
+package struct DataDirectory: Sendable {
     package let path: String
 
     private static let another = "Give another folder."
@@ -82,6 +82,14 @@ package final class DataDirectoryLock: Sendable {
         close(descriptor)
     }
 
+    /// Whether a gateway holds the lock of this data directory.
+    static func isHeld(in dataDirectory: String) -> Bool {
+        let descriptor = open(dataDirectory + "/gateway.lock", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return flock(descriptor, LOCK_SH | LOCK_NB) != 0
+    }
+
     /// Leaves the gateway's addresses for programs that find it by its data directory.
     package func note(url: String, adminURL: String) {
         let text = Array("\(url)\n\(adminURL)\n".utf8)
@@ -104,13 +112,8 @@ package struct RunningGateway: Sendable {
 
     /// Nil when none runs.
     package init?(dataDirectory: String) {
-        let file = dataDirectory + "/gateway.lock"
-        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        // Whoever can take the lock is alone.
-        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0,
-            let text = FileManager.default.contents(atPath: file)
+        guard DataDirectoryLock.isHeld(in: dataDirectory),
+            let text = FileManager.default.contents(atPath: dataDirectory + "/gateway.lock")
         else { return nil }
         let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
         guard lines.count == 2 else { return nil }

@@ -1,0 +1,117 @@
+import CountersignCore
+import CountersignGatewayTesting
+import CountersignJOSE
+import Foundation
+import GatewayTokens
+import Testing
+
+@testable import CountersignGateway
+@testable import GatewayAdmin
+@testable import GatewayModel
+@testable import GatewayStorage
+
+/// A change holds as soon as it is answered, or its command ends.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct ImmediateChangeTests {
+    private let bench: AdminBench
+
+    init() throws { bench = try AdminBench() }
+
+    private func send(_ access: String) throws -> Int? {
+        try bench.client().post(
+            batch(trackEvent(UUID().uuidString, user: "ada")),
+            headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + access])?.status
+    }
+
+    /// Opens a session. Returns its id and an access token.
+    private func open(_ owner: [String: String]) throws -> (session: String, access: String) {
+        let opened = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, owner)
+        #expect(opened.status == 201)
+        let exchanged = try bench.client().post(
+            #"{"refresh_token":"\#(opened.json["refresh_token"] as? String ?? "")"}"#,
+            path: "/api/refresh_token",
+            headers: ["Content-Type": "application/json"])
+        return (
+            try #require(opened.json["id"] as? String),
+            try #require(exchanged?.json["access_token"] as? String)
+        )
+    }
+
+    @Test func anEndedSessionIsRejectedAtOnce() throws {
+        try bench.apps.setEnforcement(.required, for: "shop")
+        try bench.gateway.refreshApps()
+        let owner = try bench.token("admin")
+        for _ in 1...5 {
+            let (session, access) = try open(owner)
+            #expect(try send(access) == 200)
+            #expect(try bench.ask("DELETE", "apps/shop/sessions/\(session)", nil, owner).status == 204)
+            #expect(try send(access) == 401)
+        }
+    }
+
+    @Test func tokensOfACompromisedSigningKeyAreRejectedAtOnce() throws {
+        try bench.apps.setEnforcement(.required, for: "shop")
+        try bench.gateway.refreshApps()
+        let owner = try bench.token("admin")
+        for _ in 1...2 {
+            let (_, access) = try open(owner)
+            #expect(try send(access) == 200)
+            let rotated = try bench.ask("POST", "signing-keys", #"{"compromised":true}"#, owner)
+            #expect(rotated.status == 201, "\(rotated.body)")
+            #expect(try send(access) == 401)
+        }
+    }
+
+    /// A command on the gateway's data, which has no connection to the gateway.
+    @Test func aCommandEndsWhenTheRunningGatewayHasLoadedItsChange() throws {
+        let late = Lock(0)
+        let local = try LocalAdministration(
+            storage: bench.place.open(), backupFolder: nil, isLate: { late.withLock { $0 += 1 } },
+            now: { [clock = bench.clock] in clock.now })
+        func post(_ path: String, _ body: String) throws -> [String: Any] {
+            let response = local.answer("POST", path, query: nil, ifMatch: nil, body: Array(body.utf8))
+            #expect(response.status == 201)
+            return try #require(
+                try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
+        }
+        for number in 1...5 {
+            let made = try post(
+                "/apps/shop/clients", #"{"name":"warehouse \#(number)","grants":["client_credentials"]}"#)
+            let id = try #require(made["id"] as? String)
+            let secret = try #require(made["client_secret"] as? String)
+            let basic = Data("\(id):\(secret)".utf8).base64EncodedString()
+            let answer = try bench.client().post(
+                "grant_type=client_credentials", path: "/oauth/token",
+                headers: [
+                    "Content-Type": "application/x-www-form-urlencoded", "Authorization": "Basic " + basic,
+                ])
+            #expect(answer?.status == 200)
+        }
+        let key = try post("/apps/shop/write-keys", #"{"description":"web"}"#)["write_key"] as? String
+        let sent = try bench.client().post(batch(trackEvent("m")), headers: ["X-Write-Key": key ?? ""])
+        #expect(sent?.status == 200)
+        #expect(late.withLock { $0 } == 0)
+    }
+
+    @Test(.onSQLite("the file by which its commands and its gateway agree"))
+    func aCommandWaitsForNoGatewayThatDoesNotRunOrLoad() throws {
+        let place = try TestPlace(.app)
+        // No gateway has run here.
+        #expect(ChangeSignal.settle(place.folder))
+        let directory = try DataDirectory(path: place.folder)
+        let signal = try ChangeSignal(in: directory)
+        // One has, and does not any more.
+        #expect(ChangeSignal.settle(place.folder))
+        #expect(signal.asked == 0)
+        let lock = try directory.lock()
+        // One runs and cannot load.
+        #expect(!ChangeSignal.settle(place.folder, seconds: 0))
+        #expect(signal.asked == 1 && signal.loaded == 0)
+        signal.noteLoaded(2)
+        #expect(ChangeSignal.settle(place.folder, seconds: 0))
+        #expect(signal.asked == 2)
+        // The next gateway begins with everything loaded that was asked before.
+        #expect(try ChangeSignal(in: directory).loaded == 2)
+        withExtendedLifetime(lock) {}
+    }
+}
