@@ -78,7 +78,7 @@ struct Servers: Sendable {
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
             loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, now: now, report: report,
-            together: { events.together($0) },
+            together: { events.together($0) }, decorate: { middleware.readable($0, for: $1) },
             handler: membership.guarding { middleware.answer($0) })
         served.withLock { $0.main = main }
         self.main = main

@@ -21,6 +21,15 @@ package struct Middleware: Sendable {
         if let answer = cors.preflight(request) { return .answer(answer) }
         return cors.decorated(router.route(request), for: request)
     }
+
+    /// An answer that was made before the request came here, or after it, with the fields that let a page read it.
+    package func readable(_ response: HTTPResponse, for request: HTTPRequest) -> HTTPResponse {
+        guard request.headerBytes("origin") != nil, !request.path.hasPrefix("/admin"),
+            !response.headers.contains(where: { $0.name == "Vary" && $0.value == "Origin" }),
+            case .answer(let decorated) = cors.decorated(.answer(response), for: request)
+        else { return response }
+        return decorated
+    }
 }
 
 extension HTTPRequest {

@@ -14,6 +14,14 @@ enum Framing {
         if fields.count > limits.headerFields {
             return refusal(431, "too_many_headers", "more than \(limits.headerFields) header fields")
         }
+        // The library takes more than the limit, so that a request of nearly so much is still answered.
+        let bytes = fields.reduce(method.utf8.count + target.count + " HTTP/1.1\r\n".utf8.count + 1) {
+            $0 + $1.nameBytes.count + $1.valueBytes.count + ": \r\n".utf8.count
+        }
+        if bytes > limits.headerBytes {
+            return refusal(
+                431, "header_too_large", "the header has more than \(limits.headerBytes) bytes")
+        }
         let isTokenByte = isTokenByte
         guard method.utf8.allSatisfy({ isTokenByte[Int($0)] }), !method.isEmpty else {
             return refusal(400, "invalid_framing", "the method contains invalid characters")

@@ -28,13 +28,16 @@ package final class HTTPServer: Sendable {
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,
         loopCount: Int = 1, now: @escaping @Sendable () -> Date = { Date() },
         report: @escaping @Sendable (String) -> Void = { _ in },
-        together: @escaping Together = { $0() }, handler: @escaping RequestService.Handler
+        together: @escaping Together = { $0() },
+        decorate: @escaping RequestService.Decorator = { response, _ in response },
+        handler: @escaping RequestService.Handler
     ) throws(GatewayError) {
         self.loopCount = loopCount
         common = ServerCommon(
             limits: limits, memory: memory ?? BodyMemory(limit: limits.bodyMemoryBytes),
             trustedProxies: trustedProxies, certificates: certificates, observer: observer,
-            sampler: sampler, now: now, report: report, together: together, handler: handler)
+            sampler: sampler, now: now, report: report, together: together, decorate: decorate,
+            handler: handler)
     }
 
     /// Binds and starts to serve. Returns the port, which is a free one when `port` was 0.

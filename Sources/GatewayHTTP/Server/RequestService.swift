@@ -5,6 +5,8 @@ internal import GatewayModel
 /// What becomes of a request that has been read, whoever brought it: a connection, or somebody in the same process.
 package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
+    /// Adds to an answer what a page needs to read it, wherever the answer was made.
+    package typealias Decorator = @Sendable (HTTPResponse, HTTPRequest) -> HTTPResponse
 
     let limits: GatewayLimits
     let trustedProxies: [AddressRange]
@@ -14,12 +16,13 @@ package final class RequestService: Sendable {
     private let sampler: TraceSampler?
     private let now: @Sendable () -> Date
     private let handler: Handler
+    private let decorate: Decorator
     private let largeRequests = LargeRequests()
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
         observer: any GatewayObserver, sampler: TraceSampler?, now: @escaping @Sendable () -> Date,
-        handler: @escaping Handler
+        decorate: @escaping Decorator, handler: @escaping Handler
     ) {
         self.limits = limits
         self.memory = memory
@@ -28,6 +31,7 @@ package final class RequestService: Sendable {
         self.sampler = sampler
         self.now = now
         self.handler = handler
+        self.decorate = decorate
     }
 
     /// Milliseconds since 1970.
@@ -103,6 +107,11 @@ package final class RequestService: Sendable {
         }
     }
 
+    /// The answer as it is sent; nil stands for a request that could not be read.
+    func decorated(_ response: HTTPResponse, for request: HTTPRequest?) -> HTTPResponse {
+        request.map { decorate(response, $0) } ?? response
+    }
+
     /// The header fields that every answer to the request has.
     func commonFields(of request: HTTPRequest, trace: TraceParent?) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
@@ -129,7 +138,7 @@ extension RequestService {
             clientAddress: clientAddress, receivedMilliseconds: nowMilliseconds, body: body)
         let fault = Framing.fault(
             method: method, target: target, version: "HTTP/1.1", fields: request.fields.all, limits: limits)
-        var response = fault ?? judgeHeader(of: request) ?? answer(request)
+        var response = decorated(fault ?? judgeHeader(of: request) ?? answer(request), for: request)
         let trace = trace(of: request)
         observer.requestEnded(
             RequestRecord(

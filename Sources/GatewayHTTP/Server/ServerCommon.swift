@@ -24,7 +24,7 @@ final class ServerCommon: Sendable {
         certificates: TLSCertificates?, observer: any GatewayObserver, sampler: TraceSampler?,
         now: @escaping @Sendable () -> Date, report: @escaping @Sendable (String) -> Void,
         together: @escaping @Sendable (() -> Void) -> Void,
-        handler: @escaping RequestService.Handler
+        decorate: @escaping RequestService.Decorator, handler: @escaping RequestService.Handler
     ) {
         self.limits = limits
         self.memory = memory
@@ -36,7 +36,7 @@ final class ServerCommon: Sendable {
         holders = MemoryHolders(limit: limits.bodyMemoryBytes, connections: connections)
         service = RequestService(
             limits: limits, memory: memory, trustedProxies: trustedProxies, observer: observer,
-            sampler: sampler, now: now, handler: handler)
+            sampler: sampler, now: now, decorate: decorate, handler: handler)
     }
 
     /// Takes a place for an answer that goes on; false when there is none.

@@ -274,7 +274,7 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     private func send(_ answer: HTTPResponse, _ exchange: Exchange) -> MHD_Result {
-        let response = affordable(answer, exchange)
+        let response = common.service.decorated(affordable(answer, exchange), for: exchange.request)
         let trace = common.service.trace(of: exchange.request)
         exchange.isObserved = true
         unfinished += 1

@@ -125,6 +125,84 @@ struct CORSTests {
         }
     }
 
+    /// A browser hides an answer without these fields from its page, which then cannot send less.
+    @Test(
+        arguments: [
+            ("POST", "/v1/batch", ["Content-Length": "99999999"], nil, 413, "body_too_large"),
+            ("POST", "/v1/batch", ["Content-Encoding": "br"], "{}", 415, "unsupported_encoding"),
+            ("POST", "/v1/batch", ["Content-Encoding": "gzip"], "not gzip", 400, "invalid_encoding"),
+            (
+                "POST", "/v1/batch", ["X": String(repeating: "x", count: 17_000)], "{}", 431,
+                "header_too_large"
+            ),
+            ("POST", "/v1/batch", ["Host": "a b"], "{}", 400, "invalid_host"),
+            ("POST", "/v1/%zz", [:], "{}", 400, "invalid_target"),
+            ("PUT", "/v1/batch", [:], "{}", 405, "method_not_allowed"),
+            ("POST", "/nowhere", [:], "{}", 404, "not_found"),
+            ("POST", "/v1/batch", [:], "{", 401, "invalid_write_key"),
+        ] as [(String, String, [String: String], String?, Int, String)])
+    func aPageCanReadEveryRejection(
+        method: String, path: String, headers: [String: String], body: String?, status: Int, code: String
+    ) throws {
+        try withPages(["https://shop.example"]) { _, connection in
+            for (origin, allowed) in [
+                ("https://shop.example", "https://shop.example"), ("https://evil.example", nil),
+            ] {
+                let answer = connection.send(
+                    method, path, headers.merging(["Origin": origin]) { $1 }, body.map { Array($0.utf8) })
+                #expect(answer?.status == status)
+                #expect(answer?.json["code"] as? String == code)
+                #expect(answer?.headers["access-control-allow-origin"] == allowed)
+                #expect(answer?.headers["vary"] == "Origin")
+            }
+        }
+    }
+
+    @Test func noPageCanReadARejectionOfTheAdministration() throws {
+        try withPages(["*"]) { _, connection in
+            let answer = connection.send(
+                "POST", "/admin/api/apps", ["Origin": "https://a.example", "Content-Encoding": "br"], [])
+            #expect(answer?.status == 415)
+            #expect(answer?.headers["access-control-allow-origin"] == nil)
+        }
+    }
+
+    @Test(arguments: [
+        "capacitor://localhost", "ionic://localhost", "tauri://localhost", "app://bundle", "app://.",
+        "chrome-extension://abcdefghijklmnopabcdefghijklmnop",
+        "moz-extension://0d2a6e2c-5b4c-4d0c-9b1d-6a2f4c9d1a11",
+        "safari-web-extension://0D2A6E2C-5B4C-4D0C-9B1D-6A2F4C9D1A11", "https://a_b.example",
+        "http://[::1]:8080",
+        "http://127.0.0.1:3000", "https://xn--bcher-kva.example", "http://localhost",
+        "https://shop.example:8443",
+        "https://shop.example.",
+    ])
+    func whatAppsAndBrowsersSendIsAnOrigin(origin: String) throws {
+        var rules = AppRules()
+        rules.origins = [origin]
+        try rules.checkOrigins(besides: [])
+        try withPages([origin]) { _, connection in
+            #expect(preflight(connection, origin: origin)?.headers["access-control-allow-origin"] == origin)
+        }
+    }
+
+    @Test(arguments: [
+        "https://*.example.com", "*.example.com", "https://*", "https://a..b", "https://.a", "https://a/",
+        "https://a/b", "https://a?b", "https://a#b", "https://u@a", "https://A.example", "HTTPS://a",
+        "https://a:443",
+        "http://a:80", "https://a:0", "https://a:08", "https://a:99999", "https://a:", "https://", "null",
+        "file://",
+        "data://a", "ws://a", "https://a b", "https://b\u{fc}cher.example", "http://127.1",
+        "http://256.1.1.1",
+        "http://0x7f.0.0.1", "http://[0:0::1]", "http://[::1", "https:a", "app://", "capacitor://localhost/",
+        "1app://x", "", " ",
+    ])
+    func whatNoBrowserSendsIsNoOrigin(origin: String) {
+        var rules = AppRules()
+        rules.origins = [origin]
+        #expect(throws: GatewayError.self) { try rules.checkOrigins(besides: []) }
+    }
+
     @Test(arguments: [
         "shop.example", "https://shop.example/", "https://Shop.example", "ftp://a", "https://a b",
     ])
