@@ -57,6 +57,9 @@ struct Setting: Sendable {
         else {
             throw Problem(text: "needs a URL such as https://collect.example without a path, not '\(text)'")
         }
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw Problem(text: "needs a host in ASCII: write other letters as xn-- (punycode)")
+        }
         return text
     }
 

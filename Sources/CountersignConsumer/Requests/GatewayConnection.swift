@@ -45,7 +45,7 @@ struct GatewayConnection: Sendable {
     /// True for what can stand in a path as it is.
     static func isName(_ text: String) -> Bool {
         1...64 ~= text.utf8.count && text != "." && text != ".."
-            && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") }
+            && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") } && text != "." && text != ".."
     }
 
     static func invalid(_ what: String, _ rule: String) -> ConsumerError {

@@ -19,6 +19,7 @@ enum Dialects {
         let path = RequestPath(
             apps: apps, store: stores.events, parsers: ParserPool(limits: limits), limits: limits,
             appLimiter: RateLimiter(rate: limits.requestsPerSecondPerApp, sharers: gateways), now: now)
+        let control = try storage.openControl(as: .account)
         let own: [any Dialect] = [
             NativeDialect(
                 path: path, publicURL: configuration.publicURL, isSecure: configuration.tls != nil),
@@ -31,7 +32,7 @@ enum Dialects {
                 log: storage.log, consumers: stores.consumers, polls: polls, apps: apps,
                 parsers: path.parsers,
                 limiter: RateLimiter(rate: limits.requestsPerSecondPerApp, sharers: gateways),
-                access: access(by: try storage.openControl(as: .account), now: now)),
+                access: access(by: control, now: now), audit: audit(by: control, now: now)),
         ]
         return own + others(path)
     }
@@ -44,6 +45,20 @@ enum Dialects {
             let milliseconds = Milliseconds(now()).count
             guard let token = try directory.apiTokens.token(text, at: milliseconds) else { return .unknown }
             return token.appID.map { .app($0) } ?? .nothing
+        }
+    }
+
+    /// Writes what a token changes to the audit log, under the name that the admin API has for it.
+    private static func audit(
+        by directory: AppDirectory, now: @escaping @Sendable () -> Date
+    ) -> FollowingDialect.Audit {
+        { text, action, consumer, after in
+            guard let token = try directory.apiTokens.token(text, at: Milliseconds(now()).count) else {
+                return
+            }
+            let actor = Operator(name: "token:\(token.name)#\(token.id)", role: "reader")
+            try directory.acting(as: actor).auditLog.note(
+                action, consumer.name, app: consumer.appID, after: after)
         }
     }
 }

@@ -18,6 +18,8 @@ struct FollowingCall: Sendable {
     /// What stood for the other part of the path that varies, the consumer's name; empty where there is none.
     let name: String
     let requestID: String
+    /// The token of the request; empty if there is none.
+    let token: String
     /// True when the client takes lines of JSON, and takes them compressed.
     let takesLines: Bool
     let takesGzip: Bool
@@ -28,6 +30,7 @@ struct FollowingCall: Sendable {
         appID = String(parameters[0])
         name = parameters.count > 1 ? String(parameters[1]) : ""
         requestID = request.id
+        token = Self.token(of: request) ?? ""
         query = request.query
         takesLines = request.header("accept")?.contains("application/x-ndjson") == true
         takesGzip = request.takesGzip
@@ -55,6 +58,11 @@ struct FollowingCall: Sendable {
         case .success(.object(let members)): return members
         case .success: throw FollowingRefusal(400, "invalid_json", "the body must be one JSON object")
         }
+    }
+
+    /// The members of the body for the audit log.
+    func members(except names: String...) -> JSONValue {
+        .object(body.filter { member in !names.contains { member.key.utf8.elementsEqual($0.utf8) } })
     }
 
     // MARK: What stands in the query

@@ -1,7 +1,7 @@
 package import CountersignCore
 package import GatewayAdmission
 package import GatewayHTTP
-internal import GatewayModel
+package import GatewayModel
 package import GatewayStorage
 
 /// What a token opens.
@@ -29,11 +29,18 @@ package struct FollowingDialect: Dialect {
     let limiter: RateLimiter<String>
     /// Asked on a thread that may wait.
     let access: @Sendable (_ token: String) throws -> ReaderAccess
+    /// Writes a change of a consumer by a token to the audit log, on a thread that may wait.
+    let audit: Audit
+
+    package typealias Audit =
+        @Sendable (
+            _ token: String, _ action: String, _ consumer: EventConsumerID, _ after: JSONValue?
+        ) throws -> Void
 
     package init(
         log: any EventLog, consumers: any EventConsumers, polls: LongPolls, apps: AppRegistry,
         parsers: ParserPool, limiter: RateLimiter<String>,
-        access: @escaping @Sendable (_ token: String) throws -> ReaderAccess
+        access: @escaping @Sendable (_ token: String) throws -> ReaderAccess, audit: @escaping Audit
     ) {
         self.log = log
         self.consumers = consumers
@@ -42,6 +49,7 @@ package struct FollowingDialect: Dialect {
         self.parsers = parsers
         self.limiter = limiter
         self.access = access
+        self.audit = audit
     }
 
     package var endpoints: [Endpoint] {
@@ -241,6 +249,7 @@ package struct FollowingDialect: Dialect {
         let start = try call.start(try log.positions()) ?? .start
         let made = try consumers.create(
             EventConsumerID(appID: call.appID, name: name), settings, from: start)
+        try audit(call.token, "consumer.create", made.id, call.members(except: "filter", "name"))
         return try answer(made, call, status: 201)
     }
 
@@ -249,7 +258,9 @@ package struct FollowingDialect: Dialect {
     }
 
     private func delete(_ call: FollowingCall) throws -> HTTPResponse {
-        try consumers.delete(try id(call))
+        let id = try id(call)
+        try consumers.delete(id)
+        try audit(call.token, "consumer.delete", id, nil)
         return FollowingAnswer.json(200, [:], for: call)
     }
 
@@ -304,6 +315,8 @@ package struct FollowingDialect: Dialect {
         guard let start = try call.start(try log.positions()) else {
             throw FollowingRefusal.invalid("the body", "takes one of from, time_ms and position")
         }
-        return try answer(try consumers.seek(try id(call), to: start), call)
+        let moved = try consumers.seek(try id(call), to: start)
+        try audit(call.token, "consumer.seek", moved.id, call.members())
+        return try answer(moved, call)
     }
 }

@@ -28,36 +28,29 @@ extension AppRules: AppSetting {
     ]
 
     package func check() throws(GatewayError) {
-        guard origins.allSatisfy(Self.isOrigin) else { throw Self.noOrigin }
+        for origin in origins where !Self.wasOrigin(origin) { try Self.check(origin) }
     }
 
-    /// Refuses origins that no browser sends, which would match nothing. Those that were stored before this was checked stay.
+    /// Rejects origins that no browser sends, which would match nothing. Those that were stored before this was checked stay.
     package func checkOrigins(besides known: [String]) throws(GatewayError) {
-        for origin in origins where !known.contains(origin) && !Self.isSent(origin) { throw Self.noOrigin }
+        for origin in origins where !known.contains(origin) { try Self.check(origin) }
     }
 
-    private static var noOrigin: GatewayError {
-        GatewayError(
+    private static func check(_ text: String) throws(GatewayError) {
+        guard text != "*", let fault = WebOrigin.fault(in: text) else { return }
+        throw GatewayError(
             .invalid,
-            "an origin must be * or look like https://shop.example or http://localhost:3000: as browsers send it, "
-                + "in lower case, without its scheme's default port, and with a non-ASCII host as xn--",
-            member: "/origins")
+            "\(fault); an origin is * or a scheme, a host and maybe a port as browsers send them, such as "
+                + "https://shop.example, http://localhost:3000 or capacitor://localhost", member: "/origins")
     }
 
-    /// RFC 6454, section 6.2: scheme, host and port, nothing else.
-    private static func isOrigin(_ text: String) -> Bool {
-        if text == "*" { return true }
-        guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
+    /// Whether an earlier version accepted a text as an origin.
+    private static func wasOrigin(_ text: String) -> Bool {
+        guard let url = URLComponents(string: text),
+            url.scheme == "https" || url.scheme == "http",
             let host = url.host, !host.isEmpty, url.path.isEmpty, url.query == nil, url.fragment == nil,
             url.user == nil, url.hasUsablePort, text == text.lowercased(), !text.contains(" ")
         else { return false }
         return true
-    }
-
-    private static func isSent(_ text: String) -> Bool {
-        if text == "*" { return true }
-        guard URLComponents.hasASCIIHost(text), let url = URLComponents(string: text) else { return false }
-        guard let port = url.port else { return !text.hasSuffix(":") }
-        return port != (url.scheme == "https" ? 443 : 80) && text.hasSuffix(":\(port)")
     }
 }

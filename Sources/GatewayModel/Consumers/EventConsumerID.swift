@@ -13,7 +13,7 @@ package struct EventConsumerID: Hashable, Sendable {
 
     package let appID: String
     package let kind: Kind
-    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, unique among those of the app and the kind.
+    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, but neither `.` nor `..`; unique among those of the app and the kind.
     package let name: String
 
     package init(appID: String, kind: Kind = .pull, name: String) {
@@ -23,7 +23,8 @@ package struct EventConsumerID: Hashable, Sendable {
     }
 
     package static func isName(_ text: some StringProtocol) -> Bool {
-        1...64 ~= text.utf8.count && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") }
+        !GivenName.isPathStep(text) && 1...64 ~= text.utf8.count
+            && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") }
     }
 }
 

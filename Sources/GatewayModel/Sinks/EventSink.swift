@@ -108,8 +108,9 @@ extension EventSink: SettingPart {
     /// Throws `invalid` for what nothing can be published to.
     package func check() throws(GatewayError) {
         func refuse(_ reason: String) throws(GatewayError) { throw GatewayError(.invalid, reason) }
-        if !EventConsumerID.isName(name) {
-            try refuse("a sink's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+        if !EventConsumerID.isName(name) || !GivenName.isUsable(name) {
+            try refuse(
+                "a sink's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -, and \(GivenName.rule)")
         }
         if !(1...8 ~= addresses.count) || !addresses.allSatisfy(Self.isAddress) {
             try refuse(

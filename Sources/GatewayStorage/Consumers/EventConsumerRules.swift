@@ -21,9 +21,11 @@ package enum EventConsumerRules {
     package static func check(
         _ id: EventConsumerID, _ settings: EventConsumerSettings
     ) throws(ConsumerFailure) {
-        guard EventConsumerID.isName(id.name) else {
+        guard EventConsumerID.isName(id.name), GivenName.isUsable(id.name) else {
             throw ConsumerFailure(
-                .invalid, "a consumer's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+                .invalid,
+                "a consumer's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -, and \(GivenName.rule)"
+            )
         }
         guard 1...EventConsumerSettings.mostPartitions ~= settings.partitions else {
             throw ConsumerFailure(.invalid, "partitions must be 1 to \(EventConsumerSettings.mostPartitions)")

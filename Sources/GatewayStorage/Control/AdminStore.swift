@@ -191,11 +191,13 @@ package struct AdminStore: ControlStore {
     private static func check(name: String) throws(GatewayError) {
         // The audit log has `token:`, `cli:` and the gateway itself beside the names of users.
         guard (1...64).contains(name.utf8.count), name.isPrintable,
-            !name.contains(where: { $0.isWhitespace || $0 == ":" }), name != Operator.schedule.name
+            !name.contains(where: { $0.isWhitespace || $0 == ":" }), name != Operator.schedule.name,
+            GivenName.isUsable(name)
         else {
             throw GatewayError(
                 .invalid,
-                "a user's name must have 1 to 64 bytes of printable text without spaces or colons, and must not be gateway"
+                "a user's name must have 1 to 64 bytes of printable text without spaces or colons, must not be gateway, and "
+                    + GivenName.rule
             )
         }
     }

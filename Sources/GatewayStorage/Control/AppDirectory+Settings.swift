@@ -134,8 +134,10 @@ extension AppDirectory {
 
     private static func check(_ token: String, of appID: String, _ connection: any SQLConnection) throws {
         // An app's own id is its first token, which may have a `_`.
-        guard token == appID || (isWord(token) && !token.contains("_")) else {
-            throw GatewayError(.invalid, "a project token must have 1 to 64 letters, digits and -")
+        guard token == appID || (isWord(token) && !token.contains("_") && GivenName.isUsable(token)) else {
+            throw GatewayError(
+                .invalid, "a project token must have 1 to 64 letters, digits and -, and must not begin with -"
+            )
         }
         let settings = try SettingTable(connection: connection).all(ProjectSettings.self)
         let isTaken = try appIDs(connection).contains { $0 != appID && (settings[$0]?.token ?? $0) == token }

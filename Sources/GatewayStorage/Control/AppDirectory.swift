@@ -90,16 +90,18 @@ public final class AppDirectory: ControlStore {
     /// Makes an app, with enforcement disabled.
     ///
     /// - Parameters:
-    ///   - id: 1 to 64 lower-case letters, digits, `-` and `_`.
+    ///   - id: 1 to 64 lower-case letters, digits, `-` and `_`, not beginning with `-`.
     ///   - name: What people call it; the id when nil.
     /// - Returns: The app and its write key.
     /// - Throws: `invalid`, `conflict`, `storage`.
     public func createApp(id: String, name: String? = nil) throws(GatewayError) -> (
         app: App, writeKey: String
     ) {
-        guard Self.isWord(id), id == id.lowercased() else {
+        guard Self.isWord(id), id == id.lowercased(), GivenName.isUsable(id) else {
             throw GatewayError(
-                .invalid, "an app's id must have 1 to 64 lower-case letters, digits, - and _")
+                .invalid,
+                "an app's id must have 1 to 64 lower-case letters, digits, - and _, and must not begin with -"
+            )
         }
         if let name { try Self.check(appName: name) }
         let writeKey = Self.newWriteKey()

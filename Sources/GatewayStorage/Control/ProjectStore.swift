@@ -19,8 +19,11 @@ package struct ProjectStore: ControlStore {
         id: String, secret: String? = nil, to appID: String
     ) throws(GatewayError) -> String {
         let secret = secret ?? Data([UInt8].random(count: 32)).base64EncodedString()
-        guard (1...128).contains(id.utf8.count), id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw GatewayError(.invalid, "a key's id must have 1 to 128 visible ASCII characters")
+        guard (1...128).contains(id.utf8.count), id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+            GivenName.isUsable(id)
+        else {
+            throw GatewayError(
+                .invalid, "a key's id must have 1 to 128 visible ASCII characters, and \(GivenName.rule)")
         }
         guard secret.utf8.count >= 32 else {
             throw GatewayError(.invalid, "a secret for HS256 must have at least 32 bytes")
@@ -54,6 +57,7 @@ package struct ProjectStore: ControlStore {
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
     {
         let item = try ProjectItem(kind, Self.value(of: json))
+        try Self.check(id: item.id)
         try writeProject(of: appID) { connection in
             let before = try ProjectReader(connection: connection).projects(of: appID)[appID]?.items(kind)
                 .first { $0.id == item.id }
@@ -88,6 +92,7 @@ package struct ProjectStore: ControlStore {
         guard (1...128).contains(id.utf8.count) else {
             throw GatewayError(.invalid, "a message's id must have 1 to 128 bytes")
         }
+        try Self.check(id: id)
         guard ["html", "push"].contains(type) else {
             throw GatewayError(.invalid, "a message's type must be html or push")
         }
@@ -178,6 +183,10 @@ package struct ProjectStore: ControlStore {
             content: String(decoding: (members["content"] ?? .null).bytes, as: UTF8.self),
             recipient: recipient, expiresMilliseconds: expires, in: appID)
         return id
+    }
+
+    private static func check(id: String) throws(GatewayError) {
+        guard GivenName.isUsable(id) else { throw GatewayError(.invalid, "an id \(GivenName.rule)") }
     }
 
     /// Deletes an App Inbox message. Clients that have it keep it until they fetch from the start; to make them, end

@@ -33,7 +33,7 @@ struct AppRulesCommandTests {
         ] {
             #expect(await wrong.run("app", "origins", "shop", origin, "--data", data) == .usage, "\(origin)")
         }
-        #expect(wrong.talk.contains("without its scheme's default port"))
+        #expect(wrong.talk.contains("browsers leave out the port 443 of https"))
         for origin in [
             "https://shop.example:8443", "http://shop.example:443", "https://xn--bcher-kva.example",
         ] {

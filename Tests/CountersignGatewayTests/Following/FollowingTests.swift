@@ -1,5 +1,6 @@
 import CountersignGateway
 import CountersignGatewayTesting
+import CountersignJOSE
 import Foundation
 import GatewayModel
 import GatewayStorage
@@ -57,6 +58,40 @@ struct FollowingTests {
 
     private func lease(_ answer: TestAnswer) -> String? {
         (answer.json["lease"] as? [String: Any])?["id"] as? String
+    }
+
+    @Test func aReadersChangesOfConsumersAreAudited() throws {
+        _ = try bench.ask("POST", "consumers", #"{"name":"billing","filter":{"user":"u"},"partitions":2}"#)
+        _ = try bench.ask("POST", "consumers/billing/seek", #"{"from":"end"}"#)
+        _ = try bench.ask("POST", "consumers/billing/poll")
+        _ = try bench.ask("DELETE", "consumers/billing")
+        // Nothing is changed by these.
+        _ = try bench.ask("DELETE", "consumers/billing")
+        _ = try bench.ask("POST", "consumers", #"{"name":"billing"}"#, token: "wrong")
+        let entries = try bench.fixture.apps.auditLog.entries(app: "shop", limit: 3)
+        #expect(entries.map(\.action) == ["consumer.delete", "consumer.seek", "consumer.create"])
+        #expect(entries.allSatisfy { $0.target == "billing" && $0.role == "reader" })
+        #expect(entries.allSatisfy { $0.actor.hasPrefix("token:backend#") })
+        #expect(entries.last?.after?.contains(#""partitions":2"#) == true)
+        #expect(entries.last?.after?.contains("user") == false)
+    }
+
+    @Test(arguments: [".", "..", "-x", "--help"])
+    func aNameThatURLsOrCommandsTakeForSomethingElseIsRejected(name: String) throws {
+        #expect(try bench.code("POST", "consumers", #"{"name":"\#(name)"}"#).hasPrefix("4"))
+        let apps = bench.fixture.apps
+        let hash = PasswordHash.ofNobody(cost: .password)
+        #expect(throws: GatewayError.self) { try apps.createApp(id: name) }
+        #expect(throws: GatewayError.self) { try apps.setProjectToken(name, for: "shop") }
+        #expect(throws: GatewayError.self) {
+            try apps.admins.createUser(name: name, role: .viewer, password: hash)
+        }
+        #expect(throws: GatewayError.self) { try apps.projects.addCustomerTokenKey(id: name, to: "shop") }
+        #expect(throws: GatewayError.self) {
+            try apps.projects.putInboxMessage(id: name, type: "push", content: "{}", in: "shop")
+        }
+        let sink = EventSink(name: name, appID: "shop", createdMilliseconds: 0, startSequence: 0)
+        #expect { try sink.check() } throws: { "\($0)".contains("name") }
     }
 
     @Test func eventsAreReadPageByPageWithTheirBytes() throws {
