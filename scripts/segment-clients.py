@@ -26,6 +26,8 @@ def main(binary):
             client = module.Client(write_key, on_error=lambda error, items: errors.append(error), **extra)
             for number in range(EVENTS):
                 client.track(f"{name}-user-{number % 7}", "Order Placed", {"client": name, "number": number})
+            # Half of an emoji, as in a title that was cut.
+            client.track(f"{name}-user-0", "Seen", {"title": "a\ud83d"})
             client.identify(f"{name}-user-0", {"plan": "pro"})
             client.page(f"{name}-user-0", "docs", "home")
             client.screen(f"{name}-user-0", "docs", "home")
@@ -37,7 +39,7 @@ def main(binary):
                 "SELECT type, count(*), count(DISTINCT message_id) FROM event WHERE user_id LIKE ? GROUP BY type",
                 (name + "-user-%",)).fetchall()
             expected = [("alias", 1, 1), ("group", 1, 1), ("identify", 1, 1), ("page", 1, 1), ("screen", 1, 1),
-                        ("track", EVENTS, EVENTS)]
+                        ("track", EVENTS + 1, EVENTS + 1)]
             if errors or sorted(rows) != expected:
                 raise SystemExit(f"{name}: {errors or rows}")
             print(f"{name}: {sum(row[1] for row in rows)} events, each once")

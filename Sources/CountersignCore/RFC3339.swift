@@ -9,26 +9,45 @@ package enum RFC3339 {
     }
 
     /// The same of a text's UTF-8.
-    package static func milliseconds(_ text: UnsafeBufferPointer<UInt8>) -> Int64? {
+    ///
+    /// `isLenient` accepts the forms of ISO 8601 that have one meaning too: an offset without a colon or minutes, a time
+    /// without seconds, and a comma before the fraction.
+    package static func milliseconds(
+        _ text: UnsafeBufferPointer<UInt8>, isLenient: Bool = false
+    ) -> Int64? {
         var digits = Reader(bytes: text)
         guard let year = digits.number(4), digits.take("-"), let month = digits.number(2), digits.take("-"),
             let day = digits.number(2), digits.take("T") || digits.take("t") || digits.take(" "),
-            let hour = digits.number(2), digits.take(":"), let minute = digits.number(2), digits.take(":"),
-            let second = digits.number(2),
-            (1...12).contains(month), day >= 1, day <= days(in: month, of: year), hour < 24, minute < 60,
+            let hour = digits.number(2), digits.take(":"), let minute = digits.number(2)
+        else { return nil }
+        var second: Int64 = 0
+        if digits.take(":") {
+            guard let number = digits.number(2) else { return nil }
+            second = number
+        } else if !isLenient {
+            return nil
+        }
+        guard (1...12).contains(month), day >= 1, day <= days(in: month, of: year), hour < 24, minute < 60,
             second <= 60
         else { return nil }
         var fraction: Int64 = 0
-        if digits.take(".") {
+        if digits.take(".") || isLenient && digits.take(",") {
             guard let value = digits.milliseconds() else { return nil }
             fraction = value
         }
+        if isLenient { _ = digits.take(" ") }
         var offset: Int64 = 0
         if !(digits.take("Z") || digits.take("z")) {
             let sign: Int64 = digits.take("+") ? 1 : -1
-            guard sign == 1 || digits.take("-"), let hours = digits.number(2), digits.take(":"),
-                let minutes = digits.number(2), hours < 24, minutes < 60
-            else { return nil }
+            guard sign == 1 || digits.take("-"), let hours = digits.number(2) else { return nil }
+            var minutes: Int64 = 0
+            if digits.take(":") || isLenient && !digits.isAtEnd {
+                guard let number = digits.number(2) else { return nil }
+                minutes = number
+            } else if !isLenient {
+                return nil
+            }
+            guard hours < 24, minutes < 60 else { return nil }
             offset = sign * (hours * 60 + minutes) * 60_000
         }
         guard digits.isAtEnd else { return nil }

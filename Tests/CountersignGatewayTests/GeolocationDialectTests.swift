@@ -58,7 +58,7 @@ struct GeolocationDialectTests {
     /// 200 all the same: the vendor's SDK sends a record that gets another status forever.
     @Test func anUploadWithNothingGoodInItDoesNotSaySuccess() throws {
         let authorization = "Bearer " + (try token())
-        let bad = #"{"uuid":5,"coords":7}"#
+        let bad = #"{"uuid":true,"coords":7}"#
         let answer = try #require(post(#"{"location":[\#(bad),\#(bad)]}"#, authorization: authorization))
         #expect(answer.status == 200)
         #expect(answer.json["success"] as? Bool == false)

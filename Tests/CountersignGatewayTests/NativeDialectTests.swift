@@ -55,12 +55,12 @@ struct NativeDialectTests {
                 batch(
                     trackEvent("m-1"), #"{"type":"dance","userId":"user-1"}"#,
                     #"{"type":"track","event":"x"}"#, "5",
-                    #"{"type":"track","userId":"user-1"}"#, #"{"type":"identify","userId":7}"#,
-                    trackEvent("m-2", extra: #","timestamp":"yesterday""#),
+                    #"{"type":"track","userId":"user-1"}"#, #"{"type":"identify","userId":7.0}"#,
+                    #"{"type":"identify","userId":true}"#,
                     trackEvent("", extra: #","traits":[]"#),
                     #"{"type":"identify","userId":"user-1","messageId":"m-9"}"#,
-                    #"{"type":"identify","userId":"user-1","messageId":9}"#,
-                    #"{"type":"identify","userId":"user-1","anonymousId":9}"#), headers: signed()))
+                    #"{"type":"identify","userId":"user-1","messageId":[9]}"#,
+                    #"{"type":"identify","userId":"user-1","anonymousId":1e3}"#), headers: signed()))
         #expect(answer.status == 200)
         let rejected = try #require(answer.json["rejected"] as? [[String: Any]])
         #expect(rejected.map { $0["index"] as? Int } == [1, 2, 3, 4, 5, 6, 7, 9, 10])

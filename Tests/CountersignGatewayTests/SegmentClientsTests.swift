@@ -67,6 +67,36 @@ struct SegmentClientsTests {
         #expect(try stored().map(\.first) == [type])
     }
 
+    /// analytics-ruby 2.5 sends the user's id as the application has it, which is often a number of a database.
+    @Test func aNumericUserOfTheRubyClientIsStored() throws {
+        let basic = Data((fixture.writeKey + ":").utf8).base64EncodedString()
+        let answer = connection.post(
+            #"{"sentAt":"2026-11-21T08:31:00.000Z","batch":[{"context":{"library":{"name":"analytics-ruby","version":"2.5.0"}},"#
+                + #""messageId":"7f0e2f7c-2d2e-4c5b-9f0a-3c1f0a6f8f11","timestamp":"2026-11-21T08:30:00.000+00:00","#
+                + #""userId":42,"type":"track","event":"Order Placed","properties":{},"integrations":{}}]}"#,
+            headers: [
+                "Content-Type": "application/json", "Authorization": "Basic \(basic)",
+                "User-Agent": "analytics-ruby/2.5.0",
+            ])
+        #expect(answer?.status == 200)
+        #expect(try stored() == [["track", "42", nil, "Order Placed"]])
+    }
+
+    /// Python's `json` writes half of an emoji, such as a title that was cut, as an escape.
+    @Test func aBatchOfThePythonClientWithHalfAnEmojiIsStored() throws {
+        let events = (0..<20).map { number in
+            #"{"properties": {"title": "\#(number == 7 ? #"a\ud83d"# : "a")"}, "timestamp": "2026-11-21T08:30:00.250000+00:00","#
+                + #" "context": {"library": {"name": "analytics-python", "version": "2.3.3"}}, "type": "track","#
+                + #" "event": "Seen", "integrations": {}, "messageId": "m-\#(number)", "userId": "user-1","#
+                + #" "anonymousId": null}"#
+        }
+        let answer = connection.post(
+            #"{"batch": [\#(events.joined(separator: ", "))], "sentAt": "2026-11-21T08:31:00.000000+00:00", "writeKey": "\#(fixture.writeKey)"}"#,
+            headers: ["Content-Type": "application/json", "User-Agent": "analytics-python/2.3.3"])
+        #expect(answer?.json["accepted"] as? Int == 20)
+        #expect(try stored().count == 20)
+    }
+
     @Test func theSettingsSendClientsHere() throws {
         let host = "127.0.0.1:\(fixture.gateway.port)"
         let answer = try #require(

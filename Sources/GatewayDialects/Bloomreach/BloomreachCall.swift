@@ -96,18 +96,38 @@ struct BloomreachCall {
     func body<Value>(
         _ read: (JSONNode) throws(BloomreachRefusal) -> Value
     ) throws(BloomreachRefusal) -> Value {
-        let request = self.request
-        let parsed: Result<Result<Value, BloomreachRefusal>, InvalidJSON> = path.parsers.read(request) {
-            root in
-            guard root.kind == .object else {
-                return .failure(BloomreachRefusal(400, "the body must be a JSON object", request))
-            }
-            do throws(BloomreachRefusal) {
-                return .success(try read(root))
-            } catch {
-                return .failure(error)
-            }
+        try value(
+            path.parsers.read(request) { root in
+                object(root) { () throws(BloomreachRefusal) in try read(root) }
+            })
+    }
+
+    /// Reads the body as the JSON object of an event, in which half surrogates are replaced.
+    func eventBody<Value>(
+        _ read: (JSONNode, EventFaults) throws(BloomreachRefusal) -> Value
+    ) throws(BloomreachRefusal) -> Value {
+        try value(
+            path.parsers.readEvents(request, isolate: { _ in }) { root, faults in
+                object(root) { () throws(BloomreachRefusal) in try read(root, faults) }
+            })
+    }
+
+    private func object<Value>(
+        _ root: JSONNode, _ read: () throws(BloomreachRefusal) -> Value
+    ) -> Result<Value, BloomreachRefusal> {
+        guard root.kind == .object else {
+            return .failure(BloomreachRefusal(400, "the body must be a JSON object", request))
         }
+        do throws(BloomreachRefusal) {
+            return .success(try read())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func value<Value>(
+        _ parsed: Result<Result<Value, BloomreachRefusal>, InvalidJSON>
+    ) throws(BloomreachRefusal) -> Value {
         switch parsed {
         case .success(let value): return try value.get()
         case .failure(let invalid): throw BloomreachRefusal(400, invalid.reason, request)

@@ -4,12 +4,9 @@ internal import GatewayModel
 
 extension BloomreachDialect {
     private static let text: JSONValue = ["type": "string"]
-    /// Seconds since 1970, or a date and time.
     private static let timestamp: JSONValue = [
-        "anyOf": [
-            ["type": ["number", "null"], "minimum": 0, "exclusiveMaximum": .number(BloomreachTime.end)],
-            ["type": "string", "format": "date-time"],
-        ]
+        "description":
+            "Seconds since 1970, or a date and time such as 2026-11-21T08:30:00Z; else the time of receipt."
     ]
     private static let properties: JSONValue = [
         "type": ["object", "null"], "propertyNames": LimitedText.schema(longest: 256),
@@ -29,8 +26,7 @@ extension BloomreachDialect {
         let shared: [String: JSONValue] = [
             "properties": properties, "timestamp": timestamp,
             "age": [
-                "type": ["number", "null"],
-                "description": "Seconds since it happened, instead of timestamp.",
+                "description": "Seconds since it happened, instead of timestamp."
             ],
             "message_id": LimitedText.identifier(),
         ]
@@ -38,7 +34,7 @@ extension BloomreachDialect {
     }
 
     package var schemas: [String: JSONValue] {
-        [
+        RejectedEvent.schemas.merging([
             "BloomreachFailure": [
                 "type": "object", "required": ["success", "error", "errors", "request_id"],
                 "properties": [
@@ -47,7 +43,8 @@ extension BloomreachDialect {
                 ],
             ],
             "BloomreachSuccess": [
-                "type": "object", "properties": ["success": ["type": "boolean"]],
+                "type": "object",
+                "properties": ["success": ["type": "boolean"], "warnings": EventWarning.schema],
             ],
             "CustomerIDs": [
                 "type": "object", "maxProperties": .integer(Int64(CustomerIdentifier.maximum)),
@@ -100,6 +97,6 @@ extension BloomreachDialect {
                     "application_id": Self.text, "customer_ids": APIOperation.schema("CustomerIDs"),
                 ],
             ],
-        ]
+        ]) { _, own in own }
     }
 }

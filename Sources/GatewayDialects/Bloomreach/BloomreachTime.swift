@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignJOSE
-internal import GatewayHTTP
 
 /// When an event of this dialect happened, and how its sender said so.
 struct BloomreachTime {
@@ -9,7 +8,7 @@ struct BloomreachTime {
         case instant
         /// `age`, counted again at every try.
         case age(Double)
-        /// Neither: when the request came.
+        /// Neither, or one that is not a time: when the request came.
         case none
     }
 
@@ -19,25 +18,21 @@ struct BloomreachTime {
     /// Milliseconds since 1970.
     let receivedMilliseconds: Int64
 
+    /// Whether `timestamp` or `age` is not a time, so that the time of receipt stands in for it.
+    let isReplaced: Bool
+
     /// The year 10000, from which on dates have no four-digit year.
     static let end = 253_402_300_800.0
 
-    init(_ root: JSONNode, _ call: BloomreachCall) throws(BloomreachRefusal) {
-        receivedMilliseconds = call.request.receivedMilliseconds
-        if let node = root["timestamp"], !node.isNull {
+    init(_ root: JSONNode, receivedMilliseconds: Int64) {
+        self.receivedMilliseconds = receivedMilliseconds
+        func member(_ name: StaticString) -> JSONNode? { root[name].flatMap { $0.isNull ? nil : $0 } }
+        let timestamp = member("timestamp")
+        let age = timestamp == nil ? member("age") : nil
+        if let timestamp, let instant = EventTime.milliseconds(timestamp, .seconds) {
             source = .instant
-            if let seconds = node.double, seconds >= 0, seconds < Self.end {
-                milliseconds = Milliseconds(seconds * 1_000).count
-            } else if let text = node.utf8, let parsed = RFC3339.milliseconds(text) {
-                milliseconds = parsed
-            } else {
-                throw call.refuse(
-                    "Field 'timestamp' must be seconds since 1970 or a time such as 2026-11-21T08:30:00Z.")
-            }
-        } else if let node = root["age"], !node.isNull {
-            guard let seconds = node.double, abs(seconds) < Self.end else {
-                throw call.refuse("Field 'age' must be the seconds that have passed since.")
-            }
+            milliseconds = instant
+        } else if let seconds = age?.double, abs(seconds) < Self.end {
             source = .age(seconds)
             // A clock that was set back in between makes an age negative: then it happened just now.
             milliseconds = receivedMilliseconds - Milliseconds(max(0, seconds) * 1_000).count
@@ -45,5 +40,6 @@ struct BloomreachTime {
             source = .none
             milliseconds = receivedMilliseconds
         }
+        if case .none = source { isReplaced = (timestamp ?? age) != nil } else { isReplaced = false }
     }
 }

@@ -23,6 +23,7 @@ struct BloomreachTracking {
         var isIdentifiedByContent = false
         var timestampMilliseconds: Int64 = 0
         var client: ClientInfo?
+        var warnings: [EventWarning] = []
     }
 
     func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
@@ -31,7 +32,13 @@ struct BloomreachTracking {
             throw BloomreachRefusal(
                 413, "an event may have at most \(call.path.limits.eventBytes) bytes", call.request)
         }
-        let contents = try call.body { root throws(BloomreachRefusal) in try decode(root) }
+        let contents = try call.eventBody { root, faults throws(BloomreachRefusal) in
+            let ids: [StaticString] = ["customer_ids", "message_id"]
+            guard !faults.haveReplaced(ids, of: root, at: json, in: call.request.body) else {
+                throw call.refuse(RejectedEvent.replacedID(0, "customer_ids and message_id").reason)
+            }
+            return try decode(root)
+        }
         if let client = contents.client { call.request.context.client = client }
         let caller = try call.admit(contents.identifiers)
         let request = call.request
@@ -57,14 +64,17 @@ struct BloomreachTracking {
             events: [event], customers: change.map { [$0] } ?? [])
         return call.path.store(batch, for: request, dialect: "bloomreach") { result in
             switch result {
-            case .success(let outcome): Self.success(outcome, caller.warning)
+            case .success(let outcome): Self.success(outcome, contents.warnings, caller.warning)
             case .failure(let failure): BloomreachAnswer.failure(failure, request)
             }
         }
     }
 
-    private static func success(_ outcome: AppendOutcome, _ warning: AuthErrorBody?) -> HTTPResponse {
+    private static func success(
+        _ outcome: AppendOutcome, _ warnings: [EventWarning], _ warning: AuthErrorBody?
+    ) -> HTTPResponse {
         var members: [(name: String, json: [UInt8])] = [("errors", Array("[]".utf8))]
+        if let list = EventWarning.list(warnings) { members.append(("warnings", list.bytes)) }
         if outcome.duplicates > 0 { members.append(("duplicate", Array("true".utf8))) }
         if let warning {
             var json: [UInt8] = []
@@ -101,7 +111,8 @@ struct BloomreachTracking {
             contents.properties = members.sorted { $0.name.lexicographicallyPrecedes($1.name) }
                 .map { (String(decoding: $0.name, as: UTF8.self), $0.value.canonicalBytes) }
         }
-        let time = try BloomreachTime(root, call)
+        let time = BloomreachTime(root, receivedMilliseconds: call.request.receivedMilliseconds)
+        if time.isReplaced { contents.warnings.append(EventTime.warning(0)) }
         contents.timestampMilliseconds = time.milliseconds
         let given = EventIdentifier(root["message_id"])
         guard given.isValid else { throw call.refuse("message_id must be \(EventIdentifier.shape)") }

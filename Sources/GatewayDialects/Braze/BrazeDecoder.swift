@@ -7,6 +7,7 @@ internal import GatewayModel
 struct BrazeDecoder {
     let limits: GatewayLimits
     let request: HTTPRequest
+    let faults: EventFaults
 
     struct Contents {
         var apiKey: String?
@@ -18,6 +19,7 @@ struct BrazeDecoder {
         /// Whether the client asks for triggers.
         var wantsTriggers = false
         var rejected: [RejectedEvent] = []
+        var warnings: [EventWarning] = []
     }
 
     enum Refusal: Error {
@@ -30,7 +32,10 @@ struct BrazeDecoder {
         contents.apiKey = root["api_key"]?.string
         contents.deviceTime = root["time"]?.double
         contents.wantsTriggers = root["respond_with"]?["triggers"]?.bool == true
-        let device = EventIdentifier(root["device_id"]).text
+        // Half of a surrogate pair makes an id unusable, as a control character does.
+        let whole = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
+        let hasDevice = !faults.haveReplaced(["device_id"], of: root, at: whole, in: request.body)
+        let device = hasDevice ? EventIdentifier(root["device_id"]).text : nil
         for holder in [root, root["respond_with"]] {
             note(EventIdentifier(holder?["user_id"]), in: &contents)
             note(EventIdentifier(holder?["external_id"]), in: &contents)
@@ -70,7 +75,15 @@ struct BrazeDecoder {
         func reject(_ code: String, _ reason: String) {
             contents.rejected.append(RejectedEvent(index: index, code: code, reason: reason))
         }
+        if let reason = faults.reason(for: span) { return reject("invalid_json", reason) }
         guard node.kind == .object else { return reject("invalid_event", "an event must be a JSON object") }
+        guard
+            !faults.haveReplaced(
+                ["user_id", "external_id", "message_id"], of: node, at: span, in: request.body)
+        else {
+            return contents.rejected.append(
+                .replacedID(index, "user_id, external_id and message_id"))
+        }
         let user = EventIdentifier(node["user_id"])
         note(user, in: &contents)
         // The name that the vendor's own server knows a user id by: never stored as one, but judged like one.
@@ -98,8 +111,12 @@ struct BrazeDecoder {
                 ? node["data"]?["n"]?.string ?? abbreviation : abbreviation
         }
         var timestamp = request.receivedMilliseconds
-        if let seconds = node["time"]?.double, seconds > 0, seconds < 253_402_300_800 {
-            timestamp = Milliseconds(seconds * 1_000).count
+        if let time = node["time"], !time.isNull {
+            if let milliseconds = EventTime.milliseconds(time, .seconds), milliseconds > 0 {
+                timestamp = milliseconds
+            } else {
+                contents.warnings.append(EventTime.warning(index))
+            }
         }
         contents.events.append(
             EventBatch.Event(

@@ -4,6 +4,7 @@ internal import GatewayModel
 
 extension BrazeDialect {
     private static let text: JSONValue = ["type": ["string", "null"]]
+    private static let id: JSONValue = ["type": ["string", "integer", "null"]]
 
     package var schemas: [String: JSONValue] {
         let list: JSONValue = [
@@ -15,7 +16,7 @@ extension BrazeDialect {
             "BrazeData": [
                 "type": "object",
                 "properties": [
-                    "api_key": Self.text, "device_id": Self.text, "user_id": Self.text,
+                    "api_key": Self.text, "device_id": Self.id, "user_id": Self.id,
                     "time": ["type": "number"], "events": list, "attributes": list,
                 ],
             ],
@@ -29,6 +30,7 @@ extension BrazeDialect {
                     ],
                     "code": ["const": "all_events_rejected"],
                     "errors": ["type": "array", "items": APIOperation.schema("RejectedEvent")],
+                    "warnings": EventWarning.schema,
                     "auth_warning": APIOperation.schema("AuthError"),
                 ],
             ],

@@ -61,8 +61,12 @@ package struct BrazeDialect: Dialect {
         // A stranger's body is not worth reading.
         if let header, path.apps.app(writeKey: header) == nil { return .answer(Self.unknownKey(request)) }
         let contents: BrazeDecoder.Contents
-        switch path.parsers.parse(request, { BrazeDecoder(limits: path.limits, request: request).decode($0) })
-        {
+        let decoded = path.parsers.parseEvents(
+            request, isolate: { $0.isolateElements(of: ["events", "attributes"]) }
+        ) { root, faults in
+            BrazeDecoder(limits: path.limits, request: request, faults: faults).decode(root)
+        }
+        switch decoded {
         case .refused(let response), .value(.failure(.refused(let response))): return .answer(response)
         case .value(.success(let read)): contents = read
         }
@@ -120,6 +124,7 @@ package struct BrazeDialect: Dialect {
             event.write(to: &body)
         }
         body.append(UInt8(ascii: "]"))
+        EventWarning.write(contents.warnings, to: &body)
         body += members.utf8
         warning?.writeMember(to: &body)
         body.append(UInt8(ascii: "}"))

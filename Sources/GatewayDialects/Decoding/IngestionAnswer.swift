@@ -6,8 +6,8 @@ internal import GatewayModel
 extension HTTPResponse {
     /// What became of a batch, event by event where one was rejected.
     static func ingested(
-        _ outcome: AppendOutcome, rejected: [RejectedEvent], warning: AuthErrorBody?,
-        failsWithoutEvents: Bool = false
+        _ outcome: AppendOutcome, rejected: [RejectedEvent], warnings: [EventWarning] = [],
+        warning: AuthErrorBody?, failsWithoutEvents: Bool = false
     ) -> HTTPResponse {
         let isFailure = !rejected.isEmpty && outcome.accepted == 0 && outcome.duplicates == 0
         var body: [UInt8] = []
@@ -24,12 +24,10 @@ extension HTTPResponse {
         body.append(contentsOf: #","rejected":["#.utf8)
         for (position, event) in rejected.enumerated() {
             if position > 0 { body.append(UInt8(ascii: ",")) }
-            JSONValue.object([
-                "index": .integer(Int64(event.index)), "code": .string(event.code),
-                "reason": .string(event.reason),
-            ]).write(to: &body)
+            event.write(to: &body)
         }
         body.append(UInt8(ascii: "]"))
+        EventWarning.write(warnings, to: &body)
         warning?.writeMember(to: &body)
         body.append(UInt8(ascii: "}"))
         return .json(isFailure && failsWithoutEvents ? 400 : 200, body)
@@ -49,6 +47,7 @@ extension HTTPResponse {
                 "accepted": ["type": "integer", "minimum": 0],
                 "duplicates": ["type": "integer", "minimum": 0],
                 "rejected": ["type": "array", "items": APIOperation.schema("RejectedEvent")],
+                "warnings": EventWarning.schema,
                 "auth_warning": APIOperation.schema("AuthError"),
             ],
         ]

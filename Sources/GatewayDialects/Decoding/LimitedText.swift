@@ -12,13 +12,15 @@ enum LimitedText {
         ]
     }
 
-    /// An ``EventIdentifier``; null and the empty text are none.
+    /// The schema of an ``EventIdentifier``, which may be absent, null or empty.
     static func identifier(_ more: String = "") -> JSONValue {
         [
-            "type": ["string", "null"], "maxLength": .integer(Int64(EventIdentifier.longest)),
+            "type": ["string", "integer", "null"], "minimum": .integer(.min), "maximum": .integer(.max),
+            "maxLength": .integer(Int64(EventIdentifier.longest)),
             "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
             "description": .string(
-                "At most \(EventIdentifier.longest) bytes in UTF-8." + (more.isEmpty ? "" : " " + more)),
+                "At most \(EventIdentifier.longest) bytes in UTF-8; an integer is the same as the text of its digits."
+                    + (more.isEmpty ? "" : " " + more)),
         ]
     }
 }

@@ -24,6 +24,32 @@ extension ParserPool {
         return .success(value)
     }
 
+    /// What `body` makes of the root of a body with events and of its faults, or why it is no JSON, in the native dialect's
+    /// words. `isolate` takes out events that are not JSON.
+    func parseEvents<Value>(
+        _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
+    ) -> Parsed<Value> {
+        switch readEvents(request, isolate: isolate, body) {
+        case .success(let value): .value(value)
+        case .failure(let invalid):
+            .refused(.failure(400, code: "invalid_json", reason: invalid.reason, requestID: request.id))
+        }
+    }
+
+    /// What `body` makes of the root of a body with events and of its faults, or why it is no JSON.
+    func readEvents<Value>(
+        _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
+    ) -> Result<Value, InvalidJSON> {
+        var value: Value?
+        do throws(InvalidJSON) {
+            try withEvents(of: request, isolate: isolate) { value = body($0, $1) }
+        } catch {
+            return .failure(error)
+        }
+        guard let value else { preconditionFailure("a body was parsed and its root not handed over") }
+        return .success(value)
+    }
+
     package enum Parsed<Value> {
         case value(Value)
         case refused(HTTPResponse)

@@ -7,12 +7,14 @@ internal import GatewayModel
 struct GeolocationDecoder {
     let limits: GatewayLimits
     let request: HTTPRequest
+    let faults: EventFaults
 
     struct Contents {
         /// The records, each as `{"location":…,"params":{…}}`, concatenated.
         var body: [UInt8] = []
         var events: [EventBatch.Event] = []
         var rejected: [RejectedEvent] = []
+        var warnings: [EventWarning] = []
     }
 
     enum Refusal: Error {
@@ -38,7 +40,7 @@ struct GeolocationDecoder {
         var contents = Contents()
         var derived = DerivedMessageIDs(namespace: "location")
         for (index, record) in records.enumerated() {
-            add(record.node, text[record.span], parameters, user: user, index: index, &derived, to: &contents)
+            add(record.node, record.span, parameters, user: user, index: index, &derived, to: &contents)
         }
         return .success(contents)
     }
@@ -62,7 +64,10 @@ struct GeolocationDecoder {
             }
             return all
         case .object: return unwrap(root, JSONSpans.root(of: text), text, upTo: limits.batchEvents)
-        default: return ([], [])
+        default:
+            let span = JSONSpans.root(of: text)
+            // The whole body was a bad record.
+            return (faults.reason(for: span) == nil ? [] : [(root, span)], [])
         }
     }
 
@@ -106,14 +111,19 @@ struct GeolocationDecoder {
     private func isLocation(_ node: JSONNode) -> Bool { node["coords"] != nil }
 
     private func add(
-        _ node: JSONNode, _ json: ArraySlice<UInt8>, _ parameters: [UInt8], user: String?, index: Int,
+        _ node: JSONNode, _ span: Range<Int>, _ parameters: [UInt8], user: String?, index: Int,
         _ derived: inout DerivedMessageIDs, to contents: inout Contents
     ) {
         func reject(_ code: String, _ reason: String) {
             contents.rejected.append(RejectedEvent(index: index, code: code, reason: reason))
         }
+        let json = request.body[span]
+        if let reason = faults.reason(for: span) { return reject("invalid_json", reason) }
         guard node.kind == .object || node.kind == .array else {
             return reject("invalid_event", "a location must be a JSON object, or an array made by a template")
+        }
+        guard !faults.haveReplaced(["uuid"], of: node, at: span, in: request.body) else {
+            return contents.rejected.append(.replacedID(index, "uuid"))
         }
         let uuid = EventIdentifier(node["uuid"])
         guard uuid.isValid else { return reject("invalid_event", "uuid must be \(EventIdentifier.shape)") }
@@ -122,10 +132,12 @@ struct GeolocationDecoder {
                 "event_too_large", "a location and its params may have at most \(limits.eventBytes) bytes")
         }
         var timestamp = request.receivedMilliseconds
-        if let text = node["timestamp"]?.utf8, let milliseconds = RFC3339.milliseconds(text) {
-            timestamp = milliseconds
-        } else if let number = node["timestamp"]?.int64 {
-            timestamp = number
+        if let time = node["timestamp"], !time.isNull {
+            if let milliseconds = EventTime.milliseconds(time) {
+                timestamp = milliseconds
+            } else {
+                contents.warnings.append(EventTime.warning(index))
+            }
         }
         let start = contents.body.count
         contents.body.append(contentsOf: #"{"location":"#.utf8)

@@ -55,9 +55,11 @@ package struct GeolocationDialect: Dialect {
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(let user, _): subject = user
         }
-        switch path.parsers.parse(
-            request, { GeolocationDecoder(limits: path.limits, request: request).decode($0, user: subject) })
-        {
+        let decoded = path.parsers.parseEvents(request, isolate: { $0.isolateLocations() }) { root, faults in
+            GeolocationDecoder(limits: path.limits, request: request, faults: faults)
+                .decode(root, user: subject)
+        }
+        switch decoded {
         case .refused(let response), .value(.failure(.refused(let response))): return .answer(response)
         case .value(.success(let contents)):
             let batch = EventBatch(
@@ -65,7 +67,9 @@ package struct GeolocationDialect: Dialect {
                 events: contents.events)
             return path.store(batch, for: request, dialect: "geolocation") { result in
                 switch result {
-                case .success(let outcome): .ingested(outcome, rejected: contents.rejected, warning: nil)
+                case .success(let outcome):
+                    .ingested(
+                        outcome, rejected: contents.rejected, warnings: contents.warnings, warning: nil)
                 case .failure(let failure): failure.response(request)
                 }
             }

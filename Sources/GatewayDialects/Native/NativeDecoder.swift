@@ -16,6 +16,7 @@ enum Decoded {
         var userIDs = DistinctIDs()
         var events: [EventBatch.Event] = []
         var rejected: [RejectedEvent] = []
+        var warnings: [EventWarning] = []
         var profiles = Profiles()
     }
 }
@@ -24,6 +25,7 @@ enum Decoded {
 struct NativeDecoder {
     let limits: GatewayLimits
     let request: HTTPRequest
+    let faults: EventFaults
 
     func decode(_ root: JSONNode, single: EventKind?) -> Decoded {
         guard root.kind == .object else { return refused("the body must be a JSON object") }
@@ -32,7 +34,7 @@ struct NativeDecoder {
             guard let text = key.string else { return refused("writeKey must be a string") }
             contents.writeKey = text
         }
-        if let sentAt = root["sentAt"]?.utf8, let milliseconds = RFC3339.milliseconds(sentAt) {
+        if let milliseconds = root["sentAt"].flatMap({ EventTime.milliseconds($0) }) {
             contents.sentAt = Double(milliseconds) / 1000
         }
         let first = single == nil ? root["batch"]?.elements.first { _ in true } : root
@@ -66,7 +68,12 @@ struct NativeDecoder {
         func reject(_ code: String, _ reason: String) {
             contents.rejected.append(RejectedEvent(index: index, code: code, reason: reason))
         }
+        if let reason = faults.reason(for: json) { return reject("invalid_json", reason) }
         guard node.kind == .object else { return reject("invalid_event", "an event must be a JSON object") }
+        guard !faults.haveReplaced(Self.identifiers, of: node, at: json, in: request.body) else {
+            return contents.rejected.append(
+                .replacedID(index, "userId, previousId, anonymousId, groupId and messageId"))
+        }
         // A user id counts for admission even when its event is rejected for another fault. The former id of an alias
         // is a user id, and whoever reads the stored body finds it whatever the type of the event is here.
         let userID = EventIdentifier(node["userId"])
@@ -119,11 +126,11 @@ struct NativeDecoder {
         }
         var timestamp = request.receivedMilliseconds
         if let value = node["timestamp"], !value.isNull {
-            guard let text = value.utf8, let milliseconds = RFC3339.milliseconds(text) else {
-                return reject(
-                    "invalid_event", "timestamp must be a date and time such as 2026-11-21T08:30:00.000Z")
+            if let milliseconds = EventTime.milliseconds(value) {
+                timestamp = milliseconds
+            } else {
+                contents.warnings.append(EventTime.warning(index))
             }
-            timestamp = milliseconds
         }
         contents.events.append(
             EventBatch.Event(
@@ -142,6 +149,10 @@ struct NativeDecoder {
         default: break
         }
     }
+
+    private static let identifiers: [StaticString] = [
+        "userId", "previousId", "anonymousId", "groupId", "messageId",
+    ]
 
     private func refused(_ reason: String) -> Decoded {
         .refused(.failure(400, code: "invalid_batch", reason: reason, requestID: request.id))

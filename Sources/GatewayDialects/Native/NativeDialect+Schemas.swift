@@ -18,7 +18,10 @@ extension NativeDialect {
                     "previousId": LimitedText.identifier(
                         "The former user id of an alias; judged like userId, so the two need one token."),
                     "groupId": LimitedText.identifier(), "event": Self.text, "name": Self.text,
-                    "timestamp": ["type": ["string", "null"], "format": "date-time"],
+                    "timestamp": [
+                        "description":
+                            "Such as 2026-11-21T08:30:00.000Z, or seconds or milliseconds since 1970; else the time of receipt."
+                    ],
                     "properties": Self.object, "traits": Self.object, "context": Self.object,
                 ],
             ],
@@ -29,7 +32,8 @@ extension NativeDialect {
                         "type": "array", "items": APIOperation.schema("Event"),
                         "maxItems": .integer(Int64(path.limits.batchEvents)),
                     ],
-                    "sentAt": ["type": "string", "format": "date-time"], "writeKey": Self.text,
+                    "sentAt": ["description": "As timestamp; the clock of the device."],
+                    "writeKey": Self.text,
                 ],
             ],
         ]) { _, own in own }

@@ -103,8 +103,10 @@ package struct NativeDialect: Dialect {
             // A stranger's body is not worth reading.
             if named == nil { return .answer(Credentials.unknownWriteKey(request)) }
         }
-        let decoded = path.parsers.parse(request) { root in
-            NativeDecoder(limits: path.limits, request: request).decode(root, single: single)
+        let decoded = path.parsers.parseEvents(
+            request, isolate: { if single == nil { $0.isolateElements(of: ["batch"]) } }
+        ) { root, faults in
+            NativeDecoder(limits: path.limits, request: request, faults: faults).decode(root, single: single)
         }
         let contents: Decoded.Contents
         switch decoded {
@@ -128,7 +130,8 @@ package struct NativeDialect: Dialect {
                 switch result {
                 case .success(let outcome):
                     .ingested(
-                        outcome, rejected: contents.rejected, warning: warning, failsWithoutEvents: true)
+                        outcome, rejected: contents.rejected, warnings: contents.warnings, warning: warning,
+                        failsWithoutEvents: true)
                 case .failure(let failure): failure.response(request)
                 }
             }

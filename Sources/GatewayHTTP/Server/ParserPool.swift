@@ -21,28 +21,58 @@ package final class ParserPool: Sendable {
 
     /// Parses a body and hands its root to `body`, or says why it is no JSON.
     package func withRoot(of request: HTTPRequest, _ body: (JSONNode) -> Void) throws(InvalidJSON) {
+        try withParser(of: request) { parser throws(InvalidJSON) in
+            try parse(request, parser, body)
+        }
+    }
+
+    /// Parses a body with events and hands its root to `body`, with the events that are not JSON.
+    ///
+    /// Half surrogates become U+FFFD. If the body is still not JSON, `isolate` takes the bad events out of it. What is
+    /// left must be JSON. Then the request's body is the changed one.
+    package func withEvents(
+        of request: HTTPRequest, isolate: (inout BodyRepair) -> Void,
+        _ body: (JSONNode, EventFaults) -> Void
+    ) throws(InvalidJSON) {
+        try withParser(of: request) { parser throws(InvalidJSON) in
+            var failure: InvalidJSON
+            do throws(InvalidJSON) {
+                return try parse(request, parser) { body($0, EventFaults()) }
+            } catch {
+                failure = error
+            }
+            var repair = BodyRepair(request, limits)
+            if repair.replaceUnpairedSurrogates() {
+                do throws(InvalidJSON) {
+                    return try parse(request, parser) { body($0, repair.faults) }
+                } catch {
+                    failure = error
+                }
+            }
+            isolate(&repair)
+            guard repair.hasChanged else { throw failure }
+            try parse(request, parser) { body($0, repair.faults) }
+        }
+    }
+
+    private func withParser(
+        of request: HTTPRequest, _ work: (StrictJSONParser) throws(InvalidJSON) -> Void
+    ) throws(InvalidJSON) {
         let parser =
             parsers.withLock { $0.free.popLast() }
             ?? StrictJSONParser(maximumBytes: limits.bodyBytes, maximumDepth: limits.jsonDepth)
         defer { if request.body.count <= Self.usual { parsers.withLock { $0.free.append(parser) } } }
+        try work(parser)
+    }
+
+    private func parse(
+        _ request: HTTPRequest, _ parser: StrictJSONParser, _ body: (JSONNode) -> Void
+    ) throws(InvalidJSON) {
         do {
             try parser.parse(bytes: request.body, body)
         } catch {
-            throw InvalidJSON(reason: reason(error as? StrictJSONError))
-        }
-    }
-
-    private func reason(_ error: StrictJSONError?) -> String {
-        switch error {
-        case .empty: "the body is empty; send one JSON object"
-        case .notUTF8: "the body must be UTF-8 without a byte order mark"
-        case .tooDeep: "the body nests deeper than \(limits.jsonDepth) levels"
-        case .numberOutOfRange: "a number in the body does not fit into 64 bits"
-        case .tooLarge: "the body is larger than \(limits.bodyBytes) bytes"
-        case .duplicateMember: "an object in the body has two members with the same name"
-        case .nameTooLong: "a member's name in the body is too long"
-        case .outOfMemory: "there is not enough memory for the body"
-        case .syntax, nil: "the body is not JSON"
+            throw InvalidJSON(
+                reason: (error as? StrictJSONError ?? .syntax).reason(for: "the body", limits))
         }
     }
 }

@@ -5,15 +5,20 @@ package enum EventIdentifier {
     /// Not there, `null`, or the empty string, which is no id.
     case absent
     case value(String)
-    /// No string, too long, or with control characters, which have no place in logs and tables.
+    /// Neither a string nor an integer, too long, or with control characters, which have no place in logs and tables.
     case invalid
 
     package static let longest = 512
-    package static let shape = "strings of 1 to \(longest) bytes without control characters"
+    package static let shape = "strings of 1 to \(longest) bytes without control characters, or integers"
 
     package init(_ node: JSONNode?) {
         guard let node, !node.isNull else {
             self = .absent
+            return
+        }
+        // An integer of 64 bits is the id of its decimal digits. A fraction or an exponent is not, because it has no single text.
+        if let number = node.int64 {
+            self = .value(String(number))
             return
         }
         guard let utf8 = node.utf8, utf8.count <= Self.longest, utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })

@@ -1,0 +1,64 @@
+internal import CountersignCore
+internal import CountersignJOSE
+
+/// The time of an event as its sender wrote it.
+///
+/// An event is stored whatever its time is. If the time is not a single instant, such as one without an offset, or is not
+/// in the years 0 to 9999, the time of receipt is stored and the answer has a warning.
+enum EventTime {
+    /// The years 0 to 9999, in milliseconds since 1970.
+    private static let dates: Range<Int64> = -62_167_219_200_000..<253_402_300_800_000
+
+    /// The unit of a time that is a number.
+    enum Unit {
+        /// Seconds, as the protocol says. A number that is too large for a date is in milliseconds.
+        case seconds
+        /// Seconds or milliseconds. The size of the number tells which, in the years 1973 to 2286.
+        case eitherOne
+    }
+
+    /// Milliseconds since 1970; nil if the value is not a single instant.
+    static func milliseconds(_ node: JSONNode, _ unit: Unit = .eitherOne) -> Int64? {
+        let found: Int64?
+        if let number = node.double {
+            found = milliseconds(number, unit)
+        } else if let text = node.utf8, text.count <= 64 {
+            found =
+                RFC3339.milliseconds(text, isLenient: true)
+                ?? number(text).flatMap { milliseconds($0, .eitherOne) }
+        } else {
+            found = nil
+        }
+        return found.flatMap { dates.contains($0) ? $0 : nil }
+    }
+
+    private static func milliseconds(_ number: Double, _ unit: Unit) -> Int64? {
+        let seconds: Range<Double>
+        switch unit {
+        case .seconds: seconds = 0..<Double(dates.upperBound / 1_000)
+        case .eitherOne: seconds = 1e8..<1e10
+        }
+        if seconds.contains(number) { return Milliseconds(number * 1_000).count }
+        return number >= seconds.upperBound && (1e11..<1e13).contains(number)
+            ? Milliseconds(number).count : nil
+    }
+
+    /// A text of 10 or 13 digits, as seconds or milliseconds have today, with or without a fraction. One of 8, 12 or 14
+    /// digits may be a date.
+    private static func number(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
+        let digits = text.prefix { $0.isASCIIDigit }.count
+        guard digits == 10 || digits == 13,
+            text.allSatisfy({ $0.isASCIIDigit || $0 == UInt8(ascii: ".") })
+        else { return nil }
+        return Double(String(decoding: text, as: UTF8.self))
+    }
+
+    /// What the answer says of an event whose time was replaced.
+    static func warning(_ index: Int) -> EventWarning {
+        EventWarning(
+            index: index, code: "time_replaced",
+            reason:
+                "the time is not a date, time and offset such as 2026-11-21T08:30:00.000Z, nor a number of seconds "
+                + "or milliseconds since 1970; the event has the time of receipt")
+    }
+}

@@ -1,0 +1,50 @@
+internal import CountersignJOSE
+internal import GatewayHTTP
+
+/// Takes the bad records out of an upload of locations, whose shapes ``GeolocationDecoder`` describes.
+///
+/// If anything else in an object with records is not JSON, that object becomes one bad record. The vendor's SDK sends a
+/// request again for ever that is answered with 400.
+extension BodyRepair {
+    mutating func isolateLocations() {
+        let root = root
+        if let elements = elements(at: root) {
+            for element in elements { isolateRecords(in: element, nesting: 1) }
+        } else if let members = members(at: root), let last = members.last {
+            // Up to the brace after the last member.
+            var end = last.value.upperBound
+            while byte(at: end) != UInt8(ascii: "}"), byte(at: end) != nil { end += 1 }
+            isolateRecords(in: root..<(end + 1), nesting: 0)
+        }
+    }
+
+    private mutating func isolateRecords(in object: Range<Int>, nesting: Int) {
+        if let members = members(at: object.lowerBound),
+            !members.contains(where: { holds("coords", in: $0.name) }),
+            let holder = members.first(where: { holds("location", in: $0.name) })
+                ?? members.first(where: { holdsLocations($0.value) })
+        {
+            if let elements = elements(at: holder.value.lowerBound),
+                elements.allSatisfy({ isContainer($0) })
+            {
+                for element in elements { isolate(element, nesting: nesting + 2) }
+            } else {
+                isolate(holder.value, nesting: nesting + 1)
+            }
+        }
+        isolate(object, nesting: nesting)
+    }
+
+    private func isContainer(_ value: Range<Int>) -> Bool {
+        [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(byte(at: value.lowerBound))
+    }
+
+    /// Whether a value is a location or an array with one.
+    private func holdsLocations(_ value: Range<Int>) -> Bool {
+        isLocation(value) || elements(at: value.lowerBound)?.contains { isLocation($0) } == true
+    }
+
+    private func isLocation(_ value: Range<Int>) -> Bool {
+        members(at: value.lowerBound)?.contains { holds("coords", in: $0.name) } == true
+    }
+}

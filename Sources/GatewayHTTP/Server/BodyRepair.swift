@@ -1,0 +1,159 @@
+package import CountersignJOSE
+internal import GatewayModel
+
+/// Takes the events that are not JSON out of a body, so that the others can be stored.
+///
+/// Each replaced value keeps its length, so that offsets in the body stay valid. No part of a value is parsed more than
+/// once at each level, so the time is in proportion to the length of the body.
+package struct BodyRepair {
+    /// The most members of an object around events.
+    private static let mostMembers = 1_000
+
+    private let request: HTTPRequest
+    private let limits: GatewayLimits
+    /// By the number of arrays and objects around a value, which count towards the limit of depth.
+    private var parsers: [Int: StrictJSONParser] = [:]
+    private(set) var faults = EventFaults()
+    /// Whether a value was replaced.
+    private(set) var hasChanged = false
+
+    init(_ request: HTTPRequest, _ limits: GatewayLimits) {
+        self.request = request
+        self.limits = limits
+    }
+
+    /// The offset of the body's value.
+    package var root: Int { request.body.withUnsafeBytes { StrictJSONParser.rootOffset(of: $0) } }
+
+    /// The most events of a request.
+    package var mostEvents: Int { limits.batchEvents }
+
+    package func byte(at offset: Int) -> UInt8? {
+        request.body.indices.contains(offset) ? request.body[offset] : nil
+    }
+
+    /// Whether the bytes are exactly `text`.
+    package func holds(_ text: StaticString, in range: Range<Int>?) -> Bool {
+        guard let range else { return false }
+        return request.body[range].elementsEqual(
+            UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// The members of the object at `offset`; nil if it is not an object, or where a member ends is in doubt.
+    package func members(at offset: Int) -> [JSONText.Part]? {
+        guard byte(at: offset) == UInt8(ascii: "{") else { return nil }
+        let parts = request.body.withUnsafeBytes {
+            JSONText.parts(of: $0, at: offset, most: Self.mostMembers)
+        }
+        return parts.flatMap { $0.count > Self.mostMembers ? nil : $0 }
+    }
+
+    /// The elements of the array at `offset`; nil if it is not an array, or where an element ends is in doubt.
+    ///
+    /// If there are more than ``mostEvents``, one last element stands for all others.
+    package func elements(at offset: Int) -> [Range<Int>]? {
+        guard byte(at: offset) == UInt8(ascii: "[") else { return nil }
+        return request.body.withUnsafeBytes {
+            JSONText.parts(of: $0, at: offset, most: limits.batchEvents)?.map(\.value)
+        }
+    }
+
+    /// Parses a value alone. If it is not JSON, records why and replaces it by `0`. Returns whether it is JSON.
+    @discardableResult
+    package mutating func isolate(_ value: Range<Int>, nesting: Int) -> Bool {
+        guard let error = error(of: value, nesting: nesting) else { return true }
+        faults.reasons[value.lowerBound] = error.reason(for: "the event", limits)
+        replace(value, by: "0")
+        return false
+    }
+
+    /// Empties an array or object beside the events that is not JSON, or makes a number `null` that is out of range. It is
+    /// not stored, so the events need not be lost for it.
+    package mutating func clear(_ value: Range<Int>, nesting: Int) {
+        guard error(of: value, nesting: nesting) != nil else { return }
+        switch request.body[value.lowerBound] {
+        case UInt8(ascii: "{"): replace(value, by: "{}")
+        case UInt8(ascii: "["): replace(value, by: "[]")
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            if value.count >= 4 { replace(value, by: "null") }
+        default: break
+        }
+    }
+
+    /// Returns whether there were any.
+    mutating func replaceUnpairedSurrogates() -> Bool {
+        faults.replaced = request.body.withUnsafeMutableBytes {
+            JSONText.replaceUnpairedSurrogates(in: $0)
+        }
+        return !faults.replaced.isEmpty
+    }
+
+    private mutating func error(of value: Range<Int>, nesting: Int) -> StrictJSONError? {
+        let parser =
+            parsers[nesting]
+            ?? StrictJSONParser(
+                maximumBytes: limits.bodyBytes, maximumDepth: max(1, limits.jsonDepth - nesting))
+        parsers[nesting] = parser
+        do {
+            try request.body.withUnsafeBytes {
+                try parser.parse(UnsafeRawBufferPointer(rebasing: $0[value])) { _ in }
+            }
+            return nil
+        } catch {
+            return error as? StrictJSONError ?? .syntax
+        }
+    }
+
+    private mutating func replace(_ value: Range<Int>, by text: StaticString) {
+        hasChanged = true
+        request.body.withUnsafeMutableBytes { body in
+            let blank = UnsafeMutableRawBufferPointer(rebasing: body[value])
+            for index in blank.indices {
+                blank[index] = index < text.utf8CodeUnitCount ? text.utf8Start[index] : UInt8(ascii: " ")
+            }
+        }
+    }
+}
+
+/// Events of a body that are not JSON, and the half surrogates that were replaced. Empty for nearly all bodies.
+package struct EventFaults {
+    /// By the offset of the event.
+    fileprivate(set) var reasons: [Int: String] = [:]
+    /// Offsets of escapes of U+FFFD that were half surrogates, in order.
+    fileprivate(set) var replaced: [Int] = []
+
+    package init() {}
+
+    /// Why the event at this place is not JSON; nil if it is.
+    package func reason(for event: Range<Int>) -> String? {
+        reasons.isEmpty ? nil : reasons[event.lowerBound]
+    }
+
+    /// Whether a half surrogate was replaced in this part of the body.
+    package func hasReplacement(in part: Range<Int>) -> Bool {
+        var low = 0
+        var high = replaced.count
+        while low < high {
+            let middle = (low + high) / 2
+            if replaced[middle] < part.lowerBound { low = middle + 1 } else { high = middle }
+        }
+        return low < replaced.count && replaced[low] < part.upperBound
+    }
+}
+
+extension StrictJSONError {
+    /// Why `subject`, which is the body or an event, is not accepted.
+    func reason(for subject: String, _ limits: GatewayLimits) -> String {
+        switch self {
+        case .empty: "\(subject) is empty; send one JSON object"
+        case .notUTF8: "\(subject) must be UTF-8 without a byte order mark"
+        case .tooDeep: "\(subject) nests deeper than \(limits.jsonDepth) levels"
+        case .numberOutOfRange: "a number in \(subject) does not fit into 64 bits"
+        case .tooLarge: "\(subject) is larger than \(limits.bodyBytes) bytes"
+        case .duplicateMember: "an object in \(subject) has two members with the same name"
+        case .nameTooLong: "a member's name in \(subject) is too long"
+        case .outOfMemory: "there is not enough memory for \(subject)"
+        case .syntax: "\(subject) is not JSON"
+        }
+    }
+}

@@ -1,0 +1,362 @@
+import CountersignCore
+import CountersignGateway
+import CountersignGatewayTesting
+import CountersignJOSE
+import Foundation
+import GatewayModel
+import Testing
+
+/// One event that is not JSON must not cost the others of its request, in any dialect.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct DamagedEventsTests {
+    private let fixture: GatewayFixture
+    private let connection: any TestClient
+
+    init() throws {
+        fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        connection = try fixture.client()
+    }
+
+    enum Shape: CaseIterable {
+        case native, brazeEvents, brazeAttributes, locations, bareLocations, namedLocations, wrappedLocations
+
+        /// An event with these further members.
+        func event(_ id: String, _ members: String = "") -> String {
+            let members = members.isEmpty ? "" : "," + members
+            return switch self {
+            case .native:
+                #"{"type":"track","event":"e","userId":"u","messageId":"\#(id)"\#(members)}"#
+            case .brazeEvents: #"{"name":"e","user_id":"u","message_id":"\#(id)"\#(members)}"#
+            case .brazeAttributes: #"{"user_id":"u","message_id":"\#(id)"\#(members)}"#
+            case .locations, .bareLocations, .namedLocations, .wrappedLocations:
+                #"{"coords":{"latitude":1},"uuid":"\#(id)"\#(members)}"#
+            }
+        }
+
+        func body(_ events: [[UInt8]]) -> [UInt8] {
+            let list = Array(events.joined(separator: [UInt8(ascii: ",")]))
+            let (before, after) =
+                switch self {
+                case .native: (#"{"sentAt":"2026-11-21T08:30:00Z","batch":["#, "]}")
+                case .brazeEvents: (#"{"device_id":"d","events":["#, "]}")
+                case .brazeAttributes: (#"{"events":[],"device_id":"d","attributes":["#, "]}")
+                case .locations: (#"{"location":["#, #"],"params":1}"#)
+                case .bareLocations: ("[", "]")
+                case .namedLocations: (#"{"points": [ "#, #" ],"x":{}}"#)
+                case .wrappedLocations: (#"[{"location":["#, "]}]")
+                }
+            return Array(before.utf8) + list + Array(after.utf8)
+        }
+    }
+
+    private func post(_ body: [UInt8], _ shape: Shape) throws -> TestAnswer {
+        switch shape {
+        case .native:
+            return try #require(
+                connection.send("POST", "/v1/batch", ["X-Write-Key": fixture.writeKey], body))
+        case .brazeEvents, .brazeAttributes:
+            return try #require(
+                connection.send("POST", "/api/v3/data", ["X-Braze-Api-Key": fixture.writeKey], body))
+        case .locations, .bareLocations, .namedLocations, .wrappedLocations:
+            let token = try fixture.signingKey.sign(claims: [
+                "sub": "device-1", "aud": "shop",
+                "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+            ])
+            return try #require(
+                connection.send("POST", "/api/locations", ["Authorization": "Bearer " + token], body))
+        }
+    }
+
+    private func stored() throws -> [String] { try fixture.rows("message_id").compactMap(\.[0]) }
+
+    private func rejected(_ answer: TestAnswer) -> [[String: Any]] {
+        (answer.json["rejected"] ?? answer.json["errors"]) as? [[String: Any]] ?? []
+    }
+
+    static let damages: [[UInt8]] =
+        [
+            #""t":1,"t":2"#, #""t":{"a":1,"a":2}"#, #""t":1e400"#, #""t":-1e400"#,
+            #""t":"# + String(repeating: "[", count: 70) + String(repeating: "]", count: 70),
+            #""t":"# + String(repeating: "[", count: 62) + String(repeating: "]", count: 62),
+            #""t":"\x""#, #""t":"\u12""#, "\"t\":\"\u{1}\"", "\"t\":\"a\u{0}b\"", #""t":nan"#, #""t":01"#,
+            #""t":"#, #""t""#, #""t":'x'"#, #""t":tru"#,
+            // Two names that become the same.
+            #""a\ud83d":1,"a\ud83e":2"#,
+        ].map { Array($0.utf8) } + [
+            [0x22, 0x74, 0x22, 0x3A, 0x22, 0xC3, 0x28, 0x22], [0x22, 0xFF, 0x22, 0x3A, 0x31],
+        ]
+
+    @Test(arguments: Shape.allCases)
+    func aDamagedEventIsRejectedAlone(shape: Shape) throws {
+        for (number, damage) in Self.damages.enumerated() {
+            let bad =
+                Array(shape.event("bad-\(number)").utf8.dropLast()) + [UInt8(ascii: ",")] + damage + [0x7D]
+            let answer = try post(
+                shape.body([
+                    Array(shape.event("a-\(number)").utf8), bad,
+                    Array(shape.event("b-\(number)", #""x":"\u00e9\ud83d\ude00 \\ud83d""#).utf8),
+                ]), shape)
+            let what = String(decoding: damage, as: UTF8.self)
+            #expect((200...201).contains(answer.status), "\(what)")
+            #expect(rejected(answer).map { $0["index"] as? Int } == [1], "\(what)")
+            #expect(rejected(answer).map { $0["code"] as? String } == ["invalid_json"], "\(what)")
+            #expect(try stored().suffix(2) == ["a-\(number)", "b-\(number)"], "\(what)")
+        }
+        #expect(try stored().count == 2 * Self.damages.count)
+        for body in try fixture.rows("body").compactMap(\.[0]) {
+            #expect(throws: Never.self) {
+                try StrictJSONParser(maximumBytes: 10_000).parse(bytes: Array(body.utf8)) { _ in }
+            }
+        }
+    }
+
+    /// Segment's Python client lost 20 of 20 events to half an emoji in one title.
+    @Test(arguments: Shape.allCases)
+    func halfASurrogatePairIsStoredAsTheReplacementCharacter(shape: Shape) throws {
+        let halves = #""t":"a\ud83d","u":["\uDE00","\ud83d\ud83d\ude00"],"\udfff":"\\ud83d\\\ud83dx""#
+        let answer = try post(
+            shape.body([Array(shape.event("m-1", halves).utf8), Array(shape.event("m-2").utf8)]), shape)
+        #expect((200...201).contains(answer.status))
+        #expect(rejected(answer).isEmpty)
+        #expect(try stored() == ["m-1", "m-2"])
+        let body = try #require(try fixture.rows("body")[0][0])
+        #expect(
+            body.contains(
+                #""t":"a\ufffd","u":["\ufffd","\ufffd\ud83d\ude00"],"\ufffd":"\\ud83d\\\ufffdx""#))
+    }
+
+    @Test(arguments: [Shape.native, .brazeEvents, .locations])
+    func anIDWithHalfASurrogatePairIsRejected(shape: Shape) throws {
+        let names: [String] =
+            switch shape {
+            case .native: ["userId", "anonymousId", "previousId", "groupId", "messageId"]
+            case .brazeEvents: ["user_id", "external_id", "message_id"]
+            default: ["uuid"]
+            }
+        for name in names {
+            let id = #""\#(name)":"#
+            let event = shape.event("m").replacingOccurrences(of: #"\#(id)"u""#, with: #""x":0"#)
+                .replacingOccurrences(of: #"\#(id)"m""#, with: #""x":0"#)
+            let bad = String(event.dropLast()) + #",\#(id)"a\ud83d"}"#
+            let good = shape.event("good-\(name)", #""t":"\ud83d","id":"\ufffd""#)
+            let answer = try post(shape.body([Array(bad.utf8), Array(good.utf8)]), shape)
+            #expect(rejected(answer).map { $0["index"] as? Int } == [0], "\(name)")
+            #expect(rejected(answer).map { $0["code"] as? String } == ["invalid_event"], "\(name)")
+            #expect(try stored().last == "good-\(name)")
+        }
+        #expect(try stored().count == names.count)
+    }
+
+    /// Nothing of a body is believed whose events cannot be told apart.
+    @Test(arguments: [
+        #"{"batch":[{"type":"track"]}"#, #"{"batch":[{"a":"x},{"b":1}]}"#, #"{"batch":[{} {}]}"#,
+        #"{"batch":[{},]}"#, #"{"batch":[{}],"batch":[{"a":1,"a":2}]}"#, #"{"batch":[{"a":[}]}"#,
+        #"{"batch":[{}]"#, #"{"batch":[{"a":1,"a":2}]} x"#, #"{"batch":[{"a":1,"a":2}],"writeKey":"\#u{1}"}"#,
+    ])
+    func aBodyWhoseStructureIsBrokenIsRejectedAsAWhole(body: String) throws {
+        let answer = try post(Array(body.utf8), .native)
+        #expect(answer.status == 400)
+        #expect(answer.json["code"] as? String == "invalid_json")
+        #expect(try stored() == [])
+    }
+
+    @Test func whatStandsBesideTheEventsDoesNotCostThem() throws {
+        let native = #"{"context":{"a":1,"a":2},"n":1e400,"batch":[\#(Shape.native.event("m-1"))]}"#
+        #expect(try post(Array(native.utf8), .native).status == 200)
+        let braze =
+            #"{"device":{"a":[1e400]},"device_id":"d","events":[\#(Shape.brazeEvents.event("m-2"))],"time":1e999}"#
+        #expect(try post(Array(braze.utf8), .brazeEvents).status == 201)
+        #expect(try stored() == ["m-1", "m-2"])
+    }
+
+    @Test func tooManyEventsAreStillTooMany() throws {
+        let bad = Array(#"{"a":1,"a":2}"#.utf8)
+        let answer = try post(Shape.native.body(Array(repeating: bad, count: 1_001)), .native)
+        #expect(answer.status == 413)
+        #expect(answer.json["code"] as? String == "batch_too_large")
+    }
+
+    /// Transistorsoft's SDK sends a record again for ever that gets another status than 2xx.
+    @Test(arguments: [
+        #"{"coords":{},"uuid":"a","uuid":"b"}"#, #"{"location":{"coords":{},"uuid":"a","uuid":"b"}}"#,
+        #"{"location":[{"coords":{},"uuid":"a","uuid":"b"}]}"#, #"[{"coords":{},"uuid":"a","uuid":"b"}]"#,
+        #"{"location":{"coords":{}},"params":{"a":1,"a":2}}"#, #"{"location":{"coords":{}},"location":{}}"#,
+        #"[{"location":{"coords":{}},"a":1,"a":1}]"#, #"{"lat":1,"lat":2}"#,
+    ])
+    func aDamagedLocationIsRejectedForGood(body: String) throws {
+        let answer = try post(Array(body.utf8), .locations)
+        #expect(answer.status == 200)
+        #expect(answer.json["code"] as? String == "all_events_rejected")
+        #expect(rejected(answer).map { $0["code"] as? String } == ["invalid_json"])
+        #expect(try stored() == [])
+    }
+}
+
+/// Ids and times as real clients write them.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct UnusualEventsTests {
+    private let fixture: GatewayFixture
+    private let connection: any TestClient
+
+    init() throws {
+        fixture = try GatewayFixture(.standard)
+        connection = try fixture.client()
+    }
+
+    private func signed(_ user: String) throws -> [String: String] {
+        ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer " + (try fixture.token(for: user))]
+    }
+
+    @Test func aNumberIsTheIDOfItsDigits() throws {
+        let event = #"{"type":"track","event":"e","userId":42,"messageId":7,"anonymousId":-3}"#
+        #expect(connection.post(batch(event), headers: try signed("42"))?.status == 200)
+        #expect(
+            try fixture.rows("message_id", "user_id", "anonymous_id", "body") == [["7", "42", "-3", event]])
+        // The same sender and message as text.
+        let text = #"{"type":"track","event":"e","userId":"42","messageId":"7"}"#
+        #expect(connection.post(batch(text), headers: try signed("42"))?.json["duplicates"] as? Int == 1)
+        // A token for somebody else is for somebody else.
+        let answer = connection.post(batch(event), headers: try signed("43"))
+        #expect((answer?.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 21)
+        let group = #"{"type":"group","userId":42,"groupId":9223372036854775807,"messageId":"g"}"#
+        let alias = #"{"type":"alias","userId":42,"previousId":42,"messageId":"a"}"#
+        #expect(
+            connection.post(batch(group, alias), headers: try signed("42"))?.json["accepted"] as? Int == 2)
+        #expect(try fixture.rows("name").compactMap(\.[0]) == ["e", "9223372036854775807", "42"])
+    }
+
+    @Test(arguments: ["42.0", "4.2", "1e3", "9223372036854775808", "123456789012345678901234567890", "{}"])
+    func aNumberWithoutOneTextIsNoID(number: String) throws {
+        let answer = try #require(
+            connection.post(
+                batch(#"{"type":"track","event":"e","userId":\#(number)}"#), headers: signed("42")))
+        #expect(answer.json["code"] as? String == "all_events_rejected")
+    }
+
+    @Test func brazesUsersAndCustomersMayBeNumbers() throws {
+        try fixture.apps.setEnforcement(.optional, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+        let braze = #"{"device_id":1,"events":[{"name":"e","user_id":42,"message_id":5}]}"#
+        let headers = [
+            "X-Braze-Api-Key": fixture.writeKey, "X-Braze-Auth-Signature": try fixture.token(for: "42"),
+        ]
+        let answer = try #require(connection.post(braze, path: "/api/v3/data", headers: headers))
+        #expect(answer.status == 201)
+        #expect(answer.json["auth_warning"] == nil)
+        let customer = #"{"customer_ids":{"registered":42,"cookie":7},"event_type":"e","timestamp":1}"#
+        #expect(
+            connection.post(
+                customer, path: "/track/v2/projects/shop/customers/events",
+                headers: ["Authorization": "Token \(fixture.writeKey)"])?.status == 200)
+        #expect(
+            try fixture.rows("user_id", "anonymous_id") == [["42", "1"], ["42", "7"]])
+    }
+
+    static let times: [(String, Int64?)] = [
+        (#""2026-11-21T08:30:00.250Z""#, 1_795_249_800_250),
+        (#""2026-11-21T14:00:00.250+0530""#, 1_795_249_800_250),
+        (#""2026-11-21 08:30:00.250Z""#, 1_795_249_800_250), (#""2026-11-21T08:30Z""#, 1_795_249_800_000),
+        (#""2026-11-21 09:30:00,25 +01""#, 1_795_249_800_250),
+        (#""2026-11-21T03:30:00-05:00""#, 1_795_249_800_000),
+        ("1795249800", 1_795_249_800_000), ("1795249800.25", 1_795_249_800_250),
+        ("1795249800250", 1_795_249_800_250), (#""1795249800""#, 1_795_249_800_000),
+        (#""1795249800250""#, 1_795_249_800_250), ("null", nil),
+    ]
+
+    @Test(arguments: times)
+    func aTimeWithOneMeaningIsRead(time: String, milliseconds: Int64?) throws {
+        let answer = try #require(
+            connection.post(
+                batch(trackEvent("m-1", extra: #","timestamp":\#(time)"#)), headers: signed("user-1")))
+        #expect(answer.json["accepted"] as? Int == 1)
+        #expect(answer.json["warnings"] == nil)
+        if let milliseconds { #expect(try fixture.rows("timestamp_ms") == [["\(milliseconds)"]]) }
+    }
+
+    static let noTimes = [
+        #""yesterday""#, #""2026-11-21T08:30:00""#, #""2026-11-21""#, #""20261121083000""#,
+        #""202611210830""#,
+        #""2026-02-30T08:30:00Z""#, #""2026-11-21T08:30:00+25:00""#, #""0000-01-01T00:00:00+01:00""#,
+        #""9999-12-31T23:59:59-01:00""#, #""""#, "true", "{}", "[1]", "5", "-1", "1e300", "1795249800250000",
+        "20261121083000",
+    ]
+
+    @Test(arguments: noTimes)
+    func anEventWhoseTimeCannotBeReadHasTheTimeOfReceipt(time: String) throws {
+        let before = Int64(Date().timeIntervalSince1970 * 1_000) - 1_000
+        let answer = try #require(
+            connection.post(
+                batch(trackEvent("m-0"), trackEvent("m-1", extra: #","timestamp":\#(time)"#)),
+                headers: signed("user-1")))
+        #expect(answer.json["accepted"] as? Int == 2)
+        let warnings = try #require(answer.json["warnings"] as? [[String: Any]])
+        #expect(warnings.map { $0["index"] as? Int } == [1])
+        #expect(warnings.map { $0["code"] as? String } == ["time_replaced"])
+        let stored = try #require(try fixture.rows("timestamp_ms").last?[0].flatMap(Int64.init))
+        #expect(stored >= before)
+    }
+
+    @Test func theOtherShapesSayTheSame() throws {
+        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+        let token = try fixture.signingKey.sign(claims: [
+            "sub": "device-1", "aud": "shop", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+        ])
+        let cases: [(String, String, [String: String])] = [
+            (
+                "/api/v3/data", #"{"device_id":"d","events":[{"name":"e","time":"soon"}]}"#,
+                ["X-Braze-Api-Key": fixture.writeKey]
+            ),
+            (
+                "/api/locations", #"{"location":{"coords":{},"timestamp":"soon"}}"#,
+                ["Authorization": "Bearer " + token]
+            ),
+            (
+                "/track/v2/projects/shop/customers/events",
+                #"{"customer_ids":{"cookie":"c"},"event_type":"e","timestamp":"soon"}"#,
+                ["Authorization": "Token \(fixture.writeKey)"]
+            ),
+            (
+                "/track/v2/projects/shop/customers",
+                #"{"customer_ids":{"cookie":"c"},"properties":{},"age":"old"}"#,
+                ["Authorization": "Token \(fixture.writeKey)"]
+            ),
+        ]
+        for (path, body, headers) in cases {
+            let answer = try #require(connection.post(body, path: path, headers: headers))
+            #expect((200...201).contains(answer.status), "\(path)")
+            let warnings = answer.json["warnings"] as? [[String: Any]]
+            #expect(warnings?.map { $0["code"] as? String } == ["time_replaced"], "\(path)")
+        }
+        #expect(try fixture.rows("message_id").count == cases.count)
+        // Seconds and milliseconds where a protocol has seconds.
+        for time in ["1795249800.25", "1795249800250", #""2026-11-21T08:30:00.250Z""#] {
+            _ = connection.post(
+                #"{"device_id":"d","events":[{"name":"e","time":\#(time)}]}"#, path: "/api/v3/data",
+                headers: ["X-Braze-Api-Key": fixture.writeKey])
+            #expect(try fixture.rows("timestamp_ms").last == ["1795249800250"])
+        }
+    }
+
+    /// Half an emoji does not change which customer or event a request is about.
+    @Test func bloomreachStoresHalfASurrogatePairOutsideOfIDs() throws {
+        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+        func post(_ body: String) -> TestAnswer? {
+            connection.post(
+                body, path: "/track/v2/projects/shop/customers/events",
+                headers: ["Authorization": "Token \(fixture.writeKey)"])
+        }
+        #expect(
+            post(
+                #"{"customer_ids":{"cookie":"c"},"event_type":"e","properties":{"t":"\ud83d"},"timestamp":1}"#
+            )?
+            .status == 200)
+        #expect(try fixture.rows("body").last?[0]?.contains(#"{"t":"\ufffd"}"#) == true)
+        #expect(post(#"{"customer_ids":{"cookie":"c\ud83d"},"event_type":"e"}"#)?.status == 400)
+        #expect(post(#"{"customer_ids":{"c\ud83d":"c"},"event_type":"e"}"#)?.status == 400)
+        #expect(
+            post(#"{"customer_ids":{"cookie":"c"},"event_type":"e","message_id":"\ud83d"}"#)?.status == 400)
+        #expect(try fixture.rows("message_id").count == 1)
+    }
+}
