@@ -2,6 +2,7 @@ import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayObservability
 import Testing
 
 @testable import CountersignGateway

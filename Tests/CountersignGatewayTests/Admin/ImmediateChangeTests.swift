@@ -1,7 +1,9 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
+import CountersignTesting
 import Foundation
+import GatewayHTTP
 import GatewayTokens
 import Testing
 
