@@ -122,9 +122,9 @@ struct BrazeDialectTests {
         let long = String(repeating: "x", count: 513)
         let events = [
             "5", #"{"name":"ss"}"#, #"{"name":"","user_id":"user-1"}"#,
-            #"{"name":"ss","user_id":"user-1","message_id":7}"#,
+            #"{"name":"ss","user_id":"user-1","message_id":[7]}"#,
             #"{"name":"ss","user_id":"user-1","message_id":"\#(long)"}"#,
-            #"{"name":"ss","user_id":"\#(long)"}"#, #"{"name":"ss","user_id":"user-1","external_id":7}"#,
+            #"{"name":"ss","user_id":"\#(long)"}"#, #"{"name":"ss","user_id":"user-1","external_id":7.5}"#,
             #"{"name":"ss","user_id":"user-1"}"#,
         ]
         let answer = try #require(

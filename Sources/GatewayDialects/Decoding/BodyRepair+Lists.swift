@@ -5,13 +5,12 @@ extension BodyRepair {
     /// Takes out the bad elements of these members of the body, and clears bad members beside them.
     mutating func isolateElements(of lists: [StaticString]) {
         for member in members(at: root) ?? [] {
-            if lists.contains(where: { holds($0, in: member.name) }),
-                let elements = elements(at: member.value.lowerBound)
-            {
-                for element in elements { isolate(element, nesting: 2) }
-            } else {
+            guard lists.contains(where: { holds($0, in: member.name) }) else {
                 clear(member.value, nesting: 1)
+                continue
             }
+            // If the elements cannot be told apart, the body stays as it is and is rejected.
+            for element in elements(at: member.value.lowerBound) ?? [] { isolate(element, nesting: 2) }
         }
     }
 }

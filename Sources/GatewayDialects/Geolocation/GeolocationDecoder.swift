@@ -64,10 +64,7 @@ struct GeolocationDecoder {
             }
             return all
         case .object: return unwrap(root, JSONSpans.root(of: text), text, upTo: limits.batchEvents)
-        default:
-            let span = JSONSpans.root(of: text)
-            // The whole body was a bad record.
-            return (faults.reason(for: span) == nil ? [] : [(root, span)], [])
+        default: return ([], [])
         }
     }
 

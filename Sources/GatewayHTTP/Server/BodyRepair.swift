@@ -58,12 +58,17 @@ package struct BodyRepair {
         }
     }
 
-    /// Parses a value alone. If it is not JSON, records why and replaces it by `0`. Returns whether it is JSON.
+    /// Parses a value alone. If it is not JSON, records why and empties it. Returns whether it is JSON.
     @discardableResult
     package mutating func isolate(_ value: Range<Int>, nesting: Int) -> Bool {
         guard let error = error(of: value, nesting: nesting) else { return true }
         faults.reasons[value.lowerBound] = error.reason(for: "the event", limits)
-        replace(value, by: "0")
+        // Of the same kind, because some decoders tell events from other values by it.
+        switch request.body[value.lowerBound] {
+        case UInt8(ascii: "{"): replace(value, by: "{}")
+        case UInt8(ascii: "["): replace(value, by: "[]")
+        default: replace(value, by: "0")
+        }
         return false
     }
 

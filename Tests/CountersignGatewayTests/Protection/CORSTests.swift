@@ -139,7 +139,7 @@ struct CORSTests {
             ("POST", "/v1/%zz", [:], "{}", 400, "invalid_target"),
             ("PUT", "/v1/batch", [:], "{}", 405, "method_not_allowed"),
             ("POST", "/nowhere", [:], "{}", 404, "not_found"),
-            ("POST", "/v1/batch", [:], "{", 401, "invalid_write_key"),
+            ("POST", "/v1/batch", [:], "{", 400, "invalid_json"),
         ] as [(String, String, [String: String], String?, Int, String)])
     func aPageCanReadEveryRejection(
         method: String, path: String, headers: [String: String], body: String?, status: Int, code: String
