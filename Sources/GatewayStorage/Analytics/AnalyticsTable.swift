@@ -85,14 +85,11 @@ struct AnalyticsTable {
     func sweep(_ milliseconds: Int64) throws {
         for length in BucketLength.allCases {
             for table in [length.table, length.sumTable] {
-                try connection.run(
-                    "DELETE FROM \(table) WHERE start_ms < ?1",
-                    .integer(milliseconds - length.retentionMilliseconds))
+                try delete(from: table, before: milliseconds - length.retentionMilliseconds)
             }
         }
         for table in ["users_hour", "failed_user_hour"] {
-            try connection.run(
-                "DELETE FROM \(table) WHERE start_ms < ?1", .integer(milliseconds - 8 * 86_400_000))
+            try delete(from: table, before: milliseconds - 8 * 86_400_000)
         }
         try connection.run(
             """
@@ -100,6 +97,20 @@ struct AnalyticsTable {
                 PARTITION BY app_id, code ORDER BY at_ms DESC, id DESC) AS place FROM sample) AS placed
                 WHERE place > ?1)
             """, .integer(Int64(Self.samplesPerCode)))
+    }
+
+    /// Deletes rows by the primary key, app by app, so that no row is read that stays.
+    private func delete(from table: String, before milliseconds: Int64) throws {
+        var appID = ""
+        while let next = try connection.first(
+            "SELECT app_id FROM \(table) WHERE app_id > ?1 ORDER BY app_id LIMIT 1", .text(appID),
+            row: { $0.text(0) })
+        {
+            appID = next
+            try connection.run(
+                "DELETE FROM \(table) WHERE app_id = ?1 AND start_ms < ?2", .text(appID),
+                .integer(milliseconds))
+        }
     }
 }
 
