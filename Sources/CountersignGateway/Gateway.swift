@@ -196,7 +196,7 @@ public final class Gateway: Sendable {
 
     private func startWork() throws(GatewayError) {
         observability.commits.whenCommitted { [weak webhooks] in webhooks?.wake() }
-        try stores.prove()
+        try stores.prove(observability.log)
         try membership.start(
             duties: Set(ClusterDuty.allCases.filter { $0 != .eventFiles || eventFiles != nil }),
             refresh: { [registry, tokens] in

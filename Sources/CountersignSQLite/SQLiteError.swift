@@ -20,8 +20,12 @@ package struct SQLiteError: Error, CustomStringConvertible {
     /// The primary result code, such as `SQLITE_BUSY`.
     package var code: Int32 { extendedCode & 0xFF }
 
-    /// True when the disk, or the quota on it, is full.
-    package var isFull: Bool { code == SQLITE_FULL }
+    /// True when the disk, or the quota on it, is full: also when the shared memory of a write-ahead log cannot be made,
+    /// which is a file.
+    package var isFull: Bool { code == SQLITE_FULL || extendedCode == Self.sharedMemorySize }
+
+    /// `SQLITE_IOERR_SHMSIZE`, a macro that is not imported.
+    private static let sharedMemorySize = SQLITE_IOERR | 19 << 8
 
     /// True when another connection holds the lock: worth another try.
     package var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }

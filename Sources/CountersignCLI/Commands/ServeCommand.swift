@@ -85,11 +85,17 @@ enum ServeCommand {
         io.say("Data:  \(place)")
         io.say("Ready: \(url)/readyz")
         let page = configuration.adminURL(port: gateway.adminPort) + "/admin/"
-        if let token = try gateway.makeSetupToken() {
-            io.say("Admin: \(page)#/setup/\(token)")
-            io.say("       That link sets the first password, once, within 30 minutes.")
-        } else {
+        do {
+            if let token = try gateway.makeSetupToken() {
+                io.say("Admin: \(page)#/setup/\(token)")
+                io.say("       That link sets the first password, once, within 30 minutes.")
+            } else {
+                io.say("Admin: \(page)")
+            }
+        } catch let error as GatewayError where error.code == .storage {
+            // The gateway also serves on a full disk.
             io.say("Admin: \(page)")
+            io.say("       The link that sets the first password is made at the next start: \(error.reason)")
         }
         if apps.isEmpty {
             io.say("Next:  countersign app create shop \(Self.flag(for: place))")

@@ -34,8 +34,9 @@ struct Stores: Sendable {
         }
     }
 
-    /// Throws `storage` unless events can be written now.
-    func prove() throws(GatewayError) {
+    /// Throws `storage` unless events can be written now. A full disk is logged only: the gateway answers 503 to
+    /// requests that store, and operators can make room.
+    func prove(_ log: GatewayLog) throws(GatewayError) {
         let proof = Lock<Result<Void, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
         events.probe { outcome in
@@ -44,6 +45,10 @@ struct Stores: Sendable {
         }
         done.wait()
         if case .failure(let failure) = proof.withLock({ $0 }) {
+            guard failure.reason != .full else {
+                return log.note(
+                    .error, "no event can be stored", [("detail", failure.summary + ": " + failure.detail)])
+            }
             throw GatewayError(.storage, "\(failure.summary): \(failure.detail)")
         }
     }

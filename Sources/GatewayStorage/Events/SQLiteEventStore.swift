@@ -51,7 +51,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var isClosing = false
     private var hasEnded = false
     // Touched by the writer thread only, after `init`.
+    /// Nil until it could be opened, and again after a failure.
     private var log: EventLogWriter?
+    private var hasBeenOpen = false
+    /// Why the log was not opened the last time, and until when that holds: opening may read many events.
+    private var unopened: (failure: StoreFailure, until: DispatchTime)?
     /// The files that `log` has open.
     private var files: DatabaseFiles
     private var hasLostFiles = false
@@ -78,7 +82,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private static let spaceMilliseconds = 100
 
     /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are written every
-    /// `countSeconds`. Throws `SQLiteError` when the file cannot be opened, or was written by a newer version.
+    /// `countSeconds`. Throws `SQLiteError` when the file cannot be opened, or was written by a newer version; not on a full
+    /// disk, where every batch fails until there is space.
     package convenience init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
@@ -107,7 +112,12 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         self.path = path
         self.pendingLimit = pendingBytes
         self.observer = observer
-        log = try EventLogWriter(path: path, recent: recent, now: now)
+        do {
+            log = try EventLogWriter(path: path, recent: recent, now: now)
+            hasBeenOpen = true
+        } catch let error as any StorageError where error.isFull {
+            // Then each batch tries again, so that it goes on once there is space.
+        }
         files = DatabaseFiles(of: path)
         let thread = Thread { [self] in run() }
         thread.name = "event writer"
@@ -428,10 +438,19 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             return log
         }
         guard files.databaseIsInPlace else { throw loseFiles() }
-        let open = try EventLogWriter(path: path, recent: recent, afterFailure: true, now: now)
-        log = open
-        files = DatabaseFiles(of: path)
-        return open
+        let began = DispatchTime.now()
+        if let unopened, began < unopened.until { throw unopened.failure }
+        do {
+            let open = try EventLogWriter(path: path, recent: recent, afterFailure: hasBeenOpen, now: now)
+            log = open
+            hasBeenOpen = true
+            unopened = nil
+            files = DatabaseFiles(of: path)
+            return open
+        } catch {
+            unopened = (StoreFailure(error), Self.pause(after: began, times: Self.restShare))
+            throw error
+        }
     }
 
     private func closeLog() {

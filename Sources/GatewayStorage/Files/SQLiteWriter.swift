@@ -5,7 +5,9 @@ internal import GatewayModel
 
 /// A file that one connection reads and writes, shared behind a lock.
 final class SQLiteWriter: SQLDatabase {
-    private let connection: Lock<Connection>
+    /// Nil while the disk is too full to open the file.
+    private let connection: Lock<Connection?>
+    private let open: @Sendable () throws -> SQLiteConnection
 
     // A connection has no lock of its own; `Lock` gives it one.
     private struct Connection: @unchecked Sendable {
@@ -17,37 +19,45 @@ final class SQLiteWriter: SQLDatabase {
         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304
         """
 
-    /// Opens the file, and makes it when it does not exist. Throws `storage`.
+    /// Opens the file, and makes it when it does not exist. On a full disk each use opens it again, so that a gateway starts
+    /// and goes on once there is space. Throws `storage`.
     init(
         path: String, pragmas: String, _ migrations: [String], at now: Date
     ) throws(GatewayError) {
-        do {
+        open = {
             let sqlite = try SQLiteConnection(path: path)
             try sqlite.execute(pragmas)
             try Schema.migrate(sqlite, migrations, at: now)
-            connection = Lock(Connection(sqlite: sqlite))
+            return sqlite
+        }
+        do {
+            connection = Lock(Connection(sqlite: try open()))
+        } catch let error as SQLiteError where error.isFull {
+            connection = Lock(nil)
         } catch {
             throw (error as? GatewayError) ?? GatewayError(.storage, "cannot open \(path): \(error)")
         }
     }
 
-    func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
-        try connection.withLock { connection throws(GatewayError) in
-            try GatewayError.storing { try body(connection.sqlite) }
+    private func use<Result>(_ body: (SQLiteConnection) throws -> Result) throws -> Result {
+        try connection.withLock { connection in
+            let sqlite = try connection?.sqlite ?? open()
+            connection = Connection(sqlite: sqlite)
+            return try body(sqlite)
         }
+    }
+
+    func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
+        try GatewayError.storing { try use { try body($0) } }
     }
 
     func transaction<Result>(
         alone: Bool, _ body: (any SQLConnection) throws -> Result
     ) throws -> Result {
-        try connection.withLock { connection in
-            try connection.sqlite.transaction { try body(connection.sqlite) }
-        }
+        try use { sqlite in try sqlite.transaction { try body(sqlite) } }
     }
 
     func version() throws(GatewayError) -> Int64 {
-        try connection.withLock { connection throws(GatewayError) in
-            try GatewayError.storing { try connection.sqlite.dataVersion() }
-        }
+        try GatewayError.storing { try use { try $0.dataVersion() } }
     }
 }

@@ -170,7 +170,7 @@ final class CustomerStoreTests {
         #expect(try size(["cookie": "A"]).bytes <= 1 << 20)
     }
 
-    /// Whoever is older goes on living; what the customer has said who has signed in stays either way.
+    /// The older customer survives. The properties of the customer with a hard id stay either way.
     @Test(arguments: [true, false]) func mergedCustomersHaveTheLimitOfOne(anonymousFirst: Bool) throws {
         let first: (Bool) throws -> Void = { [self] isAnonymous in
             if isAnonymous {

@@ -22,13 +22,20 @@ struct SQLiteEventStoreTests {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let data = fixture.dataDirectory
         fixture.gateway.stop()
-        // Started with room, then the floor is above what is left: the first write already fails.
+        // Started with room, then the floor is above what is left. The gateway serves, so that operators can make room.
         var configuration = GatewayConfiguration(dataDirectory: data)
         configuration.port = 0
         configuration.diskFloorBytes = 1 << 50
         let full = try Gateway(configuration: configuration)
         defer { full.stop() }
-        #expect(throws: GatewayError.self) { try full.start() }
+        try TestTransport.standard.start(full)
+        let client = try TestTransport.standard.client(of: full)
+        let stored = client.post(batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
+        #expect(
+            stored?.status == 503 && stored?.json["code"] as? String == "storage_full",
+            "\(stored?.body ?? "")")
+        #expect(client.get("/readyz")?.status == 503)
+        #expect(client.get("/livez")?.status == 200)
     }
 
     @Test func aStoreBelowItsFloorRefusesAndKeepsWhatItHas() throws {
@@ -173,6 +180,30 @@ struct SQLiteEventStoreTests {
         let failure = StoreFailure(try #require(error))
         #expect(failure.reason == .full && failure.code == "storage_full")
         #expect(StoreFailure(IndexFileError(path: "x", reason: "damaged")).reason == .failed)
+    }
+
+    /// Whatever the full disk kept from being opened is opened once there is space.
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+    func aFullDiskKeepsNothingFromStarting() throws {
+        func fill(_ name: String) throws -> String {
+            let path = folder.appendingPathComponent(name).path
+            try FileManager.default.createSymbolicLink(
+                atPath: path + "-wal", withDestinationPath: "/dev/full")
+            return path
+        }
+        func makeRoom() throws {
+            for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            where name.hasSuffix("-wal") {
+                try FileManager.default.removeItem(atPath: folder.path + "/" + name)
+            }
+        }
+        let store = try SQLiteEventStore(path: try fill("events.sqlite"), pendingBytes: 1 << 20)
+        defer { store.close() }
+        let deliveries = try DeliveryStore(path: try fill("webhooks.sqlite"), at: Date())
+        try makeRoom()
+        #expect(try append("m-1", to: store).get().accepted == 1)
+        #expect(try append("m-1", to: store).get().duplicates == 1)
+        #expect(try deliveries.progress().isEmpty)
     }
 
     @Test func readinessListsItsChecks() throws {
