@@ -89,11 +89,11 @@ public struct LocationEvent: Sendable {
     /// Why it was recorded, such as `motionchange`; nil for an ordinary one.
     public let event: String?
 
-    private let members: [String: JSONValue]
+    private let members: JSONObject
 
-    init(_ members: [String: JSONValue]) {
+    init(_ members: JSONObject) {
         self.members = members
-        var coordinates: [String: JSONValue] = [:]
+        var coordinates: JSONObject = [:]
         if case .object(let value) = members["coords"] { coordinates = value }
         func text(_ value: JSONValue?) -> String? {
             switch value {

@@ -1,5 +1,7 @@
 internal import CountersignCore
 
-func json(_ values: [String: Any]) -> [String: JSONValue] { values.compactMapValues { JSONValue(any: $0) } }
+func json(_ values: [String: Any]) -> JSONObject {
+    JSONObject(values.compactMapValues { JSONValue(any: $0) })
+}
 
-func plain(_ values: [String: JSONValue]) -> [String: Any] { values.mapValues(\.any) }
+func plain(_ values: JSONObject) -> [String: Any] { Dictionary(values.mapValues(\.any)) }

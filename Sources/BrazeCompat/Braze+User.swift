@@ -196,7 +196,7 @@ extension Braze {
         public func unsetCustomAttribute(key: String) { custom(key, nil) }
 
         private static func object(_ values: [String: Any?]) -> JSONValue {
-            .object(values.compactMapValues { $0.map { JSONValue(any: $0) } ?? .null })
+            .object(JSONObject(values.compactMapValues { $0.map { JSONValue(any: $0) } ?? .null }))
         }
 
         private func set(_ name: String, _ value: String?) {
@@ -211,7 +211,7 @@ extension Braze {
 }
 
 extension CountersignClient {
-    fileprivate func record(attributes: [String: JSONValue]) {
+    fileprivate func record(attributes: JSONObject) {
         record(.userAttributes, payload: attributes)
     }
 }

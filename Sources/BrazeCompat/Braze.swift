@@ -124,12 +124,12 @@ public final class Braze: Sendable {
         productId: String, currency: String, price: Double, quantity: Int = 1,
         properties: [String: Any]? = nil
     ) {
-        var payload: [String: JSONValue] = [
+        var payload: JSONObject = [
             "pid": .string(productId), "c": .string(currency.uppercased()), "p": .number(price),
             "q": .integer(Int64(quantity)),
         ]
         let properties = (properties ?? [:]).compactMapValues(JSONValue.init(any:))
-        if !properties.isEmpty { payload["pr"] = .object(properties) }
+        if !properties.isEmpty { payload["pr"] = .object(JSONObject(properties)) }
         client?.record(.purchase, payload: payload)
     }
 

@@ -26,7 +26,7 @@ struct BrazeDialect: EventDialect {
             members = ["n": .string(event.name ?? "")]
             if !event.payload.isEmpty { members["p"] = .object(event.payload) }
         }
-        var object: [String: JSONValue] = [
+        var object: JSONObject = [
             "name": .string(event.kind == .track ? "ce" : event.kind.rawValue), "data": .object(members),
             "session_id": .string(record.sessionID),
             "time": .number(Milliseconds(record.timestamp).seconds),

@@ -100,14 +100,14 @@ public final class CountersignClient: Sendable {
     ///   - userID: The id in the app's own systems. Not empty, and the same as `sub` of the token, byte for byte.
     ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
     ///   - traits: What is known of the user.
-    public func identify(userID: String, token: String? = nil, traits: [String: JSONValue] = [:]) {
+    public func identify(userID: String, token: String? = nil, traits: JSONObject = [:]) {
         identify(userID: userID, token: token, traits: traits) { _ in }
     }
 
     /// As `identify`. `stored` is called once, on any thread: with the id of the event when that is on disk, with nil if there
     /// was nothing to record, or with why it is not in the queue.
     package func identify(
-        userID: String, token: String?, traits: [String: JSONValue],
+        userID: String, token: String?, traits: JSONObject,
         stored: @escaping @Sendable (Result<String?, CountersignError>) -> Void
     ) {
         guard setUser(userID, token: token) || !traits.isEmpty, !userID.isEmpty else {
@@ -195,7 +195,7 @@ public final class CountersignClient: Sendable {
     /// - Parameters:
     ///   - event: What it was, such as `Order Completed`.
     ///   - properties: More about it. A number that is not finite is stored as `null`.
-    public func track(_ event: String, properties: [String: JSONValue] = [:]) {
+    public func track(_ event: String, properties: JSONObject = [:]) {
         recorder.record(self.event(.track, name: event, payload: properties))
     }
 
@@ -209,7 +209,7 @@ public final class CountersignClient: Sendable {
     /// - Throws: `CountersignError`: the event is not in the queue.
     @discardableResult
     public func record(
-        _ event: String, kind: EventKind = .track, properties: [String: JSONValue] = [:]
+        _ event: String, kind: EventKind = .track, properties: JSONObject = [:]
     ) async throws(CountersignError) -> String {
         try await pipeline.store(self.event(kind, name: event, payload: properties))
     }
@@ -217,18 +217,18 @@ public final class CountersignClient: Sendable {
     /// As `record`, in the order of the calls. `stored` is called once, on any thread: with the event's message id when it is on
     /// disk, or with why it is not in the queue.
     package func record(
-        _ event: String, kind: EventKind, properties: [String: JSONValue],
+        _ event: String, kind: EventKind, properties: JSONObject,
         stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
     ) {
         recorder.record(self.event(kind, name: event, payload: properties), completion: stored)
     }
 
-    private func event(_ kind: EventKind, name: String? = nil, payload: [String: JSONValue]) -> Event {
+    private func event(_ kind: EventKind, name: String? = nil, payload: JSONObject) -> Event {
         Event(kind, name: name, payload: payload, dialect: dialect)
     }
 
     /// Records an event of a kind that only the dialect has, and returns at once.
-    package func record(_ kind: EventKind, payload: [String: JSONValue]) {
+    package func record(_ kind: EventKind, payload: JSONObject) {
         recorder.record(event(kind, payload: payload))
     }
 

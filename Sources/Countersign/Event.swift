@@ -4,10 +4,10 @@ package import CountersignCore
 package struct Event: RecordContent {
     package let kind: EventKind
     package let name: String?
-    package let payload: [String: JSONValue]
+    package let payload: JSONObject
     package let dialect: any EventDialect
 
-    package init(_ kind: EventKind, name: String?, payload: [String: JSONValue], dialect: any EventDialect) {
+    package init(_ kind: EventKind, name: String?, payload: JSONObject, dialect: any EventDialect) {
         self.kind = kind
         self.name = name
         self.payload = payload

@@ -4,8 +4,8 @@ internal import Foundation
 /// Properties of any type as JSON has them.
 ///
 /// A property that JSON has nothing like is left out and named in the log: the event matters more than one of its parts.
-func eventProperties(_ values: [String: Any], log: CountersignLog?) -> [String: JSONValue] {
-    var properties: [String: JSONValue] = [:]
+func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObject {
+    var properties: JSONObject = [:]
     for (name, value) in values {
         let encode: (any Encodable) -> JSONValue? = { value in
             let encoder = JSONEncoder()

@@ -5,7 +5,7 @@ internal import Foundation
 /// Errors as JSON.
 enum ErrorJSON {
     static func members(_ error: CountersignError) -> JSONValue {
-        var members: [String: JSONValue] = [
+        var members: JSONObject = [
             "code": .string(error.code.rawValue), "detail": .string(error.detail),
             "retryable": .bool(error.isWorthRetrying),
         ]
@@ -52,7 +52,7 @@ extension CountersignSnapshot {
             ("unreadable", unreadable), ("damagedFiles", damagedFiles),
             ("authenticationFailures", authenticationFailures),
         ]
-        var members = Dictionary(uniqueKeysWithValues: counts.map { ($0, JSONValue($1)) })
+        var members = JSONObject(uniqueKeysWithValues: counts.map { ($0, JSONValue($1)) })
         members["parked"] = .array(
             parked.map { user in
                 [

@@ -6,11 +6,11 @@ internal import Foundation
 ///
 /// An error names the member with its path.
 struct Arguments: Sendable {
-    let members: [String: JSONValue]
+    let members: JSONObject
     private let path: String
     private let code: CountersignError.Code
 
-    init(_ members: [String: JSONValue], path: String = "", code: CountersignError.Code = .invalidArgument) {
+    init(_ members: JSONObject, path: String = "", code: CountersignError.Code = .invalidArgument) {
         self.members = members.filter { $0.value != .null }
         self.path = path
         self.code = code
@@ -49,7 +49,7 @@ struct Arguments: Sendable {
         try value(name, "true or false") { if case .bool(let flag) = $0 { flag } else { nil } }
     }
 
-    func object(_ name: String) throws(CountersignError) -> [String: JSONValue]? {
+    func object(_ name: String) throws(CountersignError) -> JSONObject? {
         try value(name, "an object", \.object)
     }
 
@@ -61,7 +61,7 @@ struct Arguments: Sendable {
         try value(name, "an object of texts") { value in
             guard let members = value.object else { return nil }
             let texts = members.compactMapValues(\.string)
-            return texts.count == members.count ? texts : nil
+            return texts.count == members.count ? Dictionary(texts) : nil
         }
     }
 
@@ -98,7 +98,7 @@ struct Arguments: Sendable {
         return CountersignLog(isEnabled: { $0 >= least }) { [weak callbacks] level, message, values in
             callbacks?.tell([
                 "event": "log", "level": .string("\(level)"), "message": .string(message),
-                "values": .object(values.mapValues { .string($0) }),
+                "values": .object(JSONObject(values.mapValues { .string($0) })),
             ])
         }
     }

@@ -55,7 +55,7 @@ struct BloomreachMode: Mode {
         case "endSession": client.endSession()
         case "trackPushToken": client.trackPushToken(try arguments.string("token"))
         case "customerIds":
-            completion(.success(.object(client.customerIDs.mapValues { .string($0) })))
+            completion(.success(.object(JSONObject(client.customerIDs.mapValues { .string($0) }))))
             return true
         default: return false
         }

@@ -12,7 +12,7 @@ struct SignedUserMode: Mode {
         configuration.log = try settings.log(callbacks)
         if callbacks.provider != nil {
             configuration.tokenProvider = { [timeout = configuration.tokenProviderTimeout] request in
-                var members: [String: JSONValue] = [
+                var members: JSONObject = [
                     "userId": .string(request.userID), "reason": .string(request.reason.rawValue),
                 ]
                 if let code = request.code { members["code"] = .integer(Int64(code.rawValue)) }

@@ -8,6 +8,12 @@ public struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
         self.rawValue = rawValue
     }
 
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public static func == (left: Self, right: Self) -> Bool { left.rawValue == right.rawValue }
+    package static func != (left: Self, right: Self) -> Bool { !(left == right) }
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
+
     /// A user did something.
     public static let track = EventKind(rawValue: "track")
     /// Who a user is, and what is known of them.

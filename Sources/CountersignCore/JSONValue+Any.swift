@@ -54,7 +54,7 @@ extension JSONValue {
         case let value as [String: Any]:
             let members = value.mapValues(part)
             if encode != nil, members.values.contains(where: { $0 == nil }) { return nil }
-            self = .object(members.compactMapValues(\.self))
+            self = .object(JSONObject(members.compactMapValues(\.self)))
         default:
             let mirror = Mirror(reflecting: value)
             if mirror.displayStyle == .optional {
@@ -83,7 +83,8 @@ extension JSONValue {
         case .number(let value): value
         case .string(let value): value
         case .array(let elements): elements.map(\.any)
-        case .object(let members): members.mapValues(\.any)
+        case .object(let members):
+            Dictionary(members.lazy.map { ($0.key, $0.value.any) }, uniquingKeysWith: { $1 })
         }
     }
 }

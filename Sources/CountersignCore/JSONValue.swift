@@ -1,3 +1,6 @@
+/// The members of a JSON object. Names that differ in one byte of their UTF-8 are different names.
+public typealias JSONObject = BytewiseDictionary<JSONValue>
+
 /// A JSON value (RFC 8259), as apps pass it in event properties.
 public enum JSONValue: Hashable, Sendable {
     /// `null`.
@@ -13,7 +16,7 @@ public enum JSONValue: Hashable, Sendable {
     /// An array.
     case array([JSONValue])
     /// An object.
-    case object([String: JSONValue])
+    case object(JSONObject)
 }
 
 extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
@@ -34,7 +37,7 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
     /// The last of two equal keys wins.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
-        self = .object(Dictionary(elements, uniquingKeysWith: { _, last in last }))
+        self = .object(JSONObject(elements, uniquingKeysWith: { _, last in last }))
     }
 }
 
@@ -60,7 +63,7 @@ extension JSONValue {
         case .object(let members):
             output.append(UInt8(ascii: "{"))
             var first = true
-            for (key, value) in members.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+            for (key, value) in members.sorted(by: { $0.key < $1.key }) {
                 if !first { output.append(UInt8(ascii: ",")) }
                 first = false
                 Self.write(key, to: &output)

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Why a key, a key set or a token could not be used or made.
 ///
 /// Every code here is a mistake that asks a person: nothing becomes better by trying again.
@@ -11,6 +13,12 @@ public struct JOSEError: Error, Sendable, CustomStringConvertible {
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public static func == (left: Self, right: Self) -> Bool { left.rawValue == right.rawValue }
+        package static func != (left: Self, right: Self) -> Bool { !(left == right) }
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 
         /// The text is not a key in a form that we read, or it was cut.
         public static let unreadableKey = Code(rawValue: "unreadable_key")

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import CountersignCore
 
 /// A signature algorithm by its registered name (RFC 7518, section 3.1; RFC 8037; RFC 9864).
 ///
@@ -46,28 +46,11 @@ extension JWSAlgorithm: Hashable {
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func hash(into hasher: inout Hasher) {
-        for byte in rawValue.utf8 { hasher.combine(byte) }
+        hasher.combine(rawValue)
     }
 }
 
 /// What OpenSSL is asked to do for an algorithm.
 enum SignatureScheme: Sendable, Hashable, CaseIterable {
     case rsaPKCS1, rsaPSS, ecdsaP256, ed25519
-}
-
-extension String {
-    /// Whether both are the same UTF-8 bytes. `==` is canonical equivalence, by which one user id could pass
-    /// for another (RFC 7519, section 7.3, asks for no normalisation).
-    package func hasSameBytes(as other: String) -> Bool {
-        let count = utf8.count
-        guard count == other.utf8.count else { return false }
-        var (one, other) = (self, other)
-        return one.withUTF8 { one in
-            other.withUTF8 { other in
-                // Without bytes there may be no address.
-                guard let one = one.baseAddress, let other = other.baseAddress else { return count == 0 }
-                return memcmp(one, other, count) == 0
-            }
-        }
-    }
 }

@@ -29,7 +29,7 @@ public struct Location: Sendable, Hashable {
     /// Why it was recorded, such as `motionchange`; nil for an ordinary one.
     public var event: String?
     /// More about it.
-    public var extras: [String: JSONValue] = [:]
+    public var extras: JSONObject = [:]
 
     /// Makes a location.
     ///
@@ -44,9 +44,9 @@ public struct Location: Sendable, Hashable {
     }
 
     /// As the record that is stored and sent; the id and the time format are added there.
-    var record: [String: JSONValue] {
+    var record: JSONObject {
         func number(_ value: Double?) -> JSONValue { .number(value ?? -1) }
-        var record: [String: JSONValue] = [
+        var record: JSONObject = [
             "timestamp": .string(LocationRecord.text(timestamp)), "is_moving": .bool(isMoving),
             "odometer": .number(odometer),
             "coords": [
@@ -67,12 +67,12 @@ public struct Location: Sendable, Hashable {
 struct LocationRecord {
     let uuid: String
     /// The object that apps are told of, in the default shape.
-    let object: [String: JSONValue]
+    let object: JSONObject
 
     /// Fills in what is missing. Throws `CountersignError` with `invalidLocation` without coordinates within their
     /// limits.
     init(
-        _ given: [String: JSONValue], settings: LocationConfiguration.Persistence, now: Date
+        _ given: JSONObject, settings: LocationConfiguration.Persistence, now: Date
     ) throws(CountersignError) {
         guard case .object(let coordinates) = given["coords"], let latitude = coordinates["latitude"]?.double,
             let longitude = coordinates["longitude"]?.double, (-90...90).contains(latitude),

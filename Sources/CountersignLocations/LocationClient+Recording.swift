@@ -21,7 +21,7 @@ extension LocationClient {
     /// - Returns: The record's `uuid`.
     /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not stored.
     @discardableResult
-    public func insert(_ record: [String: JSONValue]) async throws(CountersignError) -> String {
+    public func insert(_ record: JSONObject) async throws(CountersignError) -> String {
         let result: Result<String, CountersignError> = await withCheckedContinuation { continuation in
             do throws(CountersignError) {
                 try insert(record) { continuation.resume(returning: $0) }
@@ -34,7 +34,7 @@ extension LocationClient {
 
     /// As `insert`, in the order of the calls. `stored` is called once, on any thread, unless this throws.
     package func insert(
-        _ record: [String: JSONValue],
+        _ record: JSONObject,
         stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
     ) throws(CountersignError) {
         let configuration = configuration
@@ -59,7 +59,7 @@ extension LocationClient {
     }
 
     /// What follows when a record is on disk.
-    private func took(_ record: [String: JSONValue], _ configuration: LocationConfiguration) {
+    private func took(_ record: JSONObject, _ configuration: LocationConfiguration) {
         if configuration.http.autoSync, record["event"] == "motionchange" {
             pipeline.sendSoon()
         }

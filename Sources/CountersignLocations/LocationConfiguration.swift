@@ -13,7 +13,7 @@ public struct LocationConfiguration: Sendable {
         /// Header fields of each request. `Authorization` is the SDK's where there is an access token.
         public var headers: [String: String] = [:]
         /// Members that stand beside the records.
-        public var params: [String: JSONValue] = [:]
+        public var params: JSONObject = [:]
         /// The member that holds the records; `.` puts a record in the body's own place.
         public var rootProperty = "location"
         /// Seconds that a request may take.
@@ -86,7 +86,7 @@ public struct LocationConfiguration: Sendable {
         /// Records that wait at most, the newest ones; 0: none is stored; below 0: 100,000.
         public var maxRecordsToPersist = -1
         /// Members that are put into each record's `extras`.
-        public var extras: [String: JSONValue] = [:]
+        public var extras: JSONObject = [:]
         /// JSON with `<%= latitude %>` and the like, instead of the default shape; empty for that. Texts are not quoted
         /// by themselves.
         public var locationTemplate = ""
@@ -147,7 +147,7 @@ public struct LocationConfiguration: Sendable {
     /// Called when Core Location says whether it may be used, or that it has failed, on a thread of the SDK.
     public var onPositioning: (@Sendable (PositioningStatus) -> Void)?
     /// Called for each location that was stored, with the record, on a thread of the SDK.
-    public var onLocation: (@Sendable ([String: JSONValue]) -> Void)?
+    public var onLocation: (@Sendable (JSONObject) -> Void)?
 
     /// Makes a configuration that records and sends nothing yet.
     public init() {}

@@ -19,7 +19,7 @@ struct LocationTemplate {
     ]
 
     /// The record in the template's shape. Returns nil if that is not a JSON object or array.
-    func render(_ object: [String: JSONValue]) -> JSONValue? {
+    func render(_ object: JSONObject) -> JSONValue? {
         var output = ""
         var rest = text[...]
         while let start = rest.range(of: "<%=") {
@@ -29,7 +29,7 @@ struct LocationTemplate {
             rest = rest[end.upperBound...]
         }
         output += rest
-        var extras: [String: JSONValue] = [:]
+        var extras: JSONObject = [:]
         if let members = object["extras"]?.object { extras = members }
         switch JSONDocument.value(Array(output.utf8)) {
         case .object(let members): return .object(members.merging(extras) { own, _ in own })
@@ -39,7 +39,7 @@ struct LocationTemplate {
     }
 
     /// Text without its quotes, which the template has; anything else as JSON.
-    private static func value(of tag: Substring, in object: [String: JSONValue]) -> String {
+    private static func value(of tag: Substring, in object: JSONObject) -> String {
         let name = tag.split(whereSeparator: \.isWhitespace).joined()
         let path = paths[name] ?? name.split(separator: ".").map(String.init)
         var value = JSONValue.object(object)

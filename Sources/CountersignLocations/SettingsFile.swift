@@ -40,14 +40,16 @@ struct SettingsFile: Sendable {
 }
 
 extension JSONValue {
-    fileprivate var texts: [String: String]? { object?.compactMapValues(\.string) }
+    fileprivate var texts: [String: String]? { (object?.compactMapValues(\.string)).map { Dictionary($0) } }
     fileprivate var whole: Int? { double.flatMap(Int.init(exactly:)) }
 }
 
-private func json(_ texts: [String: String]) -> JSONValue { .object(texts.mapValues { .string($0) }) }
+private func json(_ texts: [String: String]) -> JSONValue {
+    .object(JSONObject(texts.mapValues { .string($0) }))
+}
 
 extension LocationConfiguration.HTTP {
-    fileprivate var members: [String: JSONValue] {
+    fileprivate var members: JSONObject {
         [
             "url": .string(url), "method": .string(method), "headers": json(headers),
             "params": .object(params),
@@ -57,7 +59,7 @@ extension LocationConfiguration.HTTP {
         ]
     }
 
-    fileprivate mutating func take(_ stored: [String: JSONValue]) {
+    fileprivate mutating func take(_ stored: JSONObject) {
         url = stored["url"]?.string ?? url
         method = stored["method"]?.string ?? method
         headers = stored["headers"]?.texts ?? headers
@@ -74,8 +76,8 @@ extension LocationConfiguration.HTTP {
 
 extension AuthorizationConfiguration {
     /// All but the tokens and when they expire.
-    fileprivate var members: [String: JSONValue] {
-        var members: [String: JSONValue] = [
+    fileprivate var members: JSONObject {
+        var members: JSONObject = [
             "strategy": .string(strategy.rawValue), "expiresUnit": .string(expiresUnit.rawValue),
             "refreshStatuses": .array(refreshStatuses.sorted().map { .integer(Int64($0)) }),
             "responseMapping": json(responseMapping),
@@ -86,7 +88,7 @@ extension AuthorizationConfiguration {
         return members
     }
 
-    fileprivate mutating func take(_ stored: [String: JSONValue]) {
+    fileprivate mutating func take(_ stored: JSONObject) {
         guard !stored.isEmpty else { return }
         strategy = stored["strategy"]?.string.map { .init(rawValue: $0) } ?? strategy
         expiresUnit = stored["expiresUnit"]?.string.map { .init(rawValue: $0) } ?? expiresUnit
@@ -101,7 +103,7 @@ extension AuthorizationConfiguration {
 }
 
 extension LocationConfiguration.Persistence {
-    fileprivate var members: [String: JSONValue] {
+    fileprivate var members: JSONObject {
         [
             "locationsOrderDirection": .string(locationsOrderDirection.rawValue),
             "maxDaysToPersist": .integer(Int64(maxDaysToPersist)),
@@ -111,7 +113,7 @@ extension LocationConfiguration.Persistence {
         ]
     }
 
-    fileprivate mutating func take(_ stored: [String: JSONValue]) {
+    fileprivate mutating func take(_ stored: JSONObject) {
         locationsOrderDirection =
             stored["locationsOrderDirection"]?.string.map { .init(rawValue: $0) } ?? locationsOrderDirection
         maxDaysToPersist = stored["maxDaysToPersist"]?.whole ?? maxDaysToPersist

@@ -51,7 +51,7 @@ extension Exponea {
         attempt { () throws(CountersignError) in
             var configuration = BloomreachConfiguration(project: try main.project())
             configuration.projectMapping = try Self.mapping(projectMapping, baseURL: baseUrl)
-            configuration.defaultProperties = (defaultProperties ?? [:]).mapValues(\.jsonValue)
+            configuration.defaultProperties = JSONObject((defaultProperties ?? [:]).mapValues(\.jsonValue))
             configuration.allowDefaultCustomerProperties = allowDefaultCustomerProperties ?? true
             configuration.advancedAuthEnabled = advancedAuthEnabled ?? false
             configuration.authorizationProvider = settings.provider
@@ -115,7 +115,7 @@ extension Exponea {
         if isConfigured { return start(nil) }
         do throws(CountersignError) {
             var configuration = try BloomreachConfiguration(
-                map: map.compactMapValues(JSONValue.init(any:)))
+                map: JSONObject(map.compactMapValues(JSONValue.init(any:))))
             if let provider = settings.provider { configuration.authorizationProvider = provider }
             if map["flushMode"] == nil { configuration.flushPolicy = settings.flushingMode.policy }
             return try begin(configuration)

@@ -174,7 +174,7 @@ extension Exponea {
     ///   - action: The button.
     ///   - message: As it was fetched.
     public func trackAppInboxClickWithoutTrackingConsent(action: MessageItemAction, message: MessageItem) {
-        var properties: [String: JSONValue] = ["status": "clicked"]
+        var properties: JSONObject = ["status": "clicked"]
         properties["cta"] = action.title.map { .string($0) }
         properties["url"] = action.url.map { .string($0) }
         trackAppInbox(message, properties)
@@ -190,7 +190,7 @@ extension Exponea {
     }
 
     /// An event of the campaign that the message belongs to.
-    private func trackAppInbox(_ message: MessageItem, _ given: [String: JSONValue]) {
+    private func trackAppInbox(_ message: MessageItem, _ given: JSONObject) {
         var properties = given
         for member in ["attributes", "url_params"] {
             guard case .object(let values) = message.content[member] else { continue }

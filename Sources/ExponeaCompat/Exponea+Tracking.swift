@@ -15,7 +15,7 @@ extension Exponea {
         let ids = (customerIds ?? [:]).mapValues { id in
             if case .string(let text) = id.jsonValue { text } else { "\(id)" }
         }
-        let properties = properties.mapValues(\.jsonValue)
+        let properties = JSONObject(properties.mapValues(\.jsonValue))
         perform { $0.identifyCustomer(ids, properties: properties, timestamp: timestamp) }
     }
 
@@ -28,7 +28,7 @@ extension Exponea {
     public func trackEvent(
         properties: [String: any JSONConvertible] = [:], timestamp: Double? = nil, eventType: String?
     ) {
-        let properties = properties.mapValues(\.jsonValue)
+        let properties = JSONObject(properties.mapValues(\.jsonValue))
         perform { $0.trackEvent(eventType ?? "", properties: properties, timestamp: timestamp) }
     }
 
@@ -38,7 +38,7 @@ extension Exponea {
     ///   - properties: More about it.
     ///   - timestamp: When, in seconds since 1970; nil for now.
     public func trackPayment(properties: [String: any JSONConvertible], timestamp: Double? = nil) {
-        let properties = properties.mapValues(\.jsonValue)
+        let properties = JSONObject(properties.mapValues(\.jsonValue))
         perform { $0.trackEvent("payment", properties: properties, timestamp: timestamp, kind: .payment) }
     }
 
@@ -150,9 +150,9 @@ extension Exponea {
 
     /// Properties that every event gets; nil before `configure`.
     public var defaultProperties: [String: any JSONConvertible]? {
-        get { client?.defaultProperties }
+        get { (client?.defaultProperties).map { Dictionary($0) } }
         set {
-            let properties = (newValue ?? [:]).mapValues(\.jsonValue)
+            let properties = JSONObject((newValue ?? [:]).mapValues(\.jsonValue))
             perform { $0.defaultProperties = properties }
         }
     }

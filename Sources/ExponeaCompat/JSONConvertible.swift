@@ -53,7 +53,7 @@ extension Array: JSONConvertible {
 
 extension Dictionary: JSONConvertible where Key == String {
     /// Values that JSON has nothing like are left out.
-    public var jsonValue: JSONValue { .object(compactMapValues(convert)) }
+    public var jsonValue: JSONValue { .object(JSONObject(compactMapValues(convert))) }
 }
 
 /// A value of any type as JSON, whether it is Swift's or Objective-C's.

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 package import CountersignJOSE
 package import Foundation
 package import GatewayModel
@@ -18,7 +18,7 @@ package final class AppRegistry: Sendable {
     package let health: RefreshHealth
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// What is published for apps, by id; kept over changes of everything but the source.
-    private let published = Lock<[String: PublishedKeys]>([:])
+    private let published = Lock<BytewiseDictionary<PublishedKeys>>([:])
     private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
     /// What of the uses is on disk, and since when.
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
@@ -26,16 +26,16 @@ package final class AppRegistry: Sendable {
     private let sharesKeys: Bool
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
-    private let removed: @Sendable (Set<String>) -> Void
+    private let removed: @Sendable (BytewiseSet) -> Void
     private let now: @Sendable () -> Date
 
     private struct Apps {
         var byWriteKey: [WriteKeyDigest: AdmittedApp] = [:]
-        var byProject: [String: AdmittedApp] = [:]
-        var byID: [String: AdmittedApp] = [:]
-        var clients: [String: OAuthClient] = [:]
-        var rules: [String: AppRules] = [:]
-        var origins: Set<String> = []
+        var byProject: BytewiseDictionary<AdmittedApp> = [:]
+        var byID: BytewiseDictionary<AdmittedApp> = [:]
+        var clients: BytewiseDictionary<OAuthClient> = [:]
+        var rules: BytewiseDictionary<AppRules> = [:]
+        var origins: BytewiseSet = []
     }
 
     /// `sharesKeys` is true where other gateways store the sets that they fetch too; `removed` hears of apps that are no
@@ -44,7 +44,7 @@ package final class AppRegistry: Sendable {
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
         health: RefreshHealth = RefreshHealth(),
-        removed: @escaping @Sendable (Set<String>) -> Void = { _ in }, now: @escaping @Sendable () -> Date
+        removed: @escaping @Sendable (BytewiseSet) -> Void = { _ in }, now: @escaping @Sendable () -> Date
     ) {
         self.init(
             directory: directory, issued: issued, cache: cache, sharesKeys: sharesKeys, health: health,
@@ -58,7 +58,7 @@ package final class AppRegistry: Sendable {
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
         health: RefreshHealth = RefreshHealth(),
-        removed: @escaping @Sendable (Set<String>) -> Void = { _ in },
+        removed: @escaping @Sendable (BytewiseSet) -> Void = { _ in },
         now: @escaping @Sendable () -> Date, fetch: @escaping KeySourceFetch,
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
@@ -106,9 +106,10 @@ package final class AppRegistry: Sendable {
     }
 
     /// When each write key was used last since the gateway's start, by its id.
-    package var writeKeyUses: [String: Int64] {
+    package var writeKeyUses: BytewiseDictionary<Int64> {
         let uses = usedWriteKeys.withLock { $0 }
-        return Dictionary(uniqueKeysWithValues: uses.map { (WriteKey.identifier($0.key.bytes), $0.value) })
+        return BytewiseDictionary(
+            uniqueKeysWithValues: uses.map { (WriteKey.identifier($0.key.bytes), $0.value) })
     }
 
     /// The app that this project token stands for in a path, or nil.
@@ -139,15 +140,15 @@ package final class AppRegistry: Sendable {
     }
 
     /// The rules of all apps that have some, by id.
-    package var rules: [String: AppRules] { apps.withLock { $0.rules } }
+    package var rules: BytewiseDictionary<AppRules> { apps.withLock { $0.rules } }
 
     /// Web pages that may call an app.
-    package func origins(of appID: String) -> Set<String> {
-        Set(apps.withLock { $0.rules[appID]?.origins } ?? [])
+    package func origins(of appID: String) -> BytewiseSet {
+        BytewiseSet(apps.withLock { $0.rules[appID]?.origins } ?? [])
     }
 
     /// Web pages that may call any app.
-    package var originsOfAllApps: Set<String> { apps.withLock { $0.origins } }
+    package var originsOfAllApps: BytewiseSet { apps.withLock { $0.origins } }
 
     /// Why the last look failed; nil when it did not.
     package var problem: String? { health.problem }
@@ -212,9 +213,9 @@ package final class AppRegistry: Sendable {
                 defer { apps = loaded }
                 return apps.byID.keys
             }
-            issued.replaceClients(Set(loaded.clients.keys))
+            issued.replaceClients(BytewiseSet(loaded.clients.keys))
             usedWriteKeys.withLock { uses in uses = uses.filter { loaded.byWriteKey[$0.key] != nil } }
-            let gone = Set(before.filter { loaded.byID[$0] == nil })
+            let gone = BytewiseSet(before.filter { loaded.byID[$0] == nil })
             if !gone.isEmpty { removed(gone) }
             seen = (version, auditHead, generation)
         }
@@ -224,7 +225,7 @@ package final class AppRegistry: Sendable {
         let projects = try directory.projects.all()
         let sources = try directory.settings(KeySource.self)
         let published = published.withLock { published in
-            published = Dictionary(
+            published = BytewiseDictionary(
                 uniqueKeysWithValues: sources.map { appID, source in
                     if let known = published[appID], known.source == source { return (appID, known) }
                     let keys = PublishedKeys(
@@ -260,7 +261,7 @@ package final class AppRegistry: Sendable {
             }
         }
         apps.rules = try directory.settings(AppRules.self)
-        apps.origins = Set(apps.rules.values.flatMap(\.origins))
+        apps.origins = BytewiseSet(apps.rules.values.flatMap(\.origins))
         for (hash, appID) in try directory.writeKeys() {
             if let digest = WriteKeyDigest(bytes: hash) { apps.byWriteKey[digest] = apps.byID[appID] }
         }

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 package import CountersignJOSE
 package import GatewayModel
 
@@ -13,8 +13,8 @@ package final class IssuedTokens: Sendable {
         self.cache = cache
     }
     private let state = Lock(State())
-    private let revoked = Lock<Set<String>>([])
-    private let clients = Lock<Set<String>>([])
+    private let revoked = Lock<BytewiseSet>([])
+    private let clients = Lock<BytewiseSet>([])
     private let cache: VerifiedTokenCache
 
     private struct State {
@@ -48,12 +48,12 @@ package final class IssuedTokens: Sendable {
     }
 
     /// Token families and access tokens that were revoked and might otherwise still be good.
-    package func replaceRevoked(_ ids: Set<String>) {
+    package func replaceRevoked(_ ids: BytewiseSet) {
         revoked.withLock { $0 = ids }
     }
 
     /// The clients that there are; the tokens of all others are revoked.
-    func replaceClients(_ ids: Set<String>) {
+    func replaceClients(_ ids: BytewiseSet) {
         clients.withLock { $0 = ids }
     }
 

@@ -1,4 +1,5 @@
 internal import CNATS
+internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 package import GatewayStream

@@ -1,3 +1,4 @@
+package import CountersignCore
 package import Foundation
 package import GatewayModel
 
@@ -78,11 +79,11 @@ package struct EventStoreOptions: Sendable {
     package var observer: (any GatewayObserver)?
     /// How long each app's events are kept, by the app's id. A store asks when it is opened, before it answers its first
     /// batch, and every minute from then on.
-    package var retention: @Sendable () -> [String: AppRules]
+    package var retention: @Sendable () -> BytewiseDictionary<AppRules>
 
     package init(
         pendingBytes: Int, diskFloorBytes: Int = 0, observer: (any GatewayObserver)? = nil,
-        retention: @escaping @Sendable () -> [String: AppRules] = { [:] }
+        retention: @escaping @Sendable () -> BytewiseDictionary<AppRules> = { [:] }
     ) {
         self.pendingBytes = pendingBytes
         self.diskFloorBytes = diskFloorBytes

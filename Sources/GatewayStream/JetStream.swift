@@ -8,7 +8,7 @@ struct StreamGround {
     /// The number of the last message that the stream has ever taken.
     var lastSequence: Int64
     /// The header of the last message that is there under the sink's subjects; nil when none is.
-    var lastHeader: [String: String]?
+    var lastHeader: BytewiseDictionary<String>?
 }
 
 /// JetStream's API, as far as a sink uses it.
@@ -45,7 +45,7 @@ struct JetStream {
     }
 
     private func ask(
-        _ operation: String, _ body: [String: JSONValue]
+        _ operation: String, _ body: JSONObject
     ) throws(SinkError) -> (value: JSONValue, code: Int64?, text: String) {
         let bytes = try connection.request(
             "$JS.API.\(operation).\(sink.stream)", body.isEmpty ? [] : JSONValue.object(body).bytes)
@@ -61,7 +61,7 @@ struct JetStream {
     }
 
     /// On disk, without a limit: the operator sets one that fits, and the relay leaves it.
-    private var newStream: [String: JSONValue] {
+    private var newStream: JSONObject {
         [
             "name": .string(sink.stream), "subjects": [.string(filter)], "storage": "file",
             "retention": "limits", "num_replicas": .integer(Int64(sink.replicas)), "allow_direct": true,
@@ -102,8 +102,8 @@ struct JetStream {
     }
 
     /// The fields of a message's header, the last of a name.
-    private static func fields(_ header: [UInt8]) -> [String: String] {
-        var fields: [String: String] = [:]
+    private static func fields(_ header: [UInt8]) -> BytewiseDictionary<String> {
+        var fields: BytewiseDictionary<String> = [:]
         for line in header.split(separator: UInt8(ascii: "\n")).dropFirst() {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             let name = String(decoding: line[..<colon], as: UTF8.self)

@@ -8,12 +8,12 @@ package import GatewayStorage
 /// request that stores events.
 package final class SinkRunner: Sendable {
     private struct State {
-        var workers: [String: SinkWorker] = [:]
+        var workers: BytewiseDictionary<SinkWorker> = [:]
         /// The version of the control database that the workers were made at.
         var version: Int64?
         var nextLook: Int64 = .min
         /// Sinks whose app was told that they are behind, and not that this is over.
-        var lagging: Set<String> = []
+        var lagging: BytewiseSet = []
     }
 
     /// How often it looks how far sinks are behind.
@@ -87,7 +87,7 @@ package final class SinkRunner: Sendable {
         guard version != state.withLock({ $0.version }) else { return }
         let sinks = try directory.sinks.all()
         try matchConsumers(sinks)
-        let keys = Set(sinks.map(\.key))
+        let keys = BytewiseSet(sinks.map(\.key))
         let made: [SinkWorker] = state.withLock { state in
             for (key, worker) in state.workers where !keys.contains(key) {
                 worker.end()

@@ -14,7 +14,7 @@ package struct ClientAuthentication {
 
     let apps: AppRegistry
     /// What an assertion's `aud` may say.
-    let audiences: Set<String>
+    let audiences: BytewiseSet
     /// Seconds since 1970.
     let now: Double
 

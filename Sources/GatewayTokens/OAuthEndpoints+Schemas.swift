@@ -4,7 +4,7 @@ extension OAuthEndpoints {
     private static let text: JSONValue = ["type": "string"]
     private static let count: JSONValue = ["type": "integer", "minimum": 0]
 
-    package var schemas: [String: JSONValue] {
+    package var schemas: JSONObject {
         OAuthError.schemas.merging([
             "OAuthTokens": [
                 "type": "object", "required": ["access_token", "token_type", "expires_in"],

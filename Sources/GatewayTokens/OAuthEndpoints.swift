@@ -84,7 +84,7 @@ package struct OAuthEndpoints: Dialect {
 
     /// RFC 6749, section 5.1.
     private static func response(_ pair: IssuedPair) -> HTTPResponse {
-        var members: [String: JSONValue] = [
+        var members: JSONObject = [
             "access_token": .string(pair.accessToken), "token_type": "Bearer",
             "expires_in": .integer(Int64(pair.expiresIn)), "scope": .string(pair.scope),
         ]
@@ -134,7 +134,7 @@ package struct OAuthEndpoints: Dialect {
         ]
     }
 
-    private static let client: [String: JSONValue] = [
+    private static let client: JSONObject = [
         "client_id": ["type": "string"], "client_secret": ["type": "string"],
         "client_assertion": ["type": "string"],
         "client_assertion_type": ["const": .string(ClientAuthentication.assertionType)],

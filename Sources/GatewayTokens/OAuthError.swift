@@ -4,7 +4,7 @@ internal import GatewayModel
 
 /// Why a token was not issued, in the words of RFC 6749, section 5.2.
 package struct OAuthError: Error, Sendable, Equatable {
-    package enum Code: String, Sendable {
+    package enum Code: String, Sendable, TextEnum {
         case invalidRequest = "invalid_request"
         case invalidClient = "invalid_client"
         case invalidGrant = "invalid_grant"
@@ -32,7 +32,7 @@ package struct OAuthError: Error, Sendable, Equatable {
     }
 
     /// How its answer is described.
-    package static let schemas: [String: JSONValue] = [
+    package static let schemas: JSONObject = [
         "OAuthFailure": [
             "type": "object", "required": ["error", "error_description"],
             "properties": ["error": ["type": "string"], "error_description": ["type": "string"]],

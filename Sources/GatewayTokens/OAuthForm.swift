@@ -9,13 +9,13 @@ package struct OAuthForm {
     static let maximumParameters = 64
     private static let longestName = 128
 
-    private let values: [String: String]
+    private let values: BytewiseDictionary<String>
 
     /// Reads the body. What the query says is not looked at: it ends up in logs (section 2.3.1). Throws
     /// `invalid_request`.
     package init(_ request: HTTPRequest) throws(OAuthError) {
         let type = request.header("content-type")?.split(separator: ";").first.map {
-            String($0.filter { $0 != " " }).lowercased()
+            String($0.unicodeScalars.filter { $0 != " " }).lowercased()
         }
         guard type == "application/x-www-form-urlencoded" else {
             throw OAuthError(
@@ -36,7 +36,7 @@ package struct OAuthForm {
                 "the body is not multipart/form-data with up to \(MultipartForm.maximumFields) fields that each "
                     + "appear once, and no files")
         }
-        var values: [String: String] = [:]
+        var values: BytewiseDictionary<String> = [:]
         for (name, bytes) in form.fields where !bytes.isEmpty {
             guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }),
                 let value = String(validating: bytes, as: UTF8.self)
@@ -52,7 +52,7 @@ package struct OAuthForm {
         guard body.count <= Self.maximumBytes else {
             throw OAuthError(.invalidRequest, "the body may have at most \(Self.maximumBytes) bytes")
         }
-        var values: [String: String] = [:]
+        var values: BytewiseDictionary<String> = [:]
         let pairs = body.split(
             separator: UInt8(ascii: "&"), maxSplits: Self.maximumParameters, omittingEmptySubsequences: true)
         guard pairs.count <= Self.maximumParameters else {

@@ -12,13 +12,13 @@ package final class TokenService: Sendable {
     let issued: IssuedTokens
     package let store: SessionStore
     /// Requests a second of one token family, client or address.
-    let limiter: RateLimiter<String>
+    let limiter: RateLimiter<BytewiseText>
     let now: @Sendable () -> Date
     private let secrets: TokenSecrets
     private let refreshKey: [UInt8]
     private let log: GatewayLog
     private let baseURL = Lock("")
-    private let audiences = Lock<Set<String>>([])
+    private let audiences = Lock<BytewiseSet>([])
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
     /// Whether revocations and keys can be read.
     package let health: RefreshHealth
@@ -101,7 +101,7 @@ package final class TokenService: Sendable {
             guard !isKnown else { return }
             let time = clock.withLock { $0.time(now) }
             issued.replaceRevoked(
-                Set(try table.revokedIDs(after: time - TokenSecrets.overlapMilliseconds, at: time)))
+                BytewiseSet(try table.revokedIDs(after: time - TokenSecrets.overlapMilliseconds, at: time)))
             sessionsSeen.withLock { $0 = (version, now) }
         }
         prune(at: now)
@@ -146,7 +146,7 @@ package final class TokenService: Sendable {
 
     /// Refuses what comes too often.
     package func limit(_ key: String) throws(OAuthError) {
-        if case .limited(let seconds) = limiter.take(key) {
+        if case .limited(let seconds) = limiter.take(BytewiseText(key)) {
             throw .tooMany(retryAfterSeconds: seconds)
         }
     }
@@ -359,8 +359,8 @@ struct AccessGrant {
     var endsMilliseconds = Int64.max - 999
 
     /// RFC 9068, section 2.2.
-    func claims(issuer: String, issuedAt: Int64, expiresAt: Int64) -> [String: JSONValue] {
-        var claims: [String: JSONValue] = [
+    func claims(issuer: String, issuedAt: Int64, expiresAt: Int64) -> JSONObject {
+        var claims: JSONObject = [
             "iss": .string(issuer), "sub": .string(subject), "aud": .string(appID),
             "client_id": .string(clientID), "scope": .string(scope), "iat": .integer(issuedAt),
             "exp": .integer(expiresAt), "jti": .string(UUIDv7.make()),

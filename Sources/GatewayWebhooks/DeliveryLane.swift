@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import GatewayModel
 
 /// One endpoint and what is to be done for it: what comes by itself, and what an operator has asked for.

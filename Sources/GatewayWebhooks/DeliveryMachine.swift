@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import GatewayModel
 
 /// Decides what an endpoint is sent and when: in order, at least once, one request at a time. It reads no clock and sends

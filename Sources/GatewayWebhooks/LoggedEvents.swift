@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import GatewayModel
 package import GatewayStorage
 

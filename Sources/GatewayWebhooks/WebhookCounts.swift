@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 
 /// Counts attempts to deliver, by app and by how they ended.
 package final class WebhookCounts: Sendable {
@@ -7,11 +7,11 @@ package final class WebhookCounts: Sendable {
         package var failed = 0
     }
 
-    private let attempts = Lock<[String: Attempts]>([:])
+    private let attempts = Lock<BytewiseDictionary<Attempts>>([:])
 
     package init() {}
 
-    package var byApp: [String: Attempts] { attempts.withLock { $0 } }
+    package var byApp: BytewiseDictionary<Attempts> { attempts.withLock { $0 } }
 
     /// Drops the counts of deleted apps.
     package func forget(_ appIDs: Set<String>) {

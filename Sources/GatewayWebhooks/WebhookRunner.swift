@@ -15,7 +15,7 @@ package final class WebhookRunner: Sendable {
         ) -> WebhookAttempt
 
     private struct State {
-        var lanes: [String: DeliveryLane] = [:]
+        var lanes: BytewiseDictionary<DeliveryLane> = [:]
         /// The version of the control database that `lanes` were read at.
         var version: Int64?
         /// True when there may be new events that no lane has been told of.
@@ -152,11 +152,11 @@ package final class WebhookRunner: Sendable {
         let version = try directory.version()
         guard version != state.withLock({ $0.version }) else { return }
         let endpoints = try directory.webhooks.all()
-        let requests = Dictionary(grouping: try directory.webhooks.requests(), by: \.endpointID)
-        let known = state.withLock { Set($0.lanes.keys) }
-        var kept: [String: DeliveryProgress] = [:]
+        let requests = BytewiseDictionary(grouping: try directory.webhooks.requests(), by: \.endpointID)
+        let known = state.withLock { BytewiseSet($0.lanes.keys) }
+        var kept: BytewiseDictionary<DeliveryProgress> = [:]
         if endpoints.contains(where: { !known.contains($0.id) }) { kept = try store.progress() }
-        var made: [String: DeliveryLane] = [:]
+        var made: BytewiseDictionary<DeliveryLane> = [:]
         var isComplete = true
         for endpoint in endpoints where !known.contains(endpoint.id) {
             let committed: Int64
@@ -177,7 +177,7 @@ package final class WebhookRunner: Sendable {
         }
         let (lanes, readVersion) = (made, isComplete ? version : nil)
         state.withLock { state in
-            let ids = Set(endpoints.map(\.id))
+            let ids = BytewiseSet(endpoints.map(\.id))
             state.lanes = state.lanes.filter { ids.contains($0.key) }
             for endpoint in endpoints {
                 var lane = state.lanes[endpoint.id] ?? lanes[endpoint.id]
@@ -198,7 +198,7 @@ package final class WebhookRunner: Sendable {
         }
         guard let kept else { return }
         let apps = try directory.apps().map { DeliveryRecord.alerts(of: $0.id) }
-        try store.sweep(keeping: Set(apps + kept), at: milliseconds)
+        try store.sweep(keeping: BytewiseSet(apps + kept), at: milliseconds)
         state.withLock { $0.nextSweep = milliseconds + hour }
     }
 

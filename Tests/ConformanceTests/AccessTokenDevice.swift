@@ -42,7 +42,7 @@ struct AccessTokenDevice: Device {
     }
 
     private static func take(
-        _ given: [String: JSONValue], into authorization: inout AuthorizationConfiguration
+        _ given: JSONObject, into authorization: inout AuthorizationConfiguration
     ) {
         if let token = given["access_token"] { authorization.accessToken = token.string }
         if let token = given["refresh_token"] { authorization.refreshToken = token.string }
@@ -53,7 +53,7 @@ struct AccessTokenDevice: Device {
         try await client.insert(["uuid": .string(name), "coords": ["latitude": 1, "longitude": 2]])
     }
 
-    func perform(_ verb: String, _ value: JSONValue, _ step: [String: JSONValue]) async throws {
+    func perform(_ verb: String, _ value: JSONValue, _ step: JSONObject) async throws {
         switch verb {
         case "hand_over":
             try await client.update { Self.take(value.object ?? [:], into: &$0.authorization) }
@@ -63,7 +63,7 @@ struct AccessTokenDevice: Device {
         }
     }
 
-    func observe() async -> [String: JSONValue] {
+    func observe() async -> JSONObject {
         await client.callbacksDelivered()
         let state = await client.authorizationState
         return [

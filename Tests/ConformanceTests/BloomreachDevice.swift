@@ -38,7 +38,7 @@ struct BloomreachDevice: Device {
         }
     }
 
-    private static func project(_ given: [String: JSONValue]) throws -> BloomreachProject {
+    private static func project(_ given: JSONObject) throws -> BloomreachProject {
         try BloomreachProject(
             token: given["project"]?.string ?? "shop", apiKey: given["key"]?.string ?? "key",
             baseURL: ScenarioServer.url)
@@ -49,7 +49,7 @@ struct BloomreachDevice: Device {
         await pipeline.recorder.drain()
     }
 
-    func perform(_ verb: String, _ value: JSONValue, _ step: [String: JSONValue]) async throws {
+    func perform(_ verb: String, _ value: JSONValue, _ step: JSONObject) async throws {
         switch verb {
         case "identify": client.identifyCustomer(["registered": value.string ?? ""])
         case "anonymize": client.anonymize(project: try value.object.map(Self.project))
@@ -75,7 +75,7 @@ struct BloomreachDevice: Device {
         }
     }
 
-    func observe() async -> [String: JSONValue] {
+    func observe() async -> JSONObject {
         ["user": client.customerIDs["registered"].map { .string($0) } ?? .null]
     }
 

@@ -12,10 +12,10 @@ protocol Device: Sendable {
     func record(_ name: String, bytes: Int) async throws
 
     /// Does a step that only this mode has.
-    func perform(_ verb: String, _ value: JSONValue, _ step: [String: JSONValue]) async throws
+    func perform(_ verb: String, _ value: JSONValue, _ step: JSONObject) async throws
 
     /// What only this mode has to be looked at.
-    func observe() async -> [String: JSONValue]
+    func observe() async -> JSONObject
 
     func close() async
 }

@@ -22,7 +22,7 @@ struct ReceivedRequest: Sendable {
         isForTokens = request.url.absoluteString == ScenarioServer.tokenURL
         let text = String(decoding: request.body, as: UTF8.self)
         refreshToken = isForTokens ? text.split(separator: "=").last.map(String.init) : nil
-        var members: [String: JSONValue] = ["at": .number(elapsed), "path": .string(request.url.path)]
+        var members: JSONObject = ["at": .number(elapsed), "path": .string(request.url.path)]
         if let batch = body["batch"]?.array {
             saysCounts = true
             events = batch.map { event in

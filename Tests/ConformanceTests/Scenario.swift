@@ -28,11 +28,11 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 
     let mode: Mode
     let name: String
-    var configuration: [String: JSONValue]
+    var configuration: JSONObject
     let provider: [JSONValue]?
     let rules: [JSONValue]
     let tokenLifetime: JSONValue?
-    let steps: [[String: JSONValue]]
+    let steps: [JSONObject]
 
     var testDescription: String { "\(mode.rawValue): \(name)" }
 

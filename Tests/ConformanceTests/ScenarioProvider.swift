@@ -37,7 +37,7 @@ final class ScenarioProvider: Sendable {
             })
     }
 
-    func token(_ call: [String: JSONValue]) async throws -> String? {
+    func token(_ call: JSONObject) async throws -> String? {
         let (answer, serial) = state.withLock { state -> (JSONValue, Int) in
             state.calls.append(.object(call))
             state.serial += 1

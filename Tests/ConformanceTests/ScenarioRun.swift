@@ -78,7 +78,7 @@ final class ScenarioRun {
         "identify", "anonymize", "ask",
     ]
 
-    private func perform(_ step: [String: JSONValue]) async throws {
+    private func perform(_ step: JSONObject) async throws {
         let named = Self.verbs.filter { step[$0] != nil }
         guard named.count == 1, let verb = named.first, let value = step[verb] else {
             throw Scenario.Failure("a step names one thing to do")
@@ -120,7 +120,7 @@ final class ScenarioRun {
     }
 
     /// Starts again with what is on disk: of a client that was closed, or of one that was cut off in the middle of its work.
-    private func restart(isKilled: Bool, configuration: [String: JSONValue]) async throws {
+    private func restart(isKilled: Bool, configuration: JSONObject) async throws {
         if isKilled {
             cable.cut()
             let copy = TemporaryFolder()
@@ -214,7 +214,7 @@ final class ScenarioRun {
         try check(observed, expected, "flush")
     }
 
-    private func expect(_ expected: [String: JSONValue]) async throws {
+    private func expect(_ expected: JSONObject) async throws {
         var observed = await device.observe()
         let names = Set(expected.keys)
         if !names.isDisjoint(with: ["requests", "request_count", "request_times", "request_sizes"]) {
@@ -236,7 +236,7 @@ final class ScenarioRun {
 
 extension DeliveryPipeline {
     /// What every mode has to be looked at.
-    fileprivate func observed() async -> [String: JSONValue] {
+    fileprivate func observed() async -> JSONObject {
         func count(_ number: Int) -> JSONValue { .integer(Int64(number)) }
         let snapshot = await snapshot()
         let quarantined = (try? await self.quarantined()) ?? []

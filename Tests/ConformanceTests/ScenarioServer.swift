@@ -147,7 +147,7 @@ final class ScenarioServer: HTTPTransport {
             }
         }
         state.duplicates += duplicates
-        var body: [String: JSONValue] = ["success": true]
+        var body: JSONObject = ["success": true]
         if request.saysCounts {
             let accepted = request.events.count - rejected.count - duplicates
             body["accepted"] = .integer(Int64(accepted))
@@ -164,7 +164,7 @@ final class ScenarioServer: HTTPTransport {
             (state.exchanges - 1...state.exchanges).contains(serial)
         else { return TransportResponse(status: 400, body: Array(#"{"error":"invalid_grant"}"#.utf8)) }
         if serial == state.exchanges { state.exchanges += 1 }
-        var body: [String: JSONValue] = [
+        var body: JSONObject = [
             "access_token": .string("A\(state.exchanges)"), "refresh_token": .string("R\(state.exchanges)"),
         ]
         body["expires_in"] = tokenLifetime

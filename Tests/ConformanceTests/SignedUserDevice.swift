@@ -50,7 +50,7 @@ struct SignedUserDevice: Device {
         try await client.record(name, properties: bytes > 0 ? ["filler": filler] : [:])
     }
 
-    func perform(_ verb: String, _ value: JSONValue, _ step: [String: JSONValue]) async throws {
+    func perform(_ verb: String, _ value: JSONValue, _ step: JSONObject) async throws {
         switch verb {
         case "change_user":
             client.setUser(value.string ?? "", token: step["token"]?.string.map(Scenario.token))
@@ -63,7 +63,7 @@ struct SignedUserDevice: Device {
         }
     }
 
-    func observe() async -> [String: JSONValue] {
+    func observe() async -> JSONObject {
         ["user": client.userID.map { .string($0) } ?? .null]
     }
 

@@ -92,7 +92,7 @@ struct CustomerTokenVerifierTests {
     }
 
     @Test func aTokenIsComparedWithTheRequestOnlyIfNothingElseIsWrong() {
-        func codes(_ expiry: Int, _ customerIDs: [String: String]) -> [Int] {
+        func codes(_ expiry: Int, _ customerIDs: BytewiseDictionary<String>) -> [Int] {
             let signed = token(#"{"sub":{"registered":"jane"},"exp":\#(expiry)}"#)
             return verifier.verify(signed, naming: customerIDs, at: now).faults.map(\.code.rawValue)
         }

@@ -28,7 +28,7 @@ struct CountersignClientTests {
 
     @Test func theSameUserWithNothingNewIsNoEvent() async throws {
         let (bench, client) = try Bench.open()
-        func identify(_ traits: [String: JSONValue] = [:]) async -> Result<String?, CountersignError> {
+        func identify(_ traits: JSONObject = [:]) async -> Result<String?, CountersignError> {
             await withCheckedContinuation { continuation in
                 client.identify(userID: "ada", token: nil, traits: traits) {
                     continuation.resume(returning: $0)

@@ -10,7 +10,7 @@ import Testing
 extension TestDatabase {
     func pool() -> PostgreSQLPool { PostgreSQLPool(settings, connections: 8) }
 
-    func openEvents(retention: @escaping @Sendable () -> [String: AppRules] = { [:] }) throws
+    func openEvents(retention: @escaping @Sendable () -> BytewiseDictionary<AppRules> = { [:] }) throws
         -> PostgreSQLEventStore
     {
         try PostgreSQLEventStore(

@@ -39,7 +39,7 @@ extension PostgreSQLTests {
                 _ = try directory.addKey(key.publicKey.pem, to: "shop")
                 let added = try directory.addKey(other.publicKey.pem, to: "shop")
                 try directory.setEnforcement(.required, for: "shop")
-                let claims: [String: JSONValue] = [
+                let claims: JSONObject = [
                     "sub": "user-1", "exp": .integer(Int64(Date().timeIntervalSince1970) + 600),
                 ]
                 token = try key.sign(claims: claims)

@@ -23,8 +23,8 @@ struct LoadReading {
     }
 
     /// As properties of an event; units are in the names.
-    var properties: [String: JSONValue] {
-        var properties: [String: JSONValue] = [
+    var properties: JSONObject {
+        var properties: JSONObject = [
             "load_1m": .number(oneMinute), "load_5m": .number(fiveMinutes),
         ]
         if let availableBytes { properties["memory_available_bytes"] = .integer(availableBytes) }

@@ -85,7 +85,7 @@ final class AppInboxCache: @unchecked Sendable {
             let root = JSONDocument.object(Array(data)), let token = root["project_token"]?.string,
             let ids = root["customer_ids"]?.object?.compactMapValues(\.string)
         else { return Contents(owner: owner) }
-        var contents = Contents(owner: Owner(customerIDs: ids, projectToken: token))
+        var contents = Contents(owner: Owner(customerIDs: Dictionary(ids), projectToken: token))
         contents.syncToken = root["sync_token"]?.string
         for value in root["messages"]?.array ?? [] {
             if let message = AppInboxMessage(cached: value) { contents.messages[message.id] = message }
@@ -98,7 +98,7 @@ final class AppInboxCache: @unchecked Sendable {
         loaded = contents
         let root: JSONValue = [
             "project_token": .string(contents.owner.projectToken),
-            "customer_ids": .object(contents.owner.customerIDs.mapValues { .string($0) }),
+            "customer_ids": .object(JSONObject(contents.owner.customerIDs.mapValues { .string($0) })),
             "sync_token": contents.syncToken.map { .string($0) } ?? .null,
             "messages": .array(contents.messages.values.map(\.json)),
         ]

@@ -17,7 +17,7 @@ public struct AppInboxMessage: Sendable, Hashable {
     /// When it is no longer to be shown; nil if it stays.
     public let expiresAt: Date?
     /// What it shows, as the server sent it.
-    public let content: [String: JSONValue]
+    public let content: JSONObject
     /// The ids that it was fetched for: it is marked as read for these, whoever uses the app by then.
     public let customerIDs: [String: String]
     /// The sync token that it came with; nil if there was none, and then it cannot be marked as read.
@@ -46,10 +46,10 @@ public struct AppInboxMessage: Sendable, Hashable {
 
     /// As the server sends it; with its ids and sync token, for the cache.
     package var json: JSONValue {
-        var members: [String: JSONValue] = [
+        var members: JSONObject = [
             "id": .string(id), "type": .string(type), "is_read": .bool(isRead),
             "create_time": .number(createdAt.timeIntervalSince1970), "content": .object(content),
-            "customer_ids": .object(customerIDs.mapValues { .string($0) }),
+            "customer_ids": .object(JSONObject(customerIDs.mapValues { .string($0) })),
         ]
         if let expiresAt { members["expire_time"] = .number(expiresAt.timeIntervalSince1970) }
         if let syncToken { members["sync_token"] = .string(syncToken) }
@@ -58,7 +58,7 @@ public struct AppInboxMessage: Sendable, Hashable {
 
     init?(cached value: JSONValue) {
         self.init(
-            value, customerIDs: value["customer_ids"]?.object?.compactMapValues(\.string) ?? [:],
+            value, customerIDs: Dictionary(value["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]),
             syncToken: value["sync_token"]?.string)
     }
 }

@@ -10,7 +10,7 @@ struct BloomreachAnswer {
 
     let response: TransportResponse
     /// Nil when the body is not a JSON object.
-    let members: [String: JSONValue]?
+    let members: JSONObject?
     private let auth: AuthErrors?
 
     init(_ response: TransportResponse) {
@@ -86,7 +86,7 @@ struct BloomreachAnswer {
     // MARK: Queries
 
     /// The members of a good answer. `now` is the device clock.
-    func result(of endpoint: BloomreachEndpoint, now: Date) throws(CountersignError) -> [String: JSONValue] {
+    func result(of endpoint: BloomreachEndpoint, now: Date) throws(CountersignError) -> JSONObject {
         func error(_ code: CountersignError.Code, _ detail: String) -> CountersignError {
             let serverTime = ServerAnswer.serverTime(in: response) ?? now
             return CountersignError(

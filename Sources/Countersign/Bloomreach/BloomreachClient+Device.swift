@@ -62,9 +62,9 @@ extension BloomreachClient {
         if isNew { trackEvent("installation", properties: deviceProperties, kind: .install) }
     }
 
-    private var deviceProperties: [String: JSONValue] {
+    private var deviceProperties: JSONObject {
         let version = ProcessInfo.processInfo.operatingSystemVersion
-        var properties: [String: JSONValue] = [
+        var properties: JSONObject = [
             "platform": .string(configuration.platform), "os_name": .string(Self.systemName),
             "os_version": .string("\(version.majorVersion).\(version.minorVersion).\(version.patchVersion)"),
             "sdk": "Countersign", "sdk_version": .string(SDKVersion.current),
@@ -131,7 +131,7 @@ extension BloomreachClient {
     }
 
     func tellPushToken(_ token: String, isValid: Bool, _ description: String) {
-        var properties: [String: JSONValue] = [
+        var properties: JSONObject = [
             "push_notification_token": .string(token), "platform": .string(configuration.platform),
             "valid": .bool(isValid), "description": .string(description),
         ]

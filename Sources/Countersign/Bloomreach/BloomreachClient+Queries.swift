@@ -76,7 +76,7 @@ extension BloomreachClient {
             throw CountersignError(.invalidArgument, .sendSelfCheck, "there is no push token")
         }
         let (project, customer, _) = present
-        var body: [String: JSONValue] = [
+        var body: JSONObject = [
             "platform": .string(configuration.platform), "push_notification_id": .string(pushToken),
             "customer_ids": customer.json,
         ]
@@ -116,7 +116,7 @@ extension BloomreachClient {
         guard let (fetch, token) = await withInbox({ $0.begin(for: owner) }) else {
             throw closed(.fetchAppInbox)
         }
-        let members: [String: JSONValue]
+        let members: JSONObject
         do {
             members = try await requestAppInbox(
                 customer, of: project, generation: generation, syncToken: token)
@@ -140,8 +140,8 @@ extension BloomreachClient {
 
     private func requestAppInbox(
         _ customer: BloomreachCustomer, of project: BloomreachProject, generation: Int, syncToken: String?
-    ) async throws(CountersignError) -> [String: JSONValue] {
-        var body: [String: JSONValue] = ["customer_ids": customer.json]
+    ) async throws(CountersignError) -> JSONObject {
+        var body: JSONObject = ["customer_ids": customer.json]
         body["sync_token"] = syncToken.map { .string($0) }
         body["application_id"] = configuration.applicationID.map { .string($0) }
         return try await ask(
@@ -167,7 +167,7 @@ extension BloomreachClient {
         _ = try await ask(
             .markAppInboxAsRead,
             [
-                "customer_ids": .object(ids.mapValues { .string($0) }),
+                "customer_ids": .object(JSONObject(ids.mapValues { .string($0) })),
                 "message_ids": .array([.string(message.id)]), "sync_token": .string(syncToken),
             ],
             isForPresentCustomer: { self.customerIDs.isSame(as: ids) })
@@ -218,9 +218,9 @@ extension BloomreachClient {
     ///
     /// `given` is the project that the customer of the body is of; nil for the present one. `isForPresentCustomer` is asked when a customer token was refused: with other ids since, that had to be expected.
     private func ask(
-        _ endpoint: BloomreachEndpoint, _ body: [String: JSONValue], of given: BloomreachProject? = nil,
+        _ endpoint: BloomreachEndpoint, _ body: JSONObject, of given: BloomreachProject? = nil,
         isForPresentCustomer: @Sendable () -> Bool = { true }
-    ) async throws(CountersignError) -> [String: JSONValue] {
+    ) async throws(CountersignError) -> JSONObject {
         let project = given ?? self.project
         guard let url = endpoint.url(of: project) else {
             throw CountersignError(.invalidArgument, endpoint, "the project's base URL does not work")
@@ -245,7 +245,7 @@ extension BloomreachClient {
             let ids = body["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]
             throw error.refined(
                 isForPresentCustomer: isForPresentCustomer(),
-                isOfAnotherCustomer: credential.token?.vouches(for: ids) == false)
+                isOfAnotherCustomer: credential.token?.vouches(for: Dictionary(ids)) == false)
         }
     }
 

@@ -21,7 +21,7 @@ public final class BloomreachClient: Sendable {
     struct Setup: Sendable {
         var project: BloomreachProject
         var mapping: [BloomreachEventKind: [BloomreachProject]]
-        var defaultProperties: [String: JSONValue]
+        var defaultProperties: JSONObject
     }
 
     let configuration: BloomreachConfiguration
@@ -126,7 +126,7 @@ public final class BloomreachClient: Sendable {
     ///   - properties: What is known of the customer.
     ///   - timestamp: When that was so, in seconds since 1970; nil for now.
     public func identifyCustomer(
-        _ ids: [String: String], properties: [String: JSONValue] = [:], timestamp: TimeInterval? = nil
+        _ ids: [String: String], properties: JSONObject = [:], timestamp: TimeInterval? = nil
     ) {
         if ids[BloomreachCustomer.cookieName] != nil {
             log?(.warning, "You should never set cookie ID directly on a customer. Ignoring.", [:])
@@ -194,12 +194,12 @@ public final class BloomreachClient: Sendable {
     /// - Parameters:
     ///   - properties: They replace earlier ones of the same name.
     ///   - timestamp: When that was so, in seconds since 1970; nil for now.
-    public func trackCustomer(properties: [String: JSONValue], timestamp: TimeInterval? = nil) {
+    public func trackCustomer(properties: JSONObject, timestamp: TimeInterval? = nil) {
         trackCustomer(nil, properties: properties, timestamp: timestamp)
     }
 
     private func trackCustomer(
-        _ moment: (Setup, BloomreachCustomer)?, properties: [String: JSONValue], timestamp: TimeInterval?
+        _ moment: (Setup, BloomreachCustomer)?, properties: JSONObject, timestamp: TimeInterval?
     ) {
         let properties =
             configuration.allowDefaultCustomerProperties ? withDefaults(properties) : properties
@@ -217,7 +217,7 @@ public final class BloomreachClient: Sendable {
     ///   - timestamp: When, in seconds since 1970; nil for now.
     ///   - kind: Which projects of the mapping get it too.
     public func trackEvent(
-        _ type: String, properties: [String: JSONValue] = [:], timestamp: TimeInterval? = nil,
+        _ type: String, properties: JSONObject = [:], timestamp: TimeInterval? = nil,
         kind: BloomreachEventKind = .trackEvent
     ) {
         guard !type.isEmpty else {
@@ -229,7 +229,7 @@ public final class BloomreachClient: Sendable {
 
     /// As `trackEvent`, without the default properties.
     func trackPlainEvent(
-        _ type: String, properties: [String: JSONValue], timestamp: TimeInterval? = nil,
+        _ type: String, properties: JSONObject, timestamp: TimeInterval? = nil,
         kind: BloomreachEventKind
     ) {
         record(
@@ -259,12 +259,12 @@ public final class BloomreachClient: Sendable {
     }
 
     /// As of the configuration, until they are set to others.
-    public var defaultProperties: [String: JSONValue] {
+    public var defaultProperties: JSONObject {
         get { setup.withLock { $0.defaultProperties } }
         set { setup.withLock { $0.defaultProperties = newValue } }
     }
 
-    private func withDefaults(_ properties: [String: JSONValue]) -> [String: JSONValue] {
+    private func withDefaults(_ properties: JSONObject) -> JSONObject {
         defaultProperties.merging(properties) { _, given in given }
     }
 
@@ -273,7 +273,7 @@ public final class BloomreachClient: Sendable {
     }
 
     private func record(
-        _ endpoint: BloomreachEndpoint, _ kind: BloomreachEventKind, _ members: [String: JSONValue],
+        _ endpoint: BloomreachEndpoint, _ kind: BloomreachEventKind, _ members: JSONObject,
         at moment: (Setup, BloomreachCustomer)? = nil
     ) {
         let present = setup.withLock { ($0, self.customer.customerForEvent()) }

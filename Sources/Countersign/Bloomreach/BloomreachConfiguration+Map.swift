@@ -19,7 +19,7 @@ extension BloomreachConfiguration {
     ///
     /// - Parameter map: The map.
     /// - Throws: `invalidConfiguration`, which names the key.
-    public init(map: [String: JSONValue]) throws(CountersignError) {
+    public init(map: JSONObject) throws(CountersignError) {
         let reader = MapReader(members: map)
         func either(_ name: String, _ other: String) -> String { map[name] == nil ? other : name }
         let project = try reader.project(defaultBaseURL: nil)
@@ -115,7 +115,7 @@ extension MapReader {
 
 /// The members of a configuration map, each of the right type or an error that names it.
 private struct MapReader {
-    let members: [String: JSONValue]
+    let members: JSONObject
 
     func wrong(_ key: String, _ expected: String) -> CountersignError {
         CountersignError(.invalidConfiguration, "\(key) must be \(expected)")
@@ -135,7 +135,7 @@ private struct MapReader {
 
     func number(_ key: String) throws(CountersignError) -> Double? { try value(key, "a number", \.numeric) }
 
-    func object(_ key: String) throws(CountersignError) -> [String: JSONValue]? {
+    func object(_ key: String) throws(CountersignError) -> JSONObject? {
         try value(key, "an object", \.object)
     }
 

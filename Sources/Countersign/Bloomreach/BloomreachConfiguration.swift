@@ -16,7 +16,7 @@ public struct BloomreachConfiguration: Sendable {
     public var authorizationProviderTimeout: TimeInterval = 30
     /// Properties that every event gets, and every customer update too if `allowDefaultCustomerProperties`. What a call
     /// passes wins.
-    public var defaultProperties: [String: JSONValue] = [:]
+    public var defaultProperties: JSONObject = [:]
     /// Whether customer updates get the default properties. Default: true.
     public var allowDefaultCustomerProperties = true
     /// What the server takes this device for: `ios` or `android`.

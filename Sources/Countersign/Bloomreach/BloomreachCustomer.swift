@@ -19,7 +19,7 @@ struct BloomreachCustomer: Codable, Sendable, Equatable {
         ids.merging([Self.cookieName: cookie]) { _, cookie in cookie }
     }
 
-    var json: JSONValue { .object(identifiers.mapValues { .string($0) }) }
+    var json: JSONValue { .object(JSONObject(identifiers.mapValues { .string($0) })) }
 
     // The synthesized one compares strings by their Unicode form, in which two customers may be one.
     static func == (left: BloomreachCustomer, right: BloomreachCustomer) -> Bool {

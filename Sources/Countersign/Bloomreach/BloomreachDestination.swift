@@ -10,7 +10,7 @@ struct BloomreachRecord: RecordContent {
     fileprivate static let middle = Array(#","body":"#.utf8)
 
     let url: URL
-    let body: [String: JSONValue]
+    let body: JSONObject
 
     var estimatedBytes: Int { JSONValue.object(body).estimatedBytes }
 

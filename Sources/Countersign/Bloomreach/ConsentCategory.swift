@@ -28,10 +28,11 @@ public struct ConsentCategory: Sendable, Hashable {
         guard let id = value["id"]?.string, !id.isEmpty else { return nil }
         self.id = id
         hasLegitimateInterest = value["legitimate_interest"]?.bool ?? false
-        sources = value["sources"]?.object?.compactMapValues(\.bool) ?? [:]
-        translations = (value["translations"]?.object ?? [:]).mapValues {
-            Translation(name: $0["name"]?.string, text: $0["description"]?.string)
-        }
+        sources = Dictionary(value["sources"]?.object?.compactMapValues(\.bool) ?? [:])
+        translations = Dictionary(
+            (value["translations"]?.object ?? [:]).mapValues {
+                Translation(name: $0["name"]?.string, text: $0["description"]?.string)
+            })
         raw = value
     }
 }

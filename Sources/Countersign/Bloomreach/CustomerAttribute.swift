@@ -47,11 +47,11 @@ public struct RecommendationOptions: Sendable, Hashable {
     }
 
     var json: JSONValue {
-        var members: [String: JSONValue] = [
+        var members: JSONObject = [
             "type": "recommendation", "id": .string(id), "fillWithRandom": .bool(fillWithRandom),
             "size": .integer(Int64(size)), "no_track": .bool(noTrack),
         ]
-        if let items { members["items"] = .object(items.mapValues { .string($0) }) }
+        if let items { members["items"] = .object(JSONObject(items.mapValues { .string($0) })) }
         if let catalogAttributesWhitelist {
             members["catalogAttributesWhitelist"] = .array(catalogAttributesWhitelist.map { .string($0) })
         }

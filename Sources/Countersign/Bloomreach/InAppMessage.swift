@@ -17,7 +17,7 @@ public struct InAppMessage: Sendable, Hashable {
     /// The event that shows it; nil for none.
     public let triggerEventType: String?
     /// What it shows when it is no HTML.
-    public let payload: [String: JSONValue]?
+    public let payload: JSONObject?
     /// What it shows when it is HTML.
     public let payloadHTML: String?
     /// Whether it is HTML.

@@ -32,7 +32,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     }
 
     /// The claims; nil if they cannot be read. The signature is not checked.
-    var claimsObject: [String: JSONValue]? {
+    var claimsObject: JSONObject? {
         claims.flatMap { JSONDocument.object(Array($0)) }
     }
 

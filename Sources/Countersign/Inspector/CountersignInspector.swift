@@ -13,7 +13,7 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
     public let userID: String?
     /// What that user's token says, without its signature, which nobody has checked here; nil if there is none, or one that
     /// cannot be read.
-    public let claims: [String: JSONValue]?
+    public let claims: JSONObject?
     /// The last authentication failures, the newest last, ten at most.
     public let verdicts: [AuthenticationFailure]
 

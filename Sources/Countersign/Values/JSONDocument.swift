@@ -12,7 +12,7 @@ package enum JSONDocument {
             if let text = try? single.decode(String.self) {
                 value = .string(text)
             } else if let object = try? decoder.container(keyedBy: Name.self) {
-                var members: [String: JSONValue] = [:]
+                var members: JSONObject = [:]
                 for key in object.allKeys {
                     members[key.stringValue] = try object.decode(Node.self, forKey: key).value
                 }
@@ -50,7 +50,7 @@ package enum JSONDocument {
     }
 
     /// Returns nil if the text is not a JSON object.
-    package static func object(_ bytes: [UInt8]) -> [String: JSONValue]? {
+    package static func object(_ bytes: [UInt8]) -> JSONObject? {
         guard case .object(let members) = value(bytes) else { return nil }
         return members
     }

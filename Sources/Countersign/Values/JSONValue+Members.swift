@@ -48,7 +48,7 @@ extension JSONValue {
         if case .array(let elements) = self { elements } else { nil }
     }
 
-    package var object: [String: JSONValue]? {
+    package var object: JSONObject? {
         if case .object(let members) = self { members } else { nil }
     }
 }

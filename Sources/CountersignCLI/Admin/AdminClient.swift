@@ -108,7 +108,7 @@ extension AdminClient {
     /// Reads something, changes it, and puts it back unless somebody else has changed it meanwhile. Returns what it is
     /// now. Throws `conflict` when somebody was faster, another refusal or failure, and what `edit` throws.
     func change(
-        _ path: String..., edit: (inout [String: JSONValue]) throws -> Void
+        _ path: String..., edit: (inout JSONObject) throws -> Void
     ) async throws -> JSONValue {
         let read = try await send(AdminRequest(method: "GET", path: path))
         guard case .object(var members) = read.body else {

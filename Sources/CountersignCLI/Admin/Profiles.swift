@@ -10,7 +10,7 @@ struct Profile: Sendable, Equatable {
     var allowsPlainHTTP = false
 
     /// Without the token.
-    var members: [String: JSONValue] {
+    var members: JSONObject {
         [
             "name": .string(name), "server": .string(server),
             "ca_file": certificateAuthorityFile.map { .string($0) } ?? .null,

@@ -60,7 +60,7 @@ enum AppRulesCommand {
         ]
     ) { invocation in
         let admin = try invocation.admin()
-        var changes: [String: JSONValue] = [:]
+        var changes: JSONObject = [:]
         for (name, number) in [
             ("retention_days", try invocation.integer(of: days)),
             ("retention_bytes", try invocation.integer(of: bytes)),
@@ -89,7 +89,7 @@ enum AppRulesCommand {
 
     /// What a stricter rule deletes at once; nil when the rule is no stricter, or nothing is stored that it deletes.
     private static func consequence(
-        of changes: [String: JSONValue], for app: JSONValue, _ admin: any AdminClient
+        of changes: JSONObject, for app: JSONValue, _ admin: any AdminClient
     ) async throws -> String? {
         func isStricter(_ name: String) -> Bool {
             guard let new = changes[name]?.integer else { return false }

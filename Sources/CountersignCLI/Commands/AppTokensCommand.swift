@@ -33,7 +33,7 @@ enum AppTokensCommand {
         ]
     ) { invocation in
         let admin = try invocation.admin()
-        var changes: [String: JSONValue] = [:]
+        var changes: JSONObject = [:]
         if let word = try invocation.value(of: registration) { changes["registration"] = .string(word) }
         for (name, flag) in [
             ("access_seconds", access), ("refresh_seconds", refresh), ("reuse_seconds", reuse),

@@ -24,7 +24,7 @@ enum ConfigCommand {
         _ = try reader.configuration(of: settings)
         if invocation.printsJSON {
             let members = settings.map { found -> JSONValue in
-                var members: [String: JSONValue] = [
+                var members: JSONObject = [
                     "name": .string(found.setting.name),
                     "value": found.value == nil ? .null : .string(found.shown),
                 ]

@@ -48,7 +48,7 @@ enum ConsumerCommand {
         body["name"] = .string(invocation[name])
         body["partitions"] = .integer(Int64(try invocation.integer(of: partitions) ?? 1))
         body["hold_days"] = try invocation.integer(of: hold).map { .integer(Int64($0)) }
-        var filter: [String: JSONValue] = [:]
+        var filter: JSONObject = [:]
         for (member, flag) in [("user", user), ("type", type), ("name", eventName), ("verdict", verdict)] {
             filter[member] = try invocation.value(of: flag).map { .string($0) }
         }

@@ -56,7 +56,7 @@ enum PolicyCommand {
             "For this audience only": "countersign policy set shop --audience braze --require aud",
         ]
     ) { invocation in
-        var changes: [String: JSONValue] = [:]
+        var changes: JSONObject = [:]
         if let names = try list(invocation, algorithms) {
             guard Set(names).count == names.count else {
                 throw CommandError(.usage, "--algorithms names one twice")

@@ -95,7 +95,7 @@ enum ProjectCommand {
             if let newToken { project["token"] = .string(newToken) }
             if let mode { project["customer_tokens"] = .string(mode) }
             guard let url else { return }
-            var webhook: [String: JSONValue] = [
+            var webhook: JSONObject = [
                 "url": .string(url), "allow_private": .bool(invocation.isSet(allowPrivate)),
             ]
             webhook["secret"] = given.map { .string($0) }

@@ -15,8 +15,8 @@ extension Flag {
 
 extension Invocation {
     /// The members of a request for ``Flag/start``; empty when none was given. Throws `usage` for more than one.
-    func start() throws -> [String: JSONValue] {
-        var body: [String: JSONValue] = [:]
+    func start() throws -> JSONObject {
+        var body: JSONObject = [:]
         body["from"] = try value(of: .startFrom).map { .string($0) }
         body["time_ms"] = try time(of: .startTime).map { .integer($0) }
         body["position"] = try value(of: .startPosition).map { .string($0) }

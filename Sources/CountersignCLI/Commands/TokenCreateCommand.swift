@@ -36,7 +36,7 @@ enum TokenCreateCommand {
         ]
     ) { invocation in
         let issuedAt = try invocation.integer(of: now) ?? Int(Date().timeIntervalSince1970)
-        var claims: [String: JSONValue] = [
+        var claims: JSONObject = [
             "iat": .integer(Int64(issuedAt)),
             "exp": .integer(Int64(issuedAt + (try invocation.integer(of: lifetime) ?? 3600))),
         ]
@@ -66,7 +66,7 @@ enum TokenCreateCommand {
                     : "--secret-file FILE and --kid ID for HS256, or --key FILE")
         }
         if !customerIDs.isEmpty {
-            claims["sub"] = .object(customerIDs.mapValues { .string($0) })
+            claims["sub"] = .object(JSONObject(customerIDs.mapValues { .string($0) }))
         } else if let user, !user.isEmpty {
             claims["sub"] = .string(user)
         } else {

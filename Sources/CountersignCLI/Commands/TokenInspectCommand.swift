@@ -39,7 +39,7 @@ enum TokenInspectCommand {
         TerminalText.safe(String(decoding: value.bytes, as: UTF8.self))
     }
 
-    private static func object(_ part: Substring, _ name: String) throws -> [String: JSONValue] {
+    private static func object(_ part: Substring, _ name: String) throws -> JSONObject {
         guard let bytes = Base64URL.decode(String(part)) else {
             throw CommandError(.failed, "the \(name) is not base64url without padding")
         }

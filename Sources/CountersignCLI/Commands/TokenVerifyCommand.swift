@@ -83,7 +83,7 @@ enum TokenVerifyCommand {
                     .usage, "a token is for a user or for a customer", hint: "--user or --customer-id")
             }
             return CustomerTokenVerifier(secrets: customerKey.map { [$0.verifying] } ?? [], ring: verifier)
-                .verify(text, naming: customerIDs, at: instant)
+                .verify(text, naming: BytewiseDictionary(customerIDs), at: instant)
         }
         if let user = try invocation.value(of: user) {
             guard !user.isEmpty else { throw CommandError(.usage, "--user needs a non-empty id") }

@@ -3,7 +3,7 @@ internal import CountersignJOSE
 
 extension VerificationReport {
     /// What a verdict is in every output: `verdict`, `code`, `reason`, `faults`.
-    var verdict: [String: JSONValue] {
+    var verdict: JSONObject {
         [
             "verdict": isAccepted ? "accept" : "reject",
             "code": code.map { .integer(Int64($0.rawValue)) } ?? .null,

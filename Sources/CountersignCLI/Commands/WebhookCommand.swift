@@ -210,7 +210,7 @@ enum WebhookCommand {
             "The first hundred": "countersign webhook replay shop \(example) --from-seq 1 --to-seq 100"
         ]
     ) { invocation in
-        var body: [String: JSONValue] = [:]
+        var body: JSONObject = [:]
         body["delivery"] = try invocation.value(of: delivery).map { .string($0) }
         body["from_seq"] = try invocation.integer(of: first).map { .integer(Int64($0)) }
         body["to_seq"] = try invocation.integer(of: last).map { .integer(Int64($0)) }
@@ -302,8 +302,8 @@ enum WebhookCommand {
     }
 
     /// What a change holds, of what was given.
-    private static func members(_ invocation: Invocation) throws -> [String: JSONValue] {
-        var members: [String: JSONValue] = [:]
+    private static func members(_ invocation: Invocation) throws -> JSONObject {
+        var members: JSONObject = [:]
         for flag in [verdict, type, name, user] {
             members[flag.name] = try invocation.value(of: flag).map { $0.isEmpty ? .null : .string($0) }
         }

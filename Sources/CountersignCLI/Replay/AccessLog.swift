@@ -51,7 +51,7 @@ enum AccessLog {
         guard !address.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }), address.utf8.count <= 255 else {
             throw LineProblem(reason: "the client address has control characters or over 255 bytes")
         }
-        var properties: [String: JSONValue] = [
+        var properties: JSONObject = [
             "time": .string(RFC3339.text(milliseconds: time)), "status": .integer(status),
             "bytes": .integer(size),
         ]

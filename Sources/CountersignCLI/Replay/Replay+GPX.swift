@@ -8,7 +8,7 @@ extension Replay {
         let document = GPXReader.read(data)
         let stem = String(name.split(separator: ".").first ?? "track")
         let events = document.points.map { point in
-            var properties: [String: JSONValue] = [
+            var properties: JSONObject = [
                 "lat": .number(point.latitude), "lon": .number(point.longitude),
             ]
             if let elevation = point.elevation { properties["elevation_m"] = .number(elevation) }

@@ -7,5 +7,5 @@ struct ReplayEvent: Sendable, Equatable {
     var kind: EventKind = .track
     /// What it is called, such as `Order Completed`.
     var name: String
-    var properties: [String: JSONValue]
+    var properties: JSONObject
 }

@@ -124,7 +124,7 @@ struct SendInput: Sendable {
             let text =
                 JSONValue.object(event.properties).bytes
                 + Array((last.count > 0 ? "\n\(last.count)" : "").utf8)
-            var message: [String: JSONValue] = [
+            var message: JSONObject = [
                 "type": .string(event.kind.rawValue), "userId": .string(event.userID),
                 "properties": .object(event.properties), "messageId": .string(messageID(line, text)),
             ]
@@ -182,8 +182,8 @@ struct SendInput: Sendable {
             throw AccessLog.LineProblem(
                 reason: "the row has \(row.fields.count) fields and the header \(header.count)")
         }
-        var message: [String: JSONValue] = ["type": "track"]
-        var properties: [String: JSONValue] = [:]
+        var message: JSONObject = ["type": "track"]
+        var properties: JSONObject = [:]
         for (column, field) in zip(header, row.fields) where !field.isEmpty {
             switch column {
             case "type": message["type"] = .string(field)

@@ -155,7 +155,7 @@ final class Tail: Sendable {
             ? try await admin.items(
                 "apps", earlier.app, "samples", query: [("code", value("code"))],
                 limit: earlier.count) : []
-        var found: [String: JSONValue] = [:]
+        var found: JSONObject = [:]
         for event in events {
             guard let word = Self.verdicts[event["verdict"].text ?? ""] else { continue }
             let code = event["code"].integer.flatMap { AuthErrorCode(rawValue: Int($0)) }
@@ -181,13 +181,13 @@ final class Tail: Sendable {
 
     /// An earlier request with the members of a live verdict, null where nothing is kept of them.
     private static func row(
-        of app: String, _ members: [String: JSONValue], _ more: [String: JSONValue] = [:]
+        of app: String, _ members: JSONObject, _ more: JSONObject = [:]
     ) -> JSONValue {
         let names = [
             "id", "at_ms", "verdict", "code", "reason", "endpoint", "user", "sdk", "app_version", "client",
             "enforcement", "request_id", "sample_id",
         ]
-        var row = Dictionary(uniqueKeysWithValues: names.map { ($0, members[$0] ?? more[$0] ?? .null) })
+        var row = JSONObject(uniqueKeysWithValues: names.map { ($0, members[$0] ?? more[$0] ?? .null) })
         row["app"] = .string(app)
         return .object(row)
     }

@@ -9,7 +9,7 @@ enum Provocation: Sendable {
     case otherAlgorithm
     case otherKey
     /// Other claims. The second parameter is the time in seconds since 1970.
-    case claims(@Sendable (inout [String: JSONValue], _ now: Int64) -> Void)
+    case claims(@Sendable (inout JSONObject, _ now: Int64) -> Void)
     /// A token of the gateway's own whose session was ended.
     case endedSession
     case twoUsers

@@ -120,7 +120,7 @@ struct Trigger: Sendable {
     private func token(by provocation: Provocation?, of app: TriggerApp) async throws -> String? {
         let key = app.key
         let now = Int64(Date().timeIntervalSince1970)
-        var claims: [String: JSONValue] = [
+        var claims: JSONObject = [
             "sub": .string(Self.userID), "iat": .integer(now), "exp": .integer(now + Provocation.lifetime),
             "aud": .string(Self.audience), "iss": .string(Self.issuer),
         ]

@@ -11,7 +11,7 @@ struct GatewayRequest: Sendable {
     let method: String
     let path: String
     var query: [(name: String, value: String)] = []
-    var body: [String: JSONValue] = [:]
+    var body: JSONObject = [:]
     var timeout = slack
 
     static func events(after position: String?, _ filter: EventFilter, limit: Int) -> GatewayRequest {
@@ -36,7 +36,7 @@ struct GatewayRequest: Sendable {
     }
 
     static func acknowledge(_ consumer: String, lease: String, through position: String?) -> GatewayRequest {
-        var body: [String: JSONValue] = ["lease": .string(lease)]
+        var body: JSONObject = ["lease": .string(lease)]
         body["position"] = position.map { .string($0) }
         return GatewayRequest(method: "POST", path: "consumers/\(consumer)/ack", body: body)
     }

@@ -30,7 +30,7 @@ enum Dialects {
             OAuthEndpoints(service: tokens),
             FollowingDialect(
                 log: storage.log, consumers: stores.consumers, polls: polls, apps: apps,
-                parsers: path.parsers,
+                parsers: ParserPool(limits: limits, maximumNameBytes: 64),
                 limiter: RateLimiter(rate: limits.requestsPerSecondPerApp, sharers: gateways),
                 access: access(by: control, now: now), audit: audit(by: control, now: now)),
         ]

@@ -20,7 +20,7 @@ final class GatewayExchange: Sendable {
         var told: UInt64?
         var outgoing: [ClusterMessage] = []
         /// By question; nil while nobody has answered.
-        var answers: [String: SampleJudge.Verdict?] = [:]
+        var answers: BytewiseDictionary<SampleJudge.Verdict?> = [:]
         var sharedUntil: UInt64 = 0
         var isStopping = false
     }

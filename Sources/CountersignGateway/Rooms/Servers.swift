@@ -106,7 +106,7 @@ struct Servers: Sendable {
 extension OpenAPIDocument {
     /// Serves the document, which is made when somebody first asks for it, as hardly anybody does.
     fileprivate static func endpoint(
-        for endpoints: [Endpoint], schemas: [[String: JSONValue]]
+        for endpoints: [Endpoint], schemas: [JSONObject]
     ) -> Endpoint {
         let made = Lock<HTTPResponse?>(nil)
         return Endpoint(method: "GET", path: "/openapi.json") { _, _ in

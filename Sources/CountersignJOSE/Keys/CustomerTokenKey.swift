@@ -28,10 +28,10 @@ public struct CustomerTokenKey: Sendable {
     ///   - customerIDs: The ids that the token opens by name, such as `["registered": "ada"]`. They become `sub`.
     ///   - claims: Further claims; `exp` must be among them, in seconds since 1970. A `sub` here is replaced.
     /// - Returns: Header, claims and signature in base64url, joined by dots.
-    public func sign(customerIDs: [String: String], claims: [String: JSONValue]) -> String {
+    public func sign(customerIDs: [String: String], claims: JSONObject) -> String {
         let header = JSONValue.object(["alg": "HS256", "typ": "JWT", "kid": .string(id)])
         var claims = claims
-        claims["sub"] = .object(customerIDs.mapValues { .string($0) })
+        claims["sub"] = .object(JSONObject(customerIDs.mapValues { .string($0) }))
         var token: [UInt8] = []
         Base64URL.encode(header.bytes, to: &token)
         token.append(UInt8(ascii: "."))

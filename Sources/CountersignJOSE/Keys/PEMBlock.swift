@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// One block of a PEM text (RFC 7468).

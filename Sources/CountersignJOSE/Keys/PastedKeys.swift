@@ -1,7 +1,9 @@
+internal import CountersignCore
+
 /// Every public key in what somebody pasted or dropped: PEM, a certificate, a JWK or a JWK Set.
 package struct PastedKeys: Sendable {
     /// The form that a key came in.
-    package enum Source: String, Sendable {
+    package enum Source: String, Sendable, TextEnum {
         case pem, jwk, jwks, certificate
     }
 

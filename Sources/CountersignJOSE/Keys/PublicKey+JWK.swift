@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 extension PublicKey {
     /// Reads a JWK (RFC 7517) of type RSA, EC (P-256) or OKP (Ed25519).
     ///

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import CountersignCore
 
 /// A public key that verifies signatures: RSA of 2048 to 8192 bits, P-256 or Ed25519, checked when it was
 /// made.

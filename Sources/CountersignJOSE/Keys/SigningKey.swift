@@ -115,9 +115,9 @@ public final class SigningKey: Sendable {
     /// - Returns: Header, claims and signature in base64url, joined by dots.
     /// - Throws: ``JOSEError`` with code `signingFailed`.
     public func sign(
-        claims: [String: JSONValue], keyID: String? = nil, type: String? = "JWT"
+        claims: JSONObject, keyID: String? = nil, type: String? = "JWT"
     ) throws(JOSEError) -> String {
-        var header: [String: JSONValue] = ["alg": .string(algorithm.rawValue)]
+        var header: JSONObject = ["alg": .string(algorithm.rawValue)]
         if let type { header["typ"] = .string(type) }
         if let keyID { header["kid"] = .string(keyID) }
         return try sign(header: JSONValue.object(header).bytes, payload: JSONValue.object(claims).bytes)

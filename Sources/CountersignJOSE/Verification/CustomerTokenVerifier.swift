@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 
 /// Judges customer tokens: their `sub` is an object of the customer's ids, not one user id (seed 000, "Customer Token
 /// Authorization").
@@ -59,7 +59,7 @@ package struct CustomerTokenVerifier: Sendable {
     ///
     /// Every id other than `cookie`, which belongs to the device and not to the customer, must be in the token.
     package func verify(
-        _ token: String, naming customerIDs: [String: String], at now: Double
+        _ token: String, naming customerIDs: BytewiseDictionary<String>, at now: Double
     ) -> VerificationReport {
         var (report, identifiers) = verify(token, at: now)
         guard report.isAccepted else { return report }

@@ -3,7 +3,7 @@ package import CountersignCore
 /// One step of the fixed order of checks, as tools show it.
 package struct VerificationCheck: Sendable {
     /// How the step ended.
-    package enum Outcome: String, Sendable {
+    package enum Outcome: String, Sendable, TextEnum {
         case passed
         case failed
         /// An earlier fault, or a request without the facts, left nothing to judge.

@@ -23,6 +23,12 @@ public struct VerificationReport: Sendable {
             self.rawValue = rawValue
         }
 
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public static func == (left: Self, right: Self) -> Bool { left.rawValue == right.rawValue }
+        package static func != (left: Self, right: Self) -> Bool { !(left == right) }
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
+
         /// The header has no `typ`.
         public static let typeMissing = Warning(rawValue: "typ_missing")
         /// The token lives longer than 24 hours.

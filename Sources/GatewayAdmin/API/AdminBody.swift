@@ -9,7 +9,7 @@ struct AdminBody {
     /// The most bytes that a member's name may have.
     static let longestName = 256
 
-    let members: [String: JSONValue]
+    let members: JSONObject
     private let known: [JSONMember]
 
     /// Throws 400, 413 or 422.

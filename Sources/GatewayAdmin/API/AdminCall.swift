@@ -9,7 +9,7 @@ struct AdminCall: Sendable {
     let request: AdminRequest
     let operation: AdminOperation
     /// The parameters of the query, which are as the route says.
-    let query: [String: String]
+    let query: BytewiseDictionary<String>
     let identity: AdminIdentity
     /// The apps, changed in the name of who asks.
     var directory: AppDirectory

@@ -17,9 +17,9 @@ struct AdminDocument {
     }
 
     var value: JSONValue {
-        var paths: [String: [String: JSONValue]] = [:]
+        var paths: BytewiseDictionary<JSONObject> = [:]
         for route in routes { paths[route.path, default: [:]][route.method.lowercased()] = operation(route) }
-        var schemas: [String: JSONValue] = ["Problem": Self.problem]
+        var schemas: JSONObject = ["Problem": Self.problem]
         for route in routes { route.types.forEach { $0.collect(into: &schemas) } }
         return OpenAPI.document(
             "Countersign admin API",
@@ -60,14 +60,14 @@ struct AdminDocument {
         return parameters
     }
 
-    private func responses(_ route: AdminOperation) -> [String: JSONValue] {
+    private func responses(_ route: AdminOperation) -> JSONObject {
         var statuses = [422, 429, 503] + route.refusals
         if route.role != nil || !route.isSafe { statuses += [401, 403] }
         if route.path.contains("{") { statuses.append(404) }
         if !route.isSafe { statuses += [400, 404, 409, 413, 415] }
         if route.match != .no { statuses.append(412) }
         if route.match == .required || route.match == .requiredToReplace { statuses.append(428) }
-        var responses: [String: JSONValue] = [:]
+        var responses: JSONObject = [:]
         for status in statuses {
             responses[String(status)] = OpenAPI.refusal(
                 status, AdminProblem.title(status), "application/problem+json",
@@ -77,16 +77,16 @@ struct AdminDocument {
         responses["default"] = [
             "description": "Refused before it reached this endpoint", "content": ["application/json": [:]],
         ]
-        let (status, content): (Int, [String: JSONValue]) =
+        let (status, content): (Int, JSONObject) =
             switch route.returns {
             case .json(let type, let status):
                 (status, ["application/json": ["schema": type.schema(isBody: false)]])
             case .list(let type):
                 (200, ["application/json": ["schema": JSONShape.page(of: type).schema(isBody: false)]])
             case .nothing: (204, [:])
-            case .file(let types): (200, Dictionary(uniqueKeysWithValues: types.map { ($0, [:]) }))
+            case .file(let types): (200, BytewiseDictionary(uniqueKeysWithValues: types.map { ($0, [:]) }))
             }
-        var success: [String: JSONValue] = ["description": "Done"]
+        var success: JSONObject = ["description": "Done"]
         if !content.isEmpty { success["content"] = .object(content) }
         let isTagged = routes.contains { $0.path == route.path && $0.match != .no }
         if isTagged, status != 204 {
@@ -174,7 +174,7 @@ extension JSONShape {
                 "type": "object", "additionalProperties": false,
                 "required": .array(members.filter(\.isRequired).map { .string($0.name) }),
                 "properties": .object(
-                    Dictionary(
+                    JSONObject(
                         uniqueKeysWithValues: members.map { member in
                             let type =
                                 isBody && !member.isRequired ? JSONShape.nullable(member.type) : member.type
@@ -185,7 +185,7 @@ extension JSONShape {
     }
 
     /// Adds the shapes that stand under a name.
-    fileprivate func collect(into schemas: inout [String: JSONValue]) {
+    fileprivate func collect(into schemas: inout JSONObject) {
         switch self {
         case .list(let type), .map(let type), .nullable(let type): type.collect(into: &schemas)
         case .object(let members): for member in members { member.type.collect(into: &schemas) }

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
@@ -112,8 +113,8 @@ struct AdminOperation: Sendable {
 extension AdminOperation {
     /// Reads the query of a request. Throws 422 for a parameter that is not known, stands twice, is empty or is not as it
     /// must be. Only a cursor may be empty: a loop over pages begins with it.
-    func parameters(of query: String?) throws(AdminProblem) -> [String: String] {
-        var found: [String: String] = [:]
+    func parameters(of query: String?) throws(AdminProblem) -> BytewiseDictionary<String> {
+        var found: BytewiseDictionary<String> = [:]
         for pair in (query ?? "").split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = String(parts[0])

@@ -68,7 +68,7 @@ struct AdminProblem: Error {
     static func title(_ status: Int) -> String { titles[status] ?? "Refused" }
 
     func response(requestID: String) -> HTTPResponse {
-        var members: [String: JSONValue] = [
+        var members: JSONObject = [
             "type": .string("/admin/problems/" + code), "title": .string(Self.title(status)),
             "status": .integer(Int64(status)), "detail": .string(detail), "code": .string(code),
             "request_id": .string(requestID),

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 internal import GatewayHTTP
 internal import GatewayStorage
@@ -85,7 +86,9 @@ struct AdminRequest: Sendable {
             return fetchSite.map { $0 == "same-origin" || $0 == "none" }
         }
         if origin == publicURL { return true }
-        guard let url = URLComponents(string: origin), url.scheme == "https" || url.scheme == "http",
+        // A host that is not ASCII would be normalized, and no browser sends one.
+        guard origin.utf8.allSatisfy({ $0 < 0x80 }), let url = URLComponents(string: origin),
+            url.scheme == "https" || url.scheme == "http",
             let name = url.host, let host
         else { return false }
         return host.lowercased() == (url.port.map { "\(name):\($0)" } ?? name).lowercased()

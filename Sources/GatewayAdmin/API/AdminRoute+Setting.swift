@@ -13,8 +13,9 @@ extension AdminRoute {
         named name: String? = nil,
         made: [JSONMember] = [],
         set:
-            @escaping @Sendable (AdminCall, AdminBody, _ from: Setting, _ to: Setting) throws -> [String:
-            JSONValue] = { call, _, _, setting in
+            @escaping @Sendable (AdminCall, AdminBody, _ from: Setting, _ to: Setting) throws -> JSONObject =
+            {
+                call, _, _, setting in
                 try call.directory.set(setting, for: call[0])
                 return [:]
             }

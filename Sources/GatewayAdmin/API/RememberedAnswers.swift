@@ -15,7 +15,7 @@ final class RememberedAnswers: Sendable {
     private static let capacity = 1_000
     private static let lifetimeMilliseconds: Int64 = 86_400_000
 
-    private let entries = Lock<[String: RememberedAnswer]>([:])
+    private let entries = Lock<BytewiseDictionary<RememberedAnswer>>([:])
     private let cluster: (any Cluster)?
 
     init(cluster: (any Cluster)?) {
@@ -98,7 +98,7 @@ final class RememberedAnswers: Sendable {
     }
 
     private static func add(
-        _ entry: RememberedAnswer, as name: String, to entries: inout [String: RememberedAnswer]
+        _ entry: RememberedAnswer, as name: String, to entries: inout BytewiseDictionary<RememberedAnswer>
     ) {
         if entries.count >= capacity {
             entries = entries.filter {

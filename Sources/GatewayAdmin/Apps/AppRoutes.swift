@@ -6,8 +6,8 @@ internal import GatewayStorage
 /// Apps and their write keys.
 struct AppRoutes: Sendable {
     /// What an app, or each, had to do in the last 24 hours; nil when the counts cannot be read now.
-    let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> [String: AppActivity]?
-    let writeKeyUses: @Sendable () throws -> [String: Int64]
+    let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> BytewiseDictionary<AppActivity>?
+    let writeKeyUses: @Sendable () throws -> BytewiseDictionary<Int64>
 
     var all: [AdminRoute] {
         [

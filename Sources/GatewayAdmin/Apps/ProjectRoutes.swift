@@ -40,7 +40,7 @@ struct ProjectRoutes: Sendable {
                 let given: String? = body.value("secret")
                 let secret = try call.directory.projects.addCustomerTokenKey(
                     id: try body.text("id"), secret: given, to: call[0])
-                var members: [String: JSONValue] = ["id": .string(try body.text("id"))]
+                var members: JSONObject = ["id": .string(try body.text("id"))]
                 if given == nil { members["secret"] = .string(secret) }
                 return call.answer(.object(members), status: 201)
             },

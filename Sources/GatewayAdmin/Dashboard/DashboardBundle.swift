@@ -1,4 +1,5 @@
 internal import CDashboard
+internal import CountersignCore
 
 /// The modules and style sheets of the page as one file each, so that a browser loads two files instead of sixty.
 ///
@@ -7,8 +8,8 @@ internal import CDashboard
 /// module becomes a function that is called once, after those that it imports.
 enum DashboardBundle {
     /// The files that the program has, by their path.
-    static let files: [String: String] = {
-        var files: [String: String] = [:]
+    static let files: BytewiseDictionary<String> = {
+        var files: BytewiseDictionary<String> = [:]
         var next = countersign_dashboard_first()
         while let file = next?.pointee, let name = file.path {
             files[String(cString: name)] = String(
@@ -21,9 +22,9 @@ enum DashboardBundle {
     private static let folder = "assets/modules/"
 
     /// All modules that `app.js` needs, in an order in which each finds those that it imports.
-    static func script(_ files: [String: String] = files) -> String {
+    static func script(_ files: BytewiseDictionary<String> = files) -> String {
         var text = "\"use strict\";\nconst modules = {};\n"
-        var done: Set<String> = []
+        var done: BytewiseSet = []
         func add(_ name: String) {
             guard done.insert(name).inserted, let source = files[folder + name] else { return }
             var exports: [Substring] = []
@@ -57,20 +58,20 @@ enum DashboardBundle {
 
     /// What `export function name(…` and its like declare.
     private static func declared(_ declaration: Substring) -> Substring {
-        let words: Set<Substring> = ["async", "function", "class", "const", "let"]
-        let name = declaration.split(separator: " ").first { !words.contains($0) } ?? ""
-        return name.prefix { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "$" }
+        let words: BytewiseSet = ["async", "function", "class", "const", "let"]
+        let name = declaration.split(separator: " ").first { !words.contains(String($0)) } ?? ""
+        return Substring(name.utf8.prefix { $0.isASCIIAlphanumeric(or: "_$") })
     }
 
     /// The style sheets in the order in which the page names them; those for paper hold on paper only.
-    static func style(_ files: [String: String] = files) -> String {
+    static func style(_ files: BytewiseDictionary<String> = files) -> String {
         links(files).reduce(into: "") { text, link in
             let sheet = files[link.path] ?? ""
             text += link.isPrint ? "@media print {\n\(sheet)}\n" : sheet
         }
     }
 
-    private static func links(_ files: [String: String]) -> [(path: String, isPrint: Bool)] {
+    private static func links(_ files: BytewiseDictionary<String>) -> [(path: String, isPrint: Bool)] {
         (files["index.html"] ?? "").split(separator: "\n").filter { $0.contains("rel=\"stylesheet\"") }
             .compactMap { line in
                 let parts = line.split(separator: "\"")
@@ -81,7 +82,7 @@ enum DashboardBundle {
     }
 
     /// The page, with the bundle's files instead of those that it is made of and the icon inside of it.
-    static func page(_ files: [String: String] = files, script: String, style: String) -> String {
+    static func page(_ files: BytewiseDictionary<String> = files, script: String, style: String) -> String {
         var lines: [Substring] = []
         var isStyled = false
         for line in (files["index.html"] ?? "").split(separator: "\n", omittingEmptySubsequences: false) {
@@ -99,7 +100,7 @@ enum DashboardBundle {
         return lines.joined(separator: "\n")
     }
 
-    private static func icon(_ files: [String: String]) -> String {
+    private static func icon(_ files: BytewiseDictionary<String>) -> String {
         let text = (files["assets/icons/favicon.svg"] ?? "").replacing("\n", with: "").replacing(
             "\"", with: "'")
         return "data:image/svg+xml,"

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayHTTP
 
@@ -27,7 +28,7 @@ struct DashboardFiles: Sendable {
         + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
     /// Made when somebody first opens the page: most gateways are started without.
-    private static let files: [String: File] = {
+    private static let files: BytewiseDictionary<File> = {
         let script = DashboardBundle.script()
         let style = DashboardBundle.style()
         let names = (script: "assets/app.\(hash(script)).js", style: "assets/app.\(hash(style)).css")

@@ -30,11 +30,11 @@ final class EnforcementWatch: Sendable {
     private let recent: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> Recent
     private let known: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> KnownTokens.Sum
     /// When each app's last alert was made.
-    private let alerted = Lock<[String: Int64]>([:])
+    private let alerted = Lock<BytewiseDictionary<Int64>>([:])
     /// Ids of alerts that are over and could not be removed yet. They are not sent again.
-    private let unremoved = Lock<Set<String>>([])
+    private let unremoved = Lock<BytewiseSet>([])
     /// The plans of all apps, and the version of the database that they are of.
-    private let knownPlans = Lock<(version: Int64, plans: [String: EnforcementPlan])?>(nil)
+    private let knownPlans = Lock<(version: Int64, plans: BytewiseDictionary<EnforcementPlan>)?>(nil)
     private let changed: @Sendable () -> Void
     private let gateways: @Sendable () -> Int
     private let tells: @Sendable () -> Bool
@@ -178,9 +178,9 @@ final class EnforcementWatch: Sendable {
 
     private static func alert(
         _ type: String, _ appID: String, _ state: String, _ rule: EnforcementPlan.Return, _ percent: Double,
-        _ counts: [String: JSONValue], _ milliseconds: Int64
+        _ counts: JSONObject, _ milliseconds: Int64
     ) -> JSONValue {
-        let data: [String: JSONValue] = [
+        let data: JSONObject = [
             "app": .string(appID), "state": .string(state), "rejected_percent": .number(percent),
             "window_minutes": .integer(Int64(rule.windowMinutes)),
         ]

@@ -14,7 +14,7 @@ extension AnalyticsRoutes {
         .init("warned", \.warned), .init("rejected", \.rejected),
         .init("codes", .map(failures.shape)) { bucket in
             JSONValue.object(
-                Dictionary(
+                JSONObject(
                     uniqueKeysWithValues: bucket.codes.map {
                         (String($0.key.rawValue), failures.json($0.value))
                     }))
@@ -25,7 +25,7 @@ extension AnalyticsRoutes {
 
     private static let marker = AnswerShape<AuditEntry>(
         .time("at_ms", \.atMilliseconds),
-        .init("kind", .choice(Set(markers.values).sorted())) { markers[$0.action] ?? "enforcement" },
+        .init("kind", .choice(BytewiseSet(markers.values).sorted())) { markers[$0.action] ?? "enforcement" },
         .init("text", text), .init("by", \.actor))
 
     /// The verdicts of a time, of as much time before it, and what was changed meanwhile.

@@ -39,11 +39,11 @@ struct AnalyticsRoutes: Sendable {
         .init("app_version", .text(longest: 512)), .init("key", .text(longest: 128)),
     ]
 
-    private static let properties: [String: AnalyticsProperty] = [
+    private static let properties: BytewiseDictionary<AnalyticsProperty> = [
         "app_version": .appVersion, "sdk": .sdk, "key": .key, "endpoint": .endpoint, "mode": .mode,
     ]
 
-    static let markers = [
+    static let markers: BytewiseDictionary = [
         "key.add": "key_added", "key.primary": "key_primary", "key.delete": "key_deleted",
         "enforcement.set": "enforcement", "policy.set": "policy", "enforcement.returned": "returned",
         "enforcement.scheduled": "scheduled",

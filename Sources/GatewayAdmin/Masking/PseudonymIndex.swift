@@ -7,7 +7,7 @@ internal import CountersignCore
 final class PseudonymIndex: Sendable {
     private struct State {
         var appID = ""
-        var users: [String: String] = [:]
+        var users: BytewiseDictionary<String> = [:]
         /// The last user that was looked at.
         var last = ""
         /// When the last user of all was looked at, in milliseconds since 1970; nil while there are more.

@@ -40,7 +40,7 @@ final class SignInThrottle: Sendable {
     private struct State {
         var attempts: [Key: Attempts] = [:]
         /// Where names have signed in, the latest last.
-        var places: [String: [String]] = [:]
+        var places: BytewiseDictionary<[String]> = [:]
     }
 
     private static let capacity = 10_000

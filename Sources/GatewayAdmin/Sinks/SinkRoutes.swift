@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage

@@ -147,7 +147,7 @@ struct WebhookRoutes: Sendable {
     }
 
     private func answer(
-        _ call: AdminCall, _ endpoint: WebhookEndpoint, with more: [String: JSONValue?] = [:],
+        _ call: AdminCall, _ endpoint: WebhookEndpoint, with more: BytewiseDictionary<JSONValue?> = [:],
         status: Int = 200
     ) throws -> HTTPResponse {
         guard let shown = try shown(call, [endpoint]).first else { return call.noContent }
@@ -176,7 +176,7 @@ struct WebhookRoutes: Sendable {
     }
 
     /// What a change holds, its user by the id: whoever sees pseudonyms names users by them.
-    private func members(_ call: AdminCall, _ body: AdminBody) throws -> [String: JSONValue] {
+    private func members(_ call: AdminCall, _ body: AdminBody) throws -> JSONObject {
         var members = body.members
         if let user: String = body.value("user") {
             members["user"] = .string(

@@ -6,7 +6,7 @@ internal import GatewayModel
 /// What a project answers to everybody alike, written once when the project changes.
 struct BloomreachAnswers: Sendable {
     let consents: HTTPResponse
-    let engines: [String: RecommendationEngine]
+    let engines: BytewiseDictionary<RecommendationEngine>
     private let allMessages: HTTPResponse
     private let plainMessages: HTTPResponse
 
@@ -15,7 +15,7 @@ struct BloomreachAnswers: Sendable {
         allMessages = Self.list("data", project.inAppMessages)
         plainMessages = Self.list(
             "data", project.inAppMessages.filter { $0.members["is_rich_text"] != true })
-        engines = Dictionary(
+        engines = BytewiseDictionary(
             project.recommendationEngines.map { ($0.id, RecommendationEngine($0)) },
             uniquingKeysWith: { _, last in last })
     }

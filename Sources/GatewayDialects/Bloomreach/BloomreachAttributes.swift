@@ -75,7 +75,7 @@ struct BloomreachAttributes {
         let readable: [CustomerIdentifier]
         let attributes: [Attribute]
         let customers: any CustomerStore
-        let engines: [String: RecommendationEngine]
+        let engines: BytewiseDictionary<RecommendationEngine>
 
         @Sendable func results() throws -> [UInt8] {
             let customer = try customers.open(readable, appID: appID).customer

@@ -12,7 +12,7 @@ extension BloomreachDialect {
         "type": ["object", "null"], "propertyNames": LimitedText.schema(longest: 256),
     ]
 
-    private static func customer(_ members: [String: JSONValue], required: [JSONValue]) -> JSONValue {
+    private static func customer(_ members: JSONObject, required: [JSONValue]) -> JSONValue {
         var properties = members
         properties["customer_ids"] = ["$ref": "#/components/schemas/CustomerIDs", "minProperties": 1]
         return [
@@ -22,8 +22,8 @@ extension BloomreachDialect {
     }
 
     /// What `members` and every record of a customer, an event or a click hold.
-    private static func record(_ members: [String: JSONValue] = [:]) -> [String: JSONValue] {
-        let shared: [String: JSONValue] = [
+    private static func record(_ members: JSONObject = [:]) -> JSONObject {
+        let shared: JSONObject = [
             "properties": properties, "timestamp": timestamp,
             "age": [
                 "description": "Seconds since it happened, instead of timestamp."
@@ -33,7 +33,7 @@ extension BloomreachDialect {
         return members.merging(shared) { own, _ in own }
     }
 
-    package var schemas: [String: JSONValue] {
+    package var schemas: JSONObject {
         RejectedEvent.schemas.merging([
             "BloomreachFailure": [
                 "type": "object", "required": ["success", "error", "errors", "request_id"],

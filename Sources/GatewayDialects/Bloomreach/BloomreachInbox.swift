@@ -123,8 +123,9 @@ struct BloomreachInbox {
                 }
             }
             let reads = try customer.map { try customers.inboxReads(of: $0) } ?? []
-            let isRead = Set(reads.map(\.messageID))
-            let isReadSince = Set(reads.filter { $0.sequence > since?.readSequence ?? 0 }.map(\.messageID))
+            let isRead = BytewiseSet(reads.map(\.messageID))
+            let isReadSince = BytewiseSet(
+                reads.filter { $0.sequence > since?.readSequence ?? 0 }.map(\.messageID))
             var body = Array("[".utf8)
             for message in inbox.messages(for: identifiers, atMilliseconds: nowMilliseconds)
             where message.revision > since?.revision ?? 0 || isReadSince.contains(message.id) {

@@ -51,6 +51,6 @@ enum BloomreachMessageID {
     private static func anchor(_ identifiers: [CustomerIdentifier]) -> JSONValue {
         let cookie = identifiers.filter { $0.name == CustomerIdentifier.cookieName }
         let kept = cookie.isEmpty ? identifiers : cookie
-        return .object(Dictionary(kept.map { ($0.name, .string($0.value)) }, uniquingKeysWith: { $1 }))
+        return .object(JSONObject(kept.map { ($0.name, .string($0.value)) }, uniquingKeysWith: { $1 }))
     }
 }

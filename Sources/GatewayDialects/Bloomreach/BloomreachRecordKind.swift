@@ -1,5 +1,7 @@
+internal import CountersignCore
+
 /// What a request of the tracking API records.
-enum BloomreachRecordKind: String {
+enum BloomreachRecordKind: String, TextEnum {
     case customer
     case event
     case campaignClick = "campaign_click"

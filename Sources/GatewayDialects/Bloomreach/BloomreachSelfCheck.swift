@@ -15,7 +15,7 @@ struct BloomreachSelfCheck {
     func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
         let (identifiers, data) = try call.body {
             root throws(BloomreachRefusal) -> ([CustomerIdentifier], JSONValue) in
-            var members: [String: JSONValue] = ["project_id": .string(call.app.project.settings.token)]
+            var members: JSONObject = ["project_id": .string(call.app.project.settings.token)]
             for name in ["platform", "push_notification_id"] as [StaticString] {
                 guard let text = root[name]?.utf8, (1...Self.longestText).contains(text.count) else {
                     throw call.refuse("Field '\(name)' must be a string of 1 to \(Self.longestText) bytes.")

@@ -16,7 +16,7 @@ struct RecommendationQuery: Sendable {
     /// Whether the engine's `fill` makes up for what its `items` lack, in a random order.
     let fillsWithRandom: Bool
     /// The members of an item that are wanted besides those that clients require; nil for all.
-    let whitelist: Set<String>?
+    let whitelist: BytewiseSet?
 
     /// Nil when no engine is named.
     init?(_ node: JSONNode) {
@@ -25,7 +25,7 @@ struct RecommendationQuery: Sendable {
         size = Int(min(max(node["size"]?.int64 ?? 10, 0), Int64(Self.maximumSize)))
         fillsWithRandom = node["fillWithRandom"]?.bool ?? false
         let names = node["catalogAttributesWhitelist"].flatMap { $0.kind == .array ? $0 : nil }
-        whitelist = names.map { Set($0.elements.prefix(Self.maximumNames).compactMap(Self.short)) }
+        whitelist = names.map { BytewiseSet($0.elements.prefix(Self.maximumNames).compactMap(Self.short)) }
     }
 
     /// A name that may be looked up in a table.
@@ -38,7 +38,7 @@ struct RecommendationQuery: Sendable {
     func items(of engine: RecommendationEngine) -> JSONValue {
         var chosen = Array(engine.items.prefix(size))
         if fillsWithRandom, chosen.count < size {
-            let taken = Set(chosen.map(\.id))
+            let taken = BytewiseSet(chosen.map(\.id))
             chosen += engine.fill.filter { !taken.contains($0.id) }.shuffled().prefix(size - chosen.count)
         }
         return .array(
@@ -57,7 +57,7 @@ struct RecommendationQuery: Sendable {
 struct RecommendationEngine: Sendable {
     struct Item: Sendable {
         let id: String
-        let members: [String: JSONValue]
+        let members: JSONObject
     }
 
     let id: String

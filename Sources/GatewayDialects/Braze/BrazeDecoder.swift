@@ -141,7 +141,7 @@ struct BrazeDecoder {
     }
 
     /// Purchases and the ends of sessions, by the abbreviations of Braze's SDKs, and what a profile keeps of the last one.
-    private static let lastProperties = [
+    private static let lastProperties: BytewiseDictionary = [
         "p": "last_purchase", "ss": "last_session_start", "se": "last_session_end",
     ]
 
@@ -158,7 +158,7 @@ struct BrazeDecoder {
     }
 
     /// What attributes hold besides what is said of the user.
-    private static let facts: Set = [
+    private static let facts: BytewiseSet = [
         "user_id", "external_id", "device_id", "braze_id", "user_alias", "message_id", "session_id", "time",
         "custom",
     ]

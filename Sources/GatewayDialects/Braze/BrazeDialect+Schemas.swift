@@ -6,7 +6,7 @@ extension BrazeDialect {
     private static let text: JSONValue = ["type": ["string", "null"]]
     private static let id: JSONValue = ["type": ["string", "integer", "null"]]
 
-    package var schemas: [String: JSONValue] {
+    package var schemas: JSONObject {
         let list: JSONValue = [
             "type": ["array", "null"], "items": ["type": "object"],
             "maxItems": .integer(Int64(path.limits.batchEvents)),

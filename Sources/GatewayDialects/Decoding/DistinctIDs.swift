@@ -1,7 +1,7 @@
-internal import CountersignJOSE
+internal import CountersignCore
 
 /// The ids of one request.
-typealias DistinctIDs = Distinct<BytewiseID>
+typealias DistinctIDs = Distinct<BytewiseText>
 
 /// Values, each once, in the order in which they first came.
 ///
@@ -25,21 +25,8 @@ struct Distinct<Value: Hashable> {
     }
 }
 
-extension Distinct<BytewiseID> {
+extension Distinct<BytewiseText> {
     var ids: [String] { values.map(\.text) }
 
-    mutating func insert(_ id: String) { insert(BytewiseID(text: id)) }
-}
-
-/// An id that is another when one byte of its UTF-8 differs.
-struct BytewiseID: Hashable {
-    let text: String
-
-    static func == (one: Self, other: Self) -> Bool { one.text.hasSameBytes(as: other.text) }
-
-    // By bytes: the hash of a string as such is that of its normal form, which takes long to find.
-    func hash(into hasher: inout Hasher) {
-        var text = text
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-    }
+    mutating func insert(_ id: String) { insert(BytewiseText(id)) }
 }

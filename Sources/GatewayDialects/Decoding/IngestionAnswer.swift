@@ -34,7 +34,7 @@ extension HTTPResponse {
     }
 
     /// How that answer is described.
-    static let ingestedSchemas: [String: JSONValue] = RejectedEvent.schemas.merging([
+    static let ingestedSchemas: JSONObject = RejectedEvent.schemas.merging([
         "Stored": [
             "type": "object", "required": ["success", "accepted", "duplicates", "rejected"],
             "properties": [

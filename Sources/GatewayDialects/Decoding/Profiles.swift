@@ -14,7 +14,7 @@ struct Profiles {
 
     /// Notes who somebody is, and what is said of them.
     mutating func add(
-        user: String?, device: String?, _ properties: JSONNode?, except skipped: Set<String> = [],
+        user: String?, device: String?, _ properties: JSONNode?, except skipped: BytewiseSet = [],
         at milliseconds: Int64
     ) {
         var found: [(name: String, json: [UInt8])] = []

@@ -10,7 +10,7 @@ struct RejectedEvent {
     let reason: String
 
     /// How its fault is described.
-    static let schemas: [String: JSONValue] = [
+    static let schemas: JSONObject = [
         "RejectedEvent": [
             "type": "object", "required": ["index", "code", "reason"],
             "properties": [

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignJOSE
 package import Foundation
 package import GatewayAdmission
@@ -15,7 +15,7 @@ package struct RequestPath: Sendable {
     let store: any EventStore
     package let parsers: ParserPool
     let limits: GatewayLimits
-    let appLimiter: RateLimiter<String>
+    let appLimiter: RateLimiter<BytewiseText>
     /// The clock that tokens are judged by.
     let now: @Sendable () -> Date
     /// Where reading may wait for the disk.
@@ -23,7 +23,7 @@ package struct RequestPath: Sendable {
 
     package init(
         apps: AppRegistry, store: any EventStore, parsers: ParserPool, limits: GatewayLimits,
-        appLimiter: RateLimiter<String>, now: @escaping @Sendable () -> Date
+        appLimiter: RateLimiter<BytewiseText>, now: @escaping @Sendable () -> Date
     ) {
         self.apps = apps
         self.store = store
@@ -74,7 +74,8 @@ package struct RequestPath: Sendable {
 
     /// The refusal of an app that has had more requests than it may; nil for all others.
     func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
-        let refusal = appLimiter.take(app.id).refusal(request, policy: "app", burst: appLimiter.burst)
+        let refusal = appLimiter.take(BytewiseText(app.id)).refusal(
+            request, policy: "app", burst: appLimiter.burst)
         if refusal != nil { request.context.appID = app.id }
         return refusal
     }

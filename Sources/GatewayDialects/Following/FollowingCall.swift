@@ -24,7 +24,7 @@ struct FollowingCall: Sendable {
     let takesLines: Bool
     let takesGzip: Bool
     private let query: String?
-    private let body: [String: JSONValue]
+    private let body: JSONObject
 
     init(_ request: HTTPRequest, _ parameters: [Substring], _ parsers: ParserPool) throws(FollowingRefusal) {
         appID = String(parameters[0])
@@ -48,7 +48,7 @@ struct FollowingCall: Sendable {
 
     private static func body(
         _ request: HTTPRequest, _ parsers: ParserPool
-    ) throws(FollowingRefusal) -> [String: JSONValue] {
+    ) throws(FollowingRefusal) -> JSONObject {
         guard request.method != "GET", request.method != "HEAD", !request.body.isEmpty else { return [:] }
         guard request.body.count <= longestBody else {
             throw FollowingRefusal(413, "body_too_large", "the body may have at most \(longestBody) bytes")
@@ -69,9 +69,9 @@ struct FollowingCall: Sendable {
 
     /// Refuses parameters that nobody reads: a misspelt one, or one that stands twice, would silently mean something else.
     func takes(_ names: [String]) throws(FollowingRefusal) {
-        var found: Set<String> = []
+        var found: BytewiseSet = []
         for pair in (query ?? "").split(separator: "&") {
-            let name = String(pair.prefix { $0 != "=" })
+            let name = String(pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)[0])
             if names.contains(name) {
                 guard found.insert(name).inserted else { throw .invalid(name, "appears more than once") }
                 continue
@@ -139,7 +139,7 @@ struct FollowingCall: Sendable {
     }
 
     private static func text(
-        _ name: String, in members: [String: JSONValue], longest: Int
+        _ name: String, in members: JSONObject, longest: Int
     ) throws(FollowingRefusal) -> String? {
         switch members[name] {
         case nil, .null: return nil

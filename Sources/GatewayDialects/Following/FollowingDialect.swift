@@ -26,7 +26,7 @@ package struct FollowingDialect: Dialect {
     let polls: LongPolls
     let apps: AppRegistry
     let parsers: ParserPool
-    let limiter: RateLimiter<String>
+    let limiter: RateLimiter<BytewiseText>
     /// Asked on a thread that may wait.
     let access: @Sendable (_ token: String) throws -> ReaderAccess
     /// Writes a change of a consumer by a token to the audit log, on a thread that may wait.
@@ -39,7 +39,7 @@ package struct FollowingDialect: Dialect {
 
     package init(
         log: any EventLog, consumers: any EventConsumers, polls: LongPolls, apps: AppRegistry,
-        parsers: ParserPool, limiter: RateLimiter<String>,
+        parsers: ParserPool, limiter: RateLimiter<BytewiseText>,
         access: @escaping @Sendable (_ token: String) throws -> ReaderAccess, audit: @escaping Audit
     ) {
         self.log = log
@@ -68,7 +68,7 @@ package struct FollowingDialect: Dialect {
         ]
     }
 
-    package var schemas: [String: JSONValue] { FollowingSchemas.all }
+    package var schemas: JSONObject { FollowingSchemas.all }
 
     // MARK: Every request
 
@@ -155,7 +155,7 @@ package struct FollowingDialect: Dialect {
 
     /// Whoever has no token uses up nothing of the app's.
     private func count(_ appID: String) throws {
-        guard case .limited(let seconds) = limiter.take(appID) else { return }
+        guard case .limited(let seconds) = limiter.take(BytewiseText(appID)) else { return }
         throw FollowingRefusal(
             429, "rate_limited",
             "too many requests read the events of this app; try again after Retry-After",

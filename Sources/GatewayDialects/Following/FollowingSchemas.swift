@@ -25,14 +25,14 @@ enum FollowingSchemas {
         ]
     }
 
-    private static func object(_ required: [String], _ properties: [String: JSONValue]) -> JSONValue {
+    private static func object(_ required: [String], _ properties: JSONObject) -> JSONValue {
         [
             "type": "object", "required": .array(required.map { .string($0) }),
             "properties": .object(properties),
         ]
     }
 
-    private static let start: [String: JSONValue] = [
+    private static let start: JSONObject = [
         "from": ["enum": ["start", "end"]],
         "time_ms": ["type": "integer", "minimum": 0, "maximum": .integer(FollowingCall.latest)],
         "position": position,
@@ -99,13 +99,13 @@ enum FollowingSchemas {
         "type": "array", "items": APIOperation.schema("FollowedEvent"),
     ]
 
-    static let all: [String: JSONValue] = [
+    static let all: JSONObject = [
         "FollowedEvent": event, "EventStretch": stretch, "EventLease": lease, "EventConsumer": described,
     ]
 
     private static let event: JSONValue = {
         let verdicts = EventProof.Verdict.allCases.map(\.rawValue) + ["unknown"]
-        var properties: [String: JSONValue] = [
+        var properties: JSONObject = [
             "verdict": ["enum": .array(verdicts.map { .string($0) })], "code": optional("integer"),
             "body": .object([:]),
         ]
@@ -140,7 +140,7 @@ enum FollowingSchemas {
         let partition = object(
             ["partition", "position", "leased_until_ms"],
             ["partition": number, "position": text, "leased_until_ms": optional("integer")])
-        let properties: [String: JSONValue] = [
+        let properties: JSONObject = [
             "name": text, "created_ms": number, "filter": filter, "holds_retention": flag,
             "hold_days": optional("integer"), "lag_events": number, "oldest_unread_ms": optional("integer"),
             "events_missed": flag, "partitions": .object(["type": "array", "items": partition]),

@@ -28,7 +28,7 @@ package final class LongPolls: Sendable {
 
     private struct State {
         var isDraining = false
-        var ofApp: [String: Int] = [:]
+        var ofApp: BytewiseDictionary<Int> = [:]
         var requests: [ObjectIdentifier: WaitingRequest] = [:]
     }
 

@@ -6,7 +6,7 @@ extension GeolocationDialect {
     private static let text: JSONValue = ["type": "string"]
     private static let count: JSONValue = ["type": "integer", "minimum": 0]
 
-    package var schemas: [String: JSONValue] {
+    package var schemas: JSONObject {
         HTTPResponse.ingestedSchemas.merging(OAuthError.schemas) { own, _ in own }
             .merging([
                 "DeviceTokens": [

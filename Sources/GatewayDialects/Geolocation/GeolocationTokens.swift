@@ -90,7 +90,7 @@ struct GeolocationTokens: Sendable {
     /// The members that the reference server answers with. `expires` in seconds since 1970: a client that takes it for
     /// seconds from now refreshes too late and is told by a 401, while the other way round it would never stop.
     private static func response(_ pair: IssuedPair) -> HTTPResponse {
-        var members: [String: JSONValue] = [
+        var members: JSONObject = [
             "accessToken": .string(pair.accessToken), "expires": .integer(pair.expiresAt),
         ]
         members["refreshToken"] = pair.refreshToken.map { .string($0) }

@@ -6,7 +6,7 @@ extension NativeDialect {
     private static let text: JSONValue = ["type": "string"]
     private static let object: JSONValue = ["type": ["object", "null"]]
 
-    package var schemas: [String: JSONValue] {
+    package var schemas: JSONObject {
         HTTPResponse.ingestedSchemas.merging([
             "Event": [
                 "type": "object",

@@ -59,7 +59,7 @@ package struct NativeDialect: Dialect {
                         requestID: request.id))
             }
             request.context.appID = app.id
-            var integration: [String: JSONValue] = [
+            var integration: JSONObject = [
                 "apiKey": .string(writeKey), "addBundledMetadata": false, "unbundledIntegrations": [],
             ]
             if let origin = origin(of: request) {

@@ -10,7 +10,7 @@ package struct UnsupportedProtocol: Sendable {
     /// Where its clients send.
     let paths: [String]
     /// What its clients look for besides the members of every failure.
-    let members: @Sendable (_ sentence: String) -> [String: JSONValue]
+    let members: @Sendable (_ sentence: String) -> JSONObject
 
     static let all: [UnsupportedProtocol] = [
         UnsupportedProtocol(
@@ -53,11 +53,11 @@ package struct UnsupportedProtocol: Sendable {
     ]
 
     /// A 400 is sent again unless a field is missing, and then only the field is printed.
-    private static let amplitude: @Sendable (_ sentence: String) -> [String: JSONValue] = {
+    private static let amplitude: @Sendable (_ sentence: String) -> JSONObject = {
         ["code": 400, "error": .string($0), "missing_field": .string($0)]
     }
 
-    private static let customerIO: @Sendable (_ sentence: String) -> [String: JSONValue] = {
+    private static let customerIO: @Sendable (_ sentence: String) -> JSONObject = {
         ["meta": ["error": .string($0)]]
     }
 
@@ -74,7 +74,7 @@ package struct UnsupportedProtocol: Sendable {
         let sentence = "the \(name) protocol is not supported; send events to POST /v1/batch"
         var response = HTTPResponse.failure(
             400, code: "unsupported_protocol", reason: sentence, requestID: request.id)
-        var body: [String: JSONValue] = [
+        var body: JSONObject = [
             "success": false, "code": "unsupported_protocol", "reason": .string(sentence),
             "message": .string(sentence), "request_id": .string(request.id),
         ]

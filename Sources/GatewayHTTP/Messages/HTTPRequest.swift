@@ -88,7 +88,7 @@ package final class HTTPRequest {
     /// Whether the answer may be compressed with gzip (RFC 9110, section 12.5.3).
     package var takesGzip: Bool {
         header("accept-encoding")?.lowercased().split(separator: ",").contains {
-            let parts = $0.split(separator: ";").map { $0.filter { $0 != " " } }
+            let parts = $0.split(separator: ";").map { String($0.unicodeScalars.filter { $0 != " " }) }
             return parts.first == "gzip" && !parts.dropFirst().contains("q=0")
         } == true
     }

@@ -1,5 +1,6 @@
 internal import CHTTPServer
 internal import CMicroHTTPD
+package import CountersignCore
 
 /// The fields of a `multipart/form-data` body (RFC 7578), as libmicrohttpd reads them.
 package struct MultipartForm {
@@ -8,10 +9,10 @@ package struct MultipartForm {
     private static let longestName = 128
 
     /// The fields by name. Each stands once.
-    package private(set) var fields: [String: [UInt8]] = [:]
+    package private(set) var fields: BytewiseDictionary<[UInt8]> = [:]
 
     private final class Collector {
-        var fields: [String: [UInt8]] = [:]
+        var fields: BytewiseDictionary<[UInt8]> = [:]
 
         /// False for what no form may have, which ends the reading.
         func take(_ name: String?, isFile: Bool, _ piece: UnsafeRawBufferPointer, at offset: UInt64) -> Bool {

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// The query of a request, as `name=value` pairs joined by `&`.

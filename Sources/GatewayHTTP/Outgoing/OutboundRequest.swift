@@ -1,4 +1,5 @@
 internal import CCurl
+internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
@@ -54,7 +55,7 @@ package struct OutboundRequest {
     /// Why there is no answer; holds no part of the URL.
     package struct Failure: Error {
         /// What kind of failure it is, as a stable word.
-        package enum Code: String, Sendable {
+        package enum Code: String, Sendable, TextEnum {
             case timeout
             case unknownHost = "unknown_host"
             case cannotConnect = "cannot_connect"

@@ -1,3 +1,4 @@
+package import CountersignCore
 internal import GatewayModel
 
 /// Which web pages may call an app (WHATWG Fetch, section 3.3). An app allows none by default.
@@ -6,9 +7,9 @@ internal import GatewayModel
 /// gateway can be read by a page of another origin.
 package struct CORS: Sendable {
     /// Origins by app id; `*` is every origin.
-    let origins: @Sendable (_ appID: String) -> Set<String>
+    let origins: @Sendable (_ appID: String) -> BytewiseSet
     /// What any app allows: a preflight request does not say which app it is for.
-    let originsOfAllApps: @Sendable () -> Set<String>
+    let originsOfAllApps: @Sendable () -> BytewiseSet
 
     /// What pages may ask of a path; empty for a path that they may not call.
     let methods: @Sendable (_ path: String) -> [String]
@@ -19,13 +20,13 @@ package struct CORS: Sendable {
     package init(
         requestHeaders: [String],
         methods: @escaping @Sendable (_ path: String) -> [String],
-        origins: @escaping @Sendable (_ appID: String) -> Set<String>,
-        originsOfAllApps: @escaping @Sendable () -> Set<String>
+        origins: @escaping @Sendable (_ appID: String) -> BytewiseSet,
+        originsOfAllApps: @escaping @Sendable () -> BytewiseSet
     ) {
         self.methods = methods
         self.origins = origins
         self.originsOfAllApps = originsOfAllApps
-        allowedHeaders = Set(Self.headersOfEveryRequest + requestHeaders).sorted()
+        allowedHeaders = BytewiseSet(Self.headersOfEveryRequest + requestHeaders).sorted()
             .joined(separator: ", ")
     }
 
@@ -79,7 +80,7 @@ package struct CORS: Sendable {
             .with("Access-Control-Expose-Headers", Self.exposedHeaders)
     }
 
-    private static func match(_ origin: String, _ origins: Set<String>) -> String? {
+    private static func match(_ origin: String, _ origins: BytewiseSet) -> String? {
         if origins.contains(origin) { return origin }
         return origins.contains("*") ? "*" : nil
     }

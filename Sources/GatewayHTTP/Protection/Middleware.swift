@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import GatewayModel
 
 /// What every request passes before its endpoint: the limit of its address, and the rules for web pages.

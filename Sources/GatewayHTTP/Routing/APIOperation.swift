@@ -27,7 +27,7 @@ package struct APIOperation: Sendable {
     /// What a request must carry: all of one row. Empty when it needs nothing.
     var security: [[SecurityScheme]] = []
     /// The schemas of parts of the path that are no ids of apps or projects.
-    package var parts: [String: JSONValue] = [:]
+    package var parts: JSONObject = [:]
     /// Query parameters, each with whether it must be there.
     var query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
     /// The schema of the body; nil takes none.

@@ -10,7 +10,7 @@ package protocol Dialect: Sendable {
     var endpoints: [Endpoint] { get }
 
     /// The schemas that the descriptions of its endpoints refer to, by name. Dialects may share one.
-    var schemas: [String: JSONValue] { get }
+    var schemas: JSONObject { get }
 
     /// The fields of the header that its clients send from web pages, beside those of every request.
     var requestHeaders: [String] { get }
@@ -20,7 +20,7 @@ package protocol Dialect: Sendable {
 }
 
 extension Dialect {
-    package var schemas: [String: JSONValue] { [:] }
+    package var schemas: JSONObject { [:] }
     package var requestHeaders: [String] { [] }
     package var refusal: Router.Refusal? { nil }
 }

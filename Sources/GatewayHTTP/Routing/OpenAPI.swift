@@ -3,8 +3,8 @@ package import CountersignCore
 /// What the gateway's OpenAPI 3.1 documents are written with.
 package enum OpenAPI {
     package static func document(
-        _ title: String, _ summary: String, server: String, paths: [String: [String: JSONValue]],
-        schemas: [String: JSONValue], securitySchemes: JSONValue
+        _ title: String, _ summary: String, server: String, paths: BytewiseDictionary<JSONObject>,
+        schemas: JSONObject, securitySchemes: JSONValue
     ) -> JSONValue {
         [
             "openapi": "3.1.0",
@@ -19,11 +19,11 @@ package enum OpenAPI {
 
     /// An operation; `part` is the schema of each part of the path that stands in braces, and `types` are the body's.
     package static func operation(
-        _ method: String, _ path: String, _ summary: String, parts: [String: JSONValue] = [:],
+        _ method: String, _ path: String, _ summary: String, parts: JSONObject = [:],
         part: JSONValue,
         parameters: [JSONValue],
-        body: JSONValue?, types: [String] = ["application/json"], responses: [String: JSONValue],
-        security: JSONValue, with more: [String: JSONValue] = [:]
+        body: JSONValue?, types: [String] = ["application/json"], responses: JSONObject,
+        security: JSONValue, with more: JSONObject = [:]
     ) -> JSONValue {
         let words = path.split { !$0.isLetter && !$0.isNumber }
         var members = more
@@ -32,7 +32,7 @@ package enum OpenAPI {
         members["summary"] = .string(summary)
         members["responses"] = .object(responses)
         members["security"] = security
-        let names = path.split(separator: "/").filter { $0.first == "{" }.map {
+        let names = path.split(separator: "/").filter { $0.hasPrefix("{") }.map {
             String($0.dropFirst().dropLast())
         }
         let inPath: [JSONValue] = names.map {
@@ -42,7 +42,7 @@ package enum OpenAPI {
         if let body {
             let content = types.map { ($0, JSONValue.object(["schema": body])) }
             members["requestBody"] = [
-                "required": true, "content": .object(Dictionary(uniqueKeysWithValues: content)),
+                "required": true, "content": .object(JSONObject(uniqueKeysWithValues: content)),
             ]
         }
         return .object(members)
@@ -51,7 +51,7 @@ package enum OpenAPI {
     package static func refusal(
         _ status: Int, _ description: String, _ type: String, _ schema: JSONValue
     ) -> JSONValue {
-        var response: [String: JSONValue] = [
+        var response: JSONObject = [
             "description": .string(description), "content": .object([type: ["schema": schema]]),
         ]
         if status == 429 || status == 503 {

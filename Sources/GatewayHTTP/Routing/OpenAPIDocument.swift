@@ -3,10 +3,10 @@ package import CountersignCore
 /// The OpenAPI 3.1 document of a table of endpoints.
 package struct OpenAPIDocument {
     private let endpoints: [Endpoint]
-    private let schemas: [String: JSONValue]
+    private let schemas: JSONObject
 
     /// A schema that several of `schemas` hold is shared and must be the same in all.
-    package init(endpoints: [Endpoint], schemas: [[String: JSONValue]]) {
+    package init(endpoints: [Endpoint], schemas: [JSONObject]) {
         self.endpoints = endpoints
         self.schemas = schemas.reduce(into: OpenAPISchemas.ofEveryRequest) { all, some in
             all.merge(some) { first, second in
@@ -25,9 +25,9 @@ package struct OpenAPIDocument {
         ).bytes
     }
 
-    private var paths: [String: [String: JSONValue]] {
-        Dictionary(grouping: endpoints, by: \.path).mapValues { group in
-            Dictionary(
+    private var paths: BytewiseDictionary<JSONObject> {
+        BytewiseDictionary(grouping: endpoints, by: \.path).mapValues { group in
+            JSONObject(
                 uniqueKeysWithValues: group.compactMap { endpoint in
                     endpoint.operation.map {
                         (endpoint.method.lowercased(), Self.operation($0, endpoint))
@@ -36,9 +36,9 @@ package struct OpenAPIDocument {
         }
     }
 
-    private var securitySchemes: [String: JSONValue] {
+    private var securitySchemes: JSONObject {
         let rows = endpoints.compactMap(\.operation).flatMap(\.security)
-        return Dictionary(rows.joined().map { ($0.name, $0.json) }, uniquingKeysWith: { first, _ in first })
+        return JSONObject(rows.joined().map { ($0.name, $0.json) }, uniquingKeysWith: { first, _ in first })
     }
 
     private static func operation(_ operation: APIOperation, _ endpoint: Endpoint) -> JSONValue {
@@ -50,15 +50,15 @@ package struct OpenAPIDocument {
             }, body: operation.body, types: operation.bodyTypes, responses: responses(operation),
             security: .array(
                 operation.security.map { row in
-                    .object(Dictionary(uniqueKeysWithValues: row.map { ($0.name, []) }))
+                    .object(JSONObject(uniqueKeysWithValues: row.map { ($0.name, []) }))
                 }))
     }
 
     /// What every request may meet before its endpoint, and what it has of its own.
-    private static func responses(_ operation: APIOperation) -> [String: JSONValue] {
+    private static func responses(_ operation: APIOperation) -> JSONObject {
         var statuses = [400, 413, 415, 429, 431, 503]
         if !operation.security.isEmpty { statuses.append(401) }
-        var responses: [String: JSONValue] = [:]
+        var responses: JSONObject = [:]
         for status in statuses + operation.refusals {
             // The layers below an endpoint speak the native shape.
             let own = operation.failure
@@ -69,7 +69,7 @@ package struct OpenAPIDocument {
             responses[String(status)] = OpenAPI.refusal(
                 status, OpenAPISchemas.meanings[status] ?? "Refused", "application/json", schema)
         }
-        var success: [String: JSONValue] = ["description": "Done"]
+        var success: JSONObject = ["description": "Done"]
         success["content"] = .object([
             operation.contentType: operation.answer.map { ["schema": $0] } ?? .object([:])
         ])

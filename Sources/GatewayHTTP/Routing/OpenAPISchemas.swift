@@ -17,7 +17,7 @@ enum OpenAPISchemas {
     private static let text: JSONValue = ["type": "string"]
 
     /// The schemas of what may come before any endpoint.
-    static let ofEveryRequest: [String: JSONValue] = [
+    static let ofEveryRequest: JSONObject = [
         "Failure": [
             "type": "object", "required": ["success", "code"],
             "properties": [

@@ -1,8 +1,9 @@
+internal import CountersignCore
 internal import GatewayModel
 
 /// Finds the endpoint of a request in the tables of all dialects.
 package struct Router: Sendable {
-    private let exact: [String: [Endpoint]]
+    private let exact: BytewiseDictionary<[Endpoint]>
     private let templates: [Template]
     private let refusals: [Refusal]
 
@@ -25,7 +26,7 @@ package struct Router: Sendable {
 
     package init(_ endpoints: [Endpoint], refusals: [Refusal] = []) {
         self.refusals = refusals
-        exact = Dictionary(grouping: endpoints.filter { !$0.path.contains("{") }, by: \.path)
+        exact = BytewiseDictionary(grouping: endpoints.filter { !$0.path.contains("{") }, by: \.path)
         templates = endpoints.filter { $0.path.contains("{") }.map { Template($0) }
     }
 

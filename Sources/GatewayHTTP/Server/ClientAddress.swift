@@ -46,7 +46,7 @@ enum ClientAddress {
     /// The address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`; nil for all else.
     private static func address(_ text: Substring) -> String? {
         var host = text
-        if text.first == "[" {
+        if text.hasPrefix("[") {
             guard let end = text.firstIndex(of: "]") else { return nil }
             host = text[text.index(after: text.startIndex)..<end]
             let behind = text[text.index(after: end)...]
@@ -61,15 +61,19 @@ enum ClientAddress {
 
     /// True for a colon and a number that a port can have.
     private static func isPort(_ text: Substring) -> Bool {
-        text.first == ":" && (2...6).contains(text.utf8.count)
+        text.hasPrefix(":") && (2...6).contains(text.utf8.count)
             && text.utf8.dropFirst().allSatisfy(\.isASCIIDigit)
             && UInt16(text.dropFirst()) != nil
     }
 
     private static func trimmed(_ text: Substring) -> Substring {
         var text = text
-        while text.first == " " || text.first == "\t" { text.removeFirst() }
-        while text.last == " " || text.last == "\t" { text.removeLast() }
+        while let first = text.utf8.first, first == 0x20 || first == 0x09 {
+            text = Substring(text.utf8.dropFirst())
+        }
+        while let last = text.utf8.last, last == 0x20 || last == 0x09 {
+            text = Substring(text.utf8.dropLast())
+        }
         return text
     }
 }

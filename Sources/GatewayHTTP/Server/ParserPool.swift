@@ -14,9 +14,12 @@ package final class ParserPool: Sendable {
 
     private let parsers = Lock(Parsers())
     private let limits: GatewayLimits
+    private let maximumNameBytes: Int
 
-    package init(limits: GatewayLimits) {
+    /// Parsers of bodies whose members have names of at most `maximumNameBytes`.
+    package init(limits: GatewayLimits, maximumNameBytes: Int = .max) {
         self.limits = limits
+        self.maximumNameBytes = maximumNameBytes
     }
 
     /// Parses a body and hands its root to `body`, or says why it is no JSON.
@@ -60,7 +63,9 @@ package final class ParserPool: Sendable {
     ) throws(InvalidJSON) {
         let parser =
             parsers.withLock { $0.free.popLast() }
-            ?? StrictJSONParser(maximumBytes: limits.bodyBytes, maximumDepth: limits.jsonDepth)
+            ?? StrictJSONParser(
+                maximumBytes: limits.bodyBytes, maximumDepth: limits.jsonDepth,
+                maximumNameBytes: maximumNameBytes)
         defer { if request.body.count <= Self.usual { parsers.withLock { $0.free.append(parser) } } }
         try work(parser)
     }

@@ -86,7 +86,7 @@ package struct VerdictBucket: Sendable, Equatable {
 }
 
 /// How long a bucket is.
-package enum BucketLength: String, Sendable, CaseIterable {
+package enum BucketLength: String, Sendable, TextEnum {
     case minute, hour, day
 
     package var milliseconds: Int64 {

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// What an operator allows and keeps for an app beside its tokens.

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// How strictly an app's requests are judged (seed 003, "Enforcement options").
 public enum Enforcement: String, Sendable, CaseIterable {
     /// Tokens are not looked at. The default.
@@ -6,4 +8,10 @@ public enum Enforcement: String, Sendable, CaseIterable {
     case optional
     /// Requests of identified users are verified, and rejected when the token is not valid.
     case required
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public init?(rawValue: String) {
+        guard let found = Self.named(rawValue) else { return nil }
+        self = found
+    }
 }

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Where an app's keys are published as a JWK Set (RFC 7517, section 5).
 package struct KeySource: Sendable, Equatable {
     /// An `https` URL.

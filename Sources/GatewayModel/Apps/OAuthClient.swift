@@ -8,6 +8,12 @@ public struct OAuthClient: Sendable, Identifiable {
         case clientCredentials = "client_credentials"
         /// New tokens for token families that were opened for this client (section 6).
         case refreshToken = "refresh_token"
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public init?(rawValue: String) {
+            guard let found = Self.named(rawValue) else { return nil }
+            self = found
+        }
     }
 
     /// What the client calls itself (`client_id`).

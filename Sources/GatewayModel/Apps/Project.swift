@@ -39,18 +39,18 @@ package struct CustomerTokenKey: Sendable {
 /// Something that is answered as the operator wrote it.
 package struct ProjectItem: Sendable {
     /// What kind of thing it is.
-    package enum Kind: String, Sendable {
+    package enum Kind: String, Sendable, TextEnum {
         case inAppMessage = "in_app_message"
         case consentCategory = "consent_category"
         case recommendationEngine = "recommendation_engine"
     }
 
     package let id: String
-    package let members: [String: JSONValue]
+    package let members: JSONObject
 
     package var json: JSONValue { .object(members) }
 
-    package init(id: String, members: [String: JSONValue]) {
+    package init(id: String, members: JSONObject) {
         self.id = id
         self.members = members
     }
@@ -87,8 +87,8 @@ package struct InboxMessage: Sendable {
 
 extension InboxMessage {
     /// The message as operators write it.
-    package var members: [String: JSONValue] {
-        var members: [String: JSONValue] = [
+    package var members: JSONObject {
+        var members: JSONObject = [
             "id": .string(id), "type": .string(type),
             "content": (try? StrictJSONParser(maximumBytes: content.count).parse(bytes: content) { $0.value })
                 ?? .null,
@@ -111,7 +111,7 @@ package struct InboxContents: Sendable {
     package private(set) var revision: Int64 = 0
     private(set) var forEverybody: [InboxMessage] = []
     private(set) var byRecipient: [CustomerIdentifier: [InboxMessage]] = [:]
-    private var ids: Set<String> = []
+    private var ids: BytewiseSet = []
 
     package mutating func add(_ message: InboxMessage) {
         ids.insert(message.id)

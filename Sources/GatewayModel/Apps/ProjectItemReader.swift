@@ -5,7 +5,7 @@ internal import CountersignCore
 /// A client decodes an answer as a whole: one message that lacks a member takes all others with it. So members that
 /// clients require and operators leave out get a default here, and a wrong type is refused before it is stored.
 struct ProjectItemReader {
-    private(set) var members: [String: JSONValue]
+    private(set) var members: JSONObject
     private let path: String
 
     init(_ value: JSONValue?, path: String = "") throws(GatewayError) {
@@ -62,7 +62,7 @@ struct ProjectItemReader {
 }
 
 /// A kind of JSON value, as an error names it.
-enum JSONType: String {
+enum JSONType: String, TextEnum {
     case bool = "true or false"
     case integer = "a whole number"
     case number = "a number"

@@ -1,7 +1,8 @@
+internal import CountersignCore
 internal import Foundation
 
 /// Whether customer tokens open the App Inbox of a project.
-package enum CustomerTokens: String, Sendable, CaseIterable {
+package enum CustomerTokens: String, Sendable, TextEnum {
     /// The project's API key opens it; a customer token is refused.
     case off
     /// Either opens it: for the time in which old versions of an app still send the key.

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Where requests for a push notification go, or alerts of an app's enforcement.
 package struct PushWebhook: Sendable, Equatable {
     package var url: String

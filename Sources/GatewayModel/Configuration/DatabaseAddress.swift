@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Which PostgreSQL database several gateways keep everything in.
 ///
 /// Shown, it never has its password.
@@ -32,21 +34,25 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
     private static func shown(url: String) -> String {
         let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var shown = String(parts[0])
-        let start = shown.firstRange(of: "://")?.upperBound ?? shown.startIndex
+        let start = shown.range(of: "://")?.upperBound ?? shown.startIndex
         let end = shown[start...].firstIndex(of: "/") ?? shown.endIndex
         if let at = shown[start..<end].lastIndex(of: "@") {
-            let user = shown[start..<at].prefix { $0 != ":" }
-            shown = String(shown[..<start] + user + shown[at...])
+            let user = shown[start..<at].unicodeScalars.prefix { $0 != ":" }
+            shown = shown[..<start] + String(user) + shown[at...]
         }
         guard parts.count > 1 else { return shown }
-        let query = parts[1].split(separator: "&").filter { !isSecret($0.prefix { $0 != "=" }) }
+        let query = parts[1].split(separator: "&").filter { !isSecret(name($0)) }
         return query.isEmpty ? shown : shown + "?" + query.joined(separator: "&")
     }
 
     /// The words that stand for themselves; a quoted value may hold anything, and so nothing after it is shown.
     private static func shown(keywords: String) -> String {
-        keywords.prefix { $0 != "'" && $0 != "\\" }.split { $0.isWhitespace }
-            .filter { $0.contains("=") && !isSecret($0.prefix { $0 != "=" }) }.joined(separator: " ")
+        Substring(keywords.unicodeScalars.prefix { $0 != "'" && $0 != "\\" }).split { $0.isWhitespace }
+            .filter { $0.contains("=") && !isSecret(name($0)) }.joined(separator: " ")
+    }
+
+    private static func name(_ setting: Substring) -> Substring {
+        Substring(setting.unicodeScalars.prefix { $0 != "=" })
     }
 
     private static func isSecret(_ name: Substring) -> Bool { name.lowercased().contains("password") }

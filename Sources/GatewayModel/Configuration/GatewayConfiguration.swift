@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import CountersignJOSE
 
 /// How a gateway runs.
@@ -87,7 +88,7 @@ extension GatewayConfiguration {
 
     /// Where all addresses are listened on, by this machine's own: a browser opens no `0.0.0.0`.
     private func url(host: String, port: UInt16) -> String {
-        let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
+        let host = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
         return "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 

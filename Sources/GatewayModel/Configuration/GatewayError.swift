@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Why the gateway or its data directory cannot be used.
 public struct GatewayError: Error, Sendable, CustomStringConvertible {
     /// What kind of problem it is. Open: a later version may add kinds.
@@ -9,6 +11,12 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
+
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public static func == (left: Self, right: Self) -> Bool { left.rawValue == right.rawValue }
+        package static func != (left: Self, right: Self) -> Bool { !(left == right) }
+        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+        public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 
         /// The data directory or a file in it cannot be read or written.
         public static let dataDirectory = Code(rawValue: "data_directory")

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// How much the gateway logs. Each level holds those before it.
 public enum LogLevel: String, Sendable, CaseIterable, Comparable {
     /// Nothing.

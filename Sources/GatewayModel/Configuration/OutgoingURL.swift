@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 

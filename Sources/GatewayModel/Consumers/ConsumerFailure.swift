@@ -1,6 +1,8 @@
+internal import CountersignCore
+
 /// Why something was not done to a consumer. Nothing of it was.
 package struct ConsumerFailure: Error, Sendable, CustomStringConvertible {
-    package enum Code: String, Sendable {
+    package enum Code: String, Sendable, TextEnum {
         case notFound = "consumer_not_found"
         case exists = "consumer_exists"
         case invalid = "consumer_invalid"

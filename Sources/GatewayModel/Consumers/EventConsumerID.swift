@@ -2,7 +2,7 @@ internal import CountersignCore
 
 /// Which consumer.
 package struct EventConsumerID: Hashable, Sendable {
-    package enum Kind: String, Sendable {
+    package enum Kind: String, Sendable, TextEnum {
         /// Read by a client through the API.
         case pull
         /// Sent by the gateway.

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Which events of an app somebody follows in their order.
 package struct EventFollowing: Sendable, Equatable {
     package var appID: String

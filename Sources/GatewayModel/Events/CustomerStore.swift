@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Reading what is kept of customers. Reading never waits for a writer, and sees all that was answered before.
 package protocol CustomerStore: Sendable {
     /// The customer that an id belongs to.

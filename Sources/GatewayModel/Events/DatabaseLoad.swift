@@ -1,3 +1,5 @@
+package import CountersignCore
+
 /// What a gateway and its database server have to do with each other; counts are since the gateway started.
 package struct DatabaseLoad: Sendable, Equatable {
     /// Connections that somebody is using now, of those that all requests share.
@@ -9,7 +11,7 @@ package struct DatabaseLoad: Sendable, Equatable {
     /// Groups of batches that were written again, because other transactions were in their way.
     package var writeRetries = 0
     /// What the server or the way to it reported, by the class of its SQLSTATE: two characters.
-    package var errors: [String: Int] = [:]
+    package var errors: BytewiseDictionary<Int> = [:]
     /// Partitions of the table of events.
     package var eventPartitions = 0
 

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 
 /// Tells those who wait for an app's events that there is something new: events were stored, or a lease has ended.
 ///
@@ -17,8 +17,8 @@ package final class EventArrivals: Sendable {
         var last: UInt64 = 0
         var lastNote: Ticket = 0
         /// When something happened last, by app.
-        var changed: [String: Ticket] = [:]
-        var waiting: [String: [UInt64: @Sendable () -> Void]] = [:]
+        var changed: BytewiseDictionary<Ticket> = [:]
+        var waiting: BytewiseDictionary<[UInt64: @Sendable () -> Void]> = [:]
     }
 
     private let state = Lock(State())
@@ -57,7 +57,7 @@ package final class EventArrivals: Sendable {
     }
 
     /// Something has happened to these apps.
-    package func note(_ appIDs: Set<String>) {
+    package func note(_ appIDs: BytewiseSet) {
         let wakes = state.withLock { state in
             appIDs.flatMap { appID in
                 state.last += 1

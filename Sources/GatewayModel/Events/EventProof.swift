@@ -1,8 +1,10 @@
+internal import CountersignCore
+
 /// What a stored event is worth: how the request that brought it was judged when it came.
 ///
 /// The token itself is not part of it.
 package struct EventProof: Sendable, Equatable {
-    package enum Verdict: String, Sendable, CaseIterable {
+    package enum Verdict: String, Sendable, TextEnum {
         /// A valid token vouched for the user.
         case verified
         /// The app's own backend sent it: the token was one that an OAuth client of the app has for itself.

@@ -1,5 +1,7 @@
+internal import CountersignCore
+
 /// What somebody may do in the admin API.
-package enum AdminRole: String, Sendable, CaseIterable, Comparable {
+package enum AdminRole: String, Sendable, TextEnum, Comparable {
     /// Reads everything that is not secret.
     case viewer
     /// Changes apps, keys, enforcement, policy and messages besides.

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignJOSE
 
 /// One change, as the audit log keeps it.

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// Who changes something, as the audit log has it.

@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import CountersignJOSE
 
 /// A password as it is kept: salt, cost and what scrypt (RFC 7914) makes of them.

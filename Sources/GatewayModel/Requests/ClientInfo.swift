@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import CountersignJOSE
 
 /// What a request says of the software that sent it; not to be trusted.

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// The trace that a request belongs to (W3C Trace Context, section 3.2).
 package struct TraceParent: Sendable, Equatable {
     /// 32 lower-case hexadecimal digits, not all zero.

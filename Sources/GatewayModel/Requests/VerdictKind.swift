@@ -1,5 +1,7 @@
+internal import CountersignCore
+
 /// A verdict without its details.
-package enum VerdictKind: String, Sendable {
+package enum VerdictKind: String, Sendable, TextEnum {
     case anonymous
     case notJudged = "not_judged"
     case accepted

@@ -17,8 +17,8 @@ package struct AnswerShape<Value>: Sendable {
     package func json(_ value: Value) -> JSONValue { json(value, with: [:]) }
 
     /// The same with what only this answer has.
-    package func json(_ value: Value, with more: [String: JSONValue?]) -> JSONValue {
-        let members = Dictionary(uniqueKeysWithValues: fields.map { ($0.name, $0.get(value)) })
+    package func json(_ value: Value, with more: BytewiseDictionary<JSONValue?>) -> JSONValue {
+        let members = JSONObject(uniqueKeysWithValues: fields.map { ($0.name, $0.get(value)) })
         return .object(members.merging(more.compactMapValues { $0 }) { $1 })
     }
 }

@@ -24,7 +24,7 @@ package protocol AppSetting: SettingPart {
 
 extension SettingPart {
     /// Sets the fields that are named, null too.
-    package mutating func set(_ members: [String: JSONValue]) {
+    package mutating func set(_ members: JSONObject) {
         for field in Self.fields where field.isTaken {
             if let value = members[field.name] { field.set(&self, value) }
         }
@@ -41,7 +41,7 @@ extension SettingPart {
             ))
     }
 
-    package var members: [String: JSONValue] {
+    package var members: JSONObject {
         Dictionary(
             uniqueKeysWithValues: Self.fields.filter { $0.shown != nil }.map { ($0.name, $0.get(self)) })
     }
@@ -49,11 +49,11 @@ extension SettingPart {
     /// The value as it is kept.
     package var kept: JSONValue {
         .object(
-            Dictionary(uniqueKeysWithValues: Self.fields.filter(\.isKept).map { ($0.name, $0.keep(self)) }))
+            JSONObject(uniqueKeysWithValues: Self.fields.filter(\.isKept).map { ($0.name, $0.keep(self)) }))
     }
 
     /// Takes over kept members.
-    mutating func read(_ members: [String: JSONValue]) {
+    mutating func read(_ members: JSONObject) {
         for field in Self.fields where field.isKept {
             if let value = members[field.name] { field.set(&self, value) }
         }
@@ -75,13 +75,13 @@ extension AppSetting {
     package func check() throws(GatewayError) {}
 
     /// A kept value. A field that was added since has what is standard.
-    package init(kept members: [String: JSONValue], for appID: String) {
+    package init(kept members: JSONObject, for appID: String) {
         self = Self.standard(for: appID)
         read(members)
     }
 
     /// Sets every field that a change may hold: to what is standard where it is not named.
-    package mutating func replace(with members: [String: JSONValue], for appID: String) {
+    package mutating func replace(with members: JSONObject, for appID: String) {
         let standard = Self.standard(for: appID)
         for field in Self.fields where field.isTaken { field.set(&self, field.get(standard)) }
         set(members)
@@ -92,7 +92,7 @@ extension AppSetting {
         do throws(ShapeMismatch) {
             let taken = Self.fields.filter { $0.isTaken && $0.shown != nil }
             try JSONShape.check(
-                Dictionary(uniqueKeysWithValues: taken.map { ($0.name, $0.get(self)) }),
+                JSONObject(uniqueKeysWithValues: taken.map { ($0.name, $0.get(self)) }),
                 taken.compactMap(\.taken))
         } catch {
             throw GatewayError(.invalid, "\(error.path) \(error.detail)", member: error.path)

@@ -93,7 +93,7 @@ extension JSONConvertible where Self: RawRepresentable & CaseIterable, RawValue 
 
 extension JSONValue {
     /// The members of an object; nil for anything else.
-    package var members: [String: JSONValue]? {
+    package var members: JSONObject? {
         if case .object(let members) = self { members } else { nil }
     }
 }

@@ -116,7 +116,7 @@ extension JSONShape {
 
     /// Refuses members that are not known, not there or of another shape.
     package static func check(
-        _ given: [String: JSONValue], _ members: [JSONMember], at path: String = ""
+        _ given: JSONObject, _ members: [JSONMember], at path: String = ""
     ) throws(ShapeMismatch) {
         let prefix = path.isEmpty ? "" : path + "."
         for name in given.keys.sorted() where !members.contains(where: { $0.name == name }) {

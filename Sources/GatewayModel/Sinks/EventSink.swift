@@ -92,7 +92,7 @@ extension EventSink: SettingPart {
     ]
 
     /// Takes over what was kept.
-    package init(name: String, appID: String, createdMilliseconds: Int64, kept: [String: JSONValue]) {
+    package init(name: String, appID: String, createdMilliseconds: Int64, kept: JSONObject) {
         self.init(name: name, appID: appID, createdMilliseconds: createdMilliseconds, startSequence: 0)
         read(kept)
     }

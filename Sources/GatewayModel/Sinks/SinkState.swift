@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// How far a sink has come, as its relay saw it last.
 package struct SinkState: Sendable, Equatable {
     /// The epoch of the sink that this belongs to.
@@ -20,7 +22,7 @@ package struct SinkState: Sendable, Equatable {
 
 /// Why a relay cannot go on. It tries again by itself, and goes on once the reason is gone.
 package struct SinkError: Error, Sendable, Equatable, CustomStringConvertible {
-    package enum Code: String, Sendable, CaseIterable {
+    package enum Code: String, Sendable, TextEnum {
         /// No server answers at these addresses.
         case cannotConnect = "cannot_connect"
         /// The servers do not take the credentials, or a file of them cannot be read.

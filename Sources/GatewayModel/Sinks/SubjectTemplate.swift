@@ -28,7 +28,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         guard 1...Self.longest ~= text.utf8.count else { return nil }
         var tokens: [Token] = []
         for token in text.split(separator: ".", omittingEmptySubsequences: false) {
-            switch token {
+            switch String(token) {
             case "{app}":
                 // The first one must not come from outside, nor begin with `$` or `_INBOX`.
                 guard !tokens.isEmpty else { return nil }

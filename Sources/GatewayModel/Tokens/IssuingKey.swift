@@ -44,7 +44,7 @@ package final class IssuingKey: Sendable {
     }
 
     /// An access token with these claims.
-    package func sign(_ claims: [String: JSONValue]) throws(JOSEError) -> String {
+    package func sign(_ claims: JSONObject) throws(JOSEError) -> String {
         try key.sign(header: header, payload: JSONValue.object(claims).bytes)
     }
 }

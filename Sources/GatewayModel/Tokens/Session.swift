@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// One device or program of one user that is logged in: a family of refresh tokens, of which one is active.
 public struct Session: Sendable, Identifiable {
     /// What the token family is called in commands and in the claim `sid`.

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// What tokens of the token service may be used for (RFC 6749, section 3.3).
 package enum TokenScope {
     /// Writing events. The word that Segment's clients ask for.

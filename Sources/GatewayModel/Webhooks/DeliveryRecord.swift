@@ -1,7 +1,9 @@
+internal import CountersignCore
+
 /// One attempt to deliver to a webhook, as it is remembered.
 package struct DeliveryRecord: Sendable, Equatable {
     /// What was delivered.
-    package enum Kind: String, Sendable, CaseIterable {
+    package enum Kind: String, Sendable, TextEnum {
         case events
         /// Events once more, because somebody has asked for it.
         case replay
@@ -111,7 +113,7 @@ package struct DeliveryProgress: Sendable, Equatable {
 
 /// What an operator has asked to be delivered besides.
 package struct WebhookRequest: Sendable, Equatable {
-    package enum Kind: String, Sendable {
+    package enum Kind: String, Sendable, TextEnum {
         case test, replay
     }
 

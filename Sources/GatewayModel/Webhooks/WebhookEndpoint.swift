@@ -37,7 +37,7 @@ package struct WebhookEndpoint: Sendable, Equatable {
 
     /// Why nothing is delivered, since when, and who wants it so.
     package struct Pause: Sendable, Equatable {
-        package enum Reason: String, Sendable, CaseIterable {
+        package enum Reason: String, Sendable, TextEnum {
             /// Somebody has asked for it.
             case requested
             /// The endpoint has answered 410: it wants no more (RFC 9110, section 15.5.11).
@@ -114,7 +114,7 @@ extension WebhookEndpoint: SettingPart {
     ]
 
     /// Takes over what was kept.
-    package init(id: String, appID: String, createdMilliseconds: Int64, kept: [String: JSONValue]) {
+    package init(id: String, appID: String, createdMilliseconds: Int64, kept: JSONObject) {
         self.init(id: id, appID: appID, createdMilliseconds: createdMilliseconds, startSequence: 0)
         read(kept)
     }

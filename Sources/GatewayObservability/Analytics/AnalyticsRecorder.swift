@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 package import GatewayModel
 
 /// Counts verdicts as requests end, and gathers samples of those that failed. Handed to ``AnalyticsStore`` once a second;
@@ -6,11 +6,11 @@ package import GatewayModel
 package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private struct State {
         var gathered = GatheredAnalytics()
-        var apps: [String: OfApp] = [:]
+        var apps: BytewiseDictionary<OfApp> = [:]
         var sampledMinute: Int64 = 0
         var sampled: [SampleKey: Int] = [:]
         /// Tokens of the latest samples, in memory only: to be judged again.
-        var tokens: [String: (appID: String, token: FailedToken)] = [:]
+        var tokens: BytewiseDictionary<(appID: String, token: FailedToken)> = [:]
         var tokenOrder: [String] = []
     }
 
@@ -118,7 +118,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     }
 
     /// Lets go of what is held of deleted apps. What was gathered of them is written once more.
-    package func forget(_ appIDs: Set<String>) {
+    package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             for id in appIDs { state.apps[id] = nil }
             state.tokens = state.tokens.filter { !appIDs.contains($0.value.appID) }

@@ -19,13 +19,13 @@ extension LiveFeed.Shared {
 
 extension LiveFeed.Entry {
     fileprivate var json: JSONValue {
-        var members: [String: JSONValue] = [
+        var members: JSONObject = [
             "at": .integer(atMilliseconds), "app": .string(key.appID), "endpoint": .string(key.endpoint),
             "verdict": .string(key.verdict.rawValue), "network": .string(network),
             "request": .string(requestID),
         ]
         members["code"] = key.code.map { .integer(Int64($0.rawValue)) }
-        let texts = [
+        let texts: KeyValuePairs = [
             "mode": key.enforcement?.rawValue, "sdk": key.client.sdk, "version": key.client.appVersion,
             "key": key.keyID, "user": userID, "sample": sampleID,
         ]

@@ -152,7 +152,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
         return quietRoutes.contains(record.context.route ?? "") ? .debug : .info
     }
 
-    private static let quietRoutes: Set<String> = ["/livez", "/readyz", "/metrics"]
+    private static let quietRoutes: BytewiseSet = ["/livez", "/readyz", "/metrics"]
 
     /// Writes to standard error, whatever the pieces it takes.
     package static let writeToStandardError: @Sendable ([UInt8]) -> Void = { bytes in

@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import GatewayModel
 
 /// What `/metrics` measures of a gateway that shares a database.

@@ -1,3 +1,4 @@
+package import CountersignCore
 package import GatewayModel
 
 /// What `/metrics` measures at the moment of asking.
@@ -52,7 +53,7 @@ package struct Gauges: Sendable {
     /// How far each webhook is behind.
     package var webhooks: [WebhookLag]
     /// Attempts to deliver to webhooks so far, by app.
-    package var webhookAttempts: [String: (delivered: Int, failed: Int)]
+    package var webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)>
 
     /// How far each sink has come.
     package var sinks: [Sink]
@@ -64,7 +65,7 @@ package struct Gauges: Sendable {
         store: StoreLoad, connections: Int, tokens: Tokens, droppedLogLines: Int,
         uncountedRequests: Int = 0, droppedSpans: Int? = nil,
         consumers: [Consumer] = [],
-        webhooks: [WebhookLag] = [], webhookAttempts: [String: (delivered: Int, failed: Int)] = [:],
+        webhooks: [WebhookLag] = [], webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)> = [:],
         sinks: [Sink] = [], cluster: ClusterGauges? = nil
     ) {
         self.cluster = cluster

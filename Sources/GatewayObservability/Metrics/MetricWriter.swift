@@ -1,5 +1,7 @@
+internal import CountersignCore
+
 /// What kind of number a metric is.
-enum MetricKind: String {
+enum MetricKind: String, TextEnum {
     case counter, gauge, histogram
 }
 

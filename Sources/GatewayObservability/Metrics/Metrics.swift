@@ -36,7 +36,7 @@ package final class Metrics: GatewayObserver {
         var auth: [AuthKey: Int] = [:]
         var commitSeconds = Histogram.seconds
         var commitEvents = Histogram.sizes
-        var failedCommits: [String: Int] = [:]
+        var failedCommits: BytewiseDictionary<Int> = [:]
     }
 
     private let state = Lock(State())
@@ -173,7 +173,7 @@ package final class Metrics: GatewayObserver {
         text.begin(
             "countersign_request_duration_seconds", .histogram,
             help: "Time from the request line to the answer, by endpoint.")
-        let byRoute = Dictionary(
+        let byRoute = BytewiseDictionary(
             requests.map { ($0.key.route ?? unmatched, $0.value.duration) }, uniquingKeysWith: sum)
         for (route, histogram) in byRoute.sorted(by: { $0.key < $1.key }) {
             text.samples(histogram, [("route", route)])
@@ -192,7 +192,7 @@ package final class Metrics: GatewayObserver {
 
     private static func writeEvents(_ state: State, to text: inout some MetricWriter) {
         text.begin("countersign_events_total", .counter, help: "Events by app and outcome.")
-        var byApp: [String: (accepted: Int, duplicates: Int, rejected: Int)] = [:]
+        var byApp: BytewiseDictionary<(accepted: Int, duplicates: Int, rejected: Int)> = [:]
         var batch = Histogram.sizes
         for (key, series) in state.requests {
             batch.add(series.batch)

@@ -47,7 +47,7 @@ struct OTLPMetrics: MetricWriter {
             ])
     }
 
-    private mutating func add(_ labels: [(String, String)], _ members: [String: JSONValue]) {
+    private mutating func add(_ labels: [(String, String)], _ members: JSONObject) {
         var members = members
         members["timeUnixNano"] = time
         members["attributes"] = OTLPValue.attributes(labels.map { ($0.0, .text($0.1)) })

@@ -22,7 +22,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
     private var isAbandoned = false
     private var hasEnded = true
     /// Where the log has said that the collector fails.
-    private var failing: Set<String> = []
+    private var failing: BytewiseSet = []
 
     package init(resource: OTLPResource, metrics: Metrics, log: GatewayLog, post: @escaping Post) {
         self.resource = resource

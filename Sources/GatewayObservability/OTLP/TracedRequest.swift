@@ -29,7 +29,7 @@ struct TracedRequest: Sendable {
     }
 
     /// Others are sent by clients as they like.
-    private static let methods: Set<String> = [
+    private static let methods: BytewiseSet = [
         "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
     ]
 
@@ -123,7 +123,7 @@ struct TracedRequest: Sendable {
     ) -> JSONValue {
         // Sampled, it is known whether the parent is remote, and whether it is.
         let flags: Int64 = 0x101 | (isRemote ? 0x200 : 0)
-        var members: [String: JSONValue] = [
+        var members: JSONObject = [
             "traceId": .string(context.traceID), "spanId": .string(context.spanID),
             "flags": .integer(flags), "name": .string(name), "kind": .integer(kind.rawValue),
             "startTimeUnixNano": .string(String(from)), "endTimeUnixNano": .string(String(to)),

@@ -32,7 +32,7 @@ enum ClusterMessages {
 
     /// What the other gateways have sent after the numbers that are known of them, in the order in which each has sent it.
     static func heard(
-        by gateway: String, after known: [String: Int64], _ connection: PostgreSQLConnection
+        by gateway: String, after known: BytewiseDictionary<Int64>, _ connection: PostgreSQLConnection
     ) throws -> [(gateway: String, number: Int64, message: ClusterMessage?)] {
         var parameters = Parameters()
         parameters.add(.text(gateway))

@@ -23,7 +23,7 @@ final class PostgreSQLChannel: ClusterChannel {
         var sent: Int64 = 0
         var hasSent = false
         /// The number of the last message of each gateway, and when it was heard; nil before the first look, which hears nothing.
-        var known: [String: (number: Int64, at: Int64)]?
+        var known: BytewiseDictionary<(number: Int64, at: Int64)>?
     }
 
     init(_ id: String, _ settings: PostgreSQLSettings, pauseMilliseconds: Int32 = 1_000) {

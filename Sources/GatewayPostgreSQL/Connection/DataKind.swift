@@ -1,5 +1,7 @@
+internal import CountersignCore
+
 /// What a file of its own is for in a data directory.
-package enum DataKind: String, CaseIterable, Sendable {
+package enum DataKind: String, TextEnum, Sendable {
     case control, secrets, sessions, analytics, deliveries, sinks
 
     /// True when each transaction that changes it has it alone, and so counts the generation up.

@@ -1,4 +1,5 @@
 internal import CPostgreSQL
+internal import CountersignCore
 package import CountersignSQLite
 internal import Foundation
 package import GatewayStorage
@@ -103,7 +104,7 @@ package final class PostgreSQLConnection: SQLConnection {
             AND NOT attisdropped AND (attname = ?1 OR attnum = ANY (conkey)) ORDER BY relname, attnum
             """, .text(AppTable.column)
         ) { (table: $0.text(0), column: $0.text(1), isKey: $0.int(2) > 0) }
-        return Dictionary(grouping: columns, by: \.table)
+        return BytewiseDictionary(grouping: columns, by: \.table)
             .filter {
                 $0.value.contains { $0.column == AppTable.column } && DataKind.of(table: $0.key) == kind
             }
@@ -158,8 +159,8 @@ package final class PostgreSQLConnection: SQLConnection {
     }
 
     /// What the server has notified about since the last call, by channel.
-    func notifications() -> Set<String> {
-        var channels: Set<String> = []
+    func notifications() -> BytewiseSet {
+        var channels: BytewiseSet = []
         while let notification = PQnotifies(handle) {
             channels.insert(String(cString: notification.pointee.relname))
             PQfreemem(notification)

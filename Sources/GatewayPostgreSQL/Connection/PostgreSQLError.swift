@@ -1,4 +1,5 @@
 internal import CPostgreSQL
+internal import CountersignCore
 internal import GatewayStorage
 
 /// What PostgreSQL or the way to it reported: its words and its code.

@@ -1,4 +1,5 @@
 internal import CPostgreSQL
+internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 

@@ -1,9 +1,10 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayStorage
 
 /// The secrets in the rows of a table that is copied: sealed in a database, and open in a folder.
 struct CopySecrets {
-    private static let tokenKeys = ["refresh_key": "key", "signing_key": "pem"]
+    private static let tokenKeys: BytewiseDictionary = ["refresh_key": "key", "signing_key": "pem"]
 
     let table: CopyTable
 

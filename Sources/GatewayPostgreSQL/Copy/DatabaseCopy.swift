@@ -1,3 +1,4 @@
+package import CountersignCore
 package import CountersignSQLite
 internal import Foundation
 package import GatewayModel
@@ -59,17 +60,18 @@ package final class DatabaseCopy: CopyPlace {
     private static let customerNumbers = ["customer_identifier", "inbox_read"]
 
     /// The sequences of tables that number their rows.
-    private func sequences() throws -> [String: String] {
+    private func sequences() throws -> BytewiseDictionary<String> {
         let own = try connection.all(
             """
             SELECT table_name, pg_get_serial_sequence('countersign.' || table_name, column_name)
             FROM information_schema.columns WHERE table_schema = 'countersign' AND is_identity = 'YES'
             """
         ) { ($0.text(0), $0.text(1)) }
-        return Dictionary(uniqueKeysWithValues: own + Self.customerNumbers.map { ($0, "customer_seq") })
+        return BytewiseDictionary(
+            uniqueKeysWithValues: own + Self.customerNumbers.map { ($0, "customer_seq") })
     }
 
-    package func numbers() throws -> [String: Int64] {
+    package func numbers() throws -> BytewiseDictionary<Int64> {
         try sequences().compactMapValues { sequence in
             try connection.first("SELECT CASE WHEN is_called THEN last_value END FROM \(sequence)") {
                 $0.optionalInt64(0)
@@ -77,7 +79,7 @@ package final class DatabaseCopy: CopyPlace {
         }
     }
 
-    private func set(_ numbers: [String: Int64]) throws {
+    private func set(_ numbers: BytewiseDictionary<Int64>) throws {
         for (table, sequence) in try sequences() {
             // Two tables share one.
             let number =
@@ -282,7 +284,9 @@ package final class DatabaseCopy: CopyPlace {
         ) { _ in true }
     }
 
-    package func complete(_ log: CopiedLog, _ numbers: [String: Int64], _ tables: [CopyTable]) throws {
+    package func complete(_ log: CopiedLog, _ numbers: BytewiseDictionary<Int64>, _ tables: [CopyTable])
+        throws
+    {
         try connection.run("UPDATE event_log SET id = ?1", .blob(log.id))
         try set(numbers)
         try connection.execute("ANALYZE event; ANALYZE message_id")

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
@@ -15,7 +16,7 @@ final class ArrivalWatch: @unchecked Sendable {
     private var hasEnded = false
     // The thread's own.
     private var looked: Int64 = 0
-    private var known: Set<String> = []
+    private var known: BytewiseSet = []
 
     init(_ pool: PostgreSQLPool, _ arrivals: EventArrivals) {
         self.pool = pool
@@ -74,9 +75,9 @@ final class ArrivalWatch: @unchecked Sendable {
                     return true
                 }
             }
-            (looked, known) = (head, Set(awaited))
+            (looked, known) = (head, BytewiseSet(awaited))
             return apps
         }
-        if let found, !found.isEmpty { arrivals.note(Set(found)) }
+        if let found, !found.isEmpty { arrivals.note(BytewiseSet(found)) }
     }
 }

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
@@ -158,6 +159,6 @@ struct KeyUses {
 
     var sorted: [(appID: String, keyID: String, count: Int64, lastMilliseconds: Int64)] {
         uses.map { ($0.appID, $0.keyID, $1.count, $1.lastMilliseconds) }
-            .sorted { ($0.appID, $0.keyID) < ($1.appID, $1.keyID) }
+            .sorted { $0.appID == $1.appID ? $0.keyID < $1.keyID : $0.appID < $1.appID }
     }
 }

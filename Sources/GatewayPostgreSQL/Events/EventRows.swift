@@ -160,7 +160,7 @@ private struct EventConditions {
 
     private mutating func numbered(_ condition: String, _ value: SQLValue) -> String {
         values.append(value)
-        return condition.replacing("?", with: "?\(values.count)", maxReplacements: 1)
+        return condition.replacing("?", with: "?\(values.count)")
     }
 
     /// By the table of ids; ids of a day that is over for devices are gone from there, so their events are looked for where

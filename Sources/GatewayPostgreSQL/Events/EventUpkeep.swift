@@ -12,7 +12,7 @@ final class EventUpkeep: @unchecked Sendable {
     private static let restShare: UInt64 = 3
 
     private let pool: PostgreSQLPool
-    private let retention: @Sendable () -> [String: AppRules]
+    private let retention: @Sendable () -> BytewiseDictionary<AppRules>
     private let observer: (any GatewayObserver)?
     private let everySeconds: Double
     private let size = Lock((bytes: 0, partitions: 0))
@@ -27,7 +27,7 @@ final class EventUpkeep: @unchecked Sendable {
     private var hasEnded = false
 
     init(
-        _ pool: PostgreSQLPool, retention: @escaping @Sendable () -> [String: AppRules],
+        _ pool: PostgreSQLPool, retention: @escaping @Sendable () -> BytewiseDictionary<AppRules>,
         observer: (any GatewayObserver)?, everySeconds: Double
     ) {
         // Sums over a day may take longer than a request would wait.

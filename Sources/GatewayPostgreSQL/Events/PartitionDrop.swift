@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
@@ -28,7 +29,7 @@ extension EventPartitions {
     /// Drops the days of which no app keeps anything. Returns the consumers that have lost events which were held for
     /// them. `keepers` remembers an app that keeps each other day, of which nothing is read while the app's rules keep it.
     static func dropEvents(
-        _ rules: [String: AppRules], nowMilliseconds: Int64, keepers: inout [Int: String],
+        _ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64, keepers: inout [Int: String],
         _ connection: PostgreSQLConnection
     ) throws -> [EventConsumerID] {
         guard let shortest = rules.values.compactMap(\.retentionDays).min() else { return [] }
@@ -68,7 +69,7 @@ extension EventPartitions {
     }
 
     private static func drop(
-        _ day: Int, of apps: [String], _ rules: [String: AppRules], _ now: Int64,
+        _ day: Int, of apps: [String], _ rules: BytewiseDictionary<AppRules>, _ now: Int64,
         _ connection: PostgreSQLConnection
     ) throws -> [EventConsumerID] {
         // Whoever still stores something of that day waits, and finds the default partition.

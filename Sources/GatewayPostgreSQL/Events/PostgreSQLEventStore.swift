@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 internal import GatewayStorage
@@ -159,7 +160,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
             waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
             condition.unlock()
             arrivals.note(
-                Set(
+                BytewiseSet(
                     zip(jobs, results).compactMap { job, result in
                         (try? result.get().accepted).map { $0 > 0 } == true ? job.batch?.appID : nil
                     }))

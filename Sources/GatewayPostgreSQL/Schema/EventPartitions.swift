@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayStorage
 
@@ -19,7 +20,7 @@ enum EventPartitions {
     /// Makes those that are missing.
     static func make(_ connection: PostgreSQLConnection) throws {
         let today = try today(connection)
-        let existing = Set(
+        let existing = BytewiseSet(
             try connection.all(
                 """
                 SELECT child.relname FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid

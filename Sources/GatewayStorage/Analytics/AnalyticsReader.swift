@@ -60,7 +60,9 @@ package protocol AnalyticsLog: Sendable {
     func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket
 
     /// What an app, or each, had to do in a range, to the minute. Those that had nothing to do are missing.
-    func activity(of appID: String?, from: Int64, to: Int64) throws(GatewayError) -> [String: AppActivity]
+    func activity(of appID: String?, from: Int64, to: Int64) throws(GatewayError) -> BytewiseDictionary<
+        AppActivity
+    >
 
     /// The values of a property with the most failures; the empty string stands for the unknown.
     func top(
@@ -82,7 +84,7 @@ package protocol AnalyticsLog: Sendable {
 }
 
 /// What verdicts can be told apart by.
-package enum AnalyticsProperty: String, Sendable, CaseIterable {
+package enum AnalyticsProperty: String, Sendable, TextEnum {
     case appVersion = "app_version"
     case sdk
     case key = "key_id"
@@ -133,12 +135,12 @@ package struct AnalyticsReader: AnalyticsLog {
 
     package func activity(
         of appID: String?, from: Int64, to: Int64
-    ) throws(GatewayError) -> [String: AppActivity] {
+    ) throws(GatewayError) -> BytewiseDictionary<AppActivity> {
         guard database.isThere else { return [:] }
         let length = BucketLength.minute
         let first = from - from % length.milliseconds
         let hours = max(1, Int((to - first) / 3_600_000))
-        var found: [String: AppActivity] = [:]
+        var found: BytewiseDictionary<AppActivity> = [:]
         try rows(
             """
             SELECT app_id, verdict, sum(count), max(start_ms), (start_ms - ?1) / 3600000 FROM \(length.sumTable)
@@ -169,7 +171,7 @@ package struct AnalyticsReader: AnalyticsLog {
         _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
     ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)] {
         let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
-        var found: [String: (requests: Int, failures: Int)] = [:]
+        var found: BytewiseDictionary<(requests: Int, failures: Int)> = [:]
         try each(query, from: first, length, columns: "\(property.rawValue), verdict", property: property) {
             row in
             let isFailure = ["warned", "rejected"].contains(row.text(1))
@@ -177,7 +179,8 @@ package struct AnalyticsReader: AnalyticsLog {
             if isFailure { found[row.text(0), default: (0, 0)].failures += row.int(2) }
         }
         return found.map { ($0.key, $0.value.requests, $0.value.failures) }
-            .sorted { ($0.2, $0.1, $1.0) > ($1.2, $1.1, $0.0) }.prefix(limit).map { $0 }
+            .sorted { ($0.2, $0.1) == ($1.2, $1.1) ? $0.0 < $1.0 : ($0.2, $0.1) > ($1.2, $1.1) }.prefix(limit)
+            .map { $0 }
     }
 
     package func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
@@ -200,8 +203,8 @@ package struct AnalyticsReader: AnalyticsLog {
             .integer(from)
         ) { users.add(DistinctCounter($0.blob(0))) }
         preview.users = users.count
-        func failed(_ columns: String) throws(GatewayError) -> [String: Int] {
-            var counts: [String: Int] = [:]
+        func failed(_ columns: String) throws(GatewayError) -> BytewiseDictionary<Int> {
+            var counts: BytewiseDictionary<Int> = [:]
             try rows(
                 """
                 SELECT \(columns), count(DISTINCT "user") FROM failed_user_hour

@@ -17,7 +17,7 @@ package struct Backup: Sendable, Equatable {
         /// SHA-256 of the file, in hexadecimal.
         package var sha256: String
         /// Rows by table.
-        package var rows: [String: Int]
+        package var rows: BytewiseDictionary<Int>
     }
 
     /// What is being done with a file.
@@ -64,8 +64,11 @@ package struct Backup: Sendable, Equatable {
                 .notFound, "\(dataDirectory) is not a data directory: it has no control.sqlite")
         }
         let milliseconds = Milliseconds(now).count
-        let stamp = RFC3339.text(milliseconds: milliseconds).filter { $0.isNumber || $0 == "T" || $0 == "Z" }
-        let path = URL(fileURLWithPath: folder).appendingPathComponent(prefix + stamp).standardizedFileURL
+        let stamp = RFC3339.text(milliseconds: milliseconds).unicodeScalars.filter {
+            ("0"..."9").contains($0) || $0 == "T" || $0 == "Z"
+        }
+        let path = URL(fileURLWithPath: folder).appendingPathComponent(prefix + String(stamp))
+            .standardizedFileURL
             .path
         let partial = path + partialSuffix
         removePartials(in: folder)
@@ -166,10 +169,10 @@ package struct Backup: Sendable, Equatable {
         _ path: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
         let backup = try Backup(readingManifestOf: path)
-        let listed = Set(backup.files.map(\.name))
+        let listed = BytewiseSet(backup.files.map(\.name))
         let present = databases.filter { FileManager.default.fileExists(atPath: path + "/" + $0) }
-        guard listed.contains("control.sqlite"), listed.isSuperset(of: present),
-            listed.isSubset(of: databases)
+        guard listed.contains("control.sqlite"), present.allSatisfy(listed.contains),
+            listed.isSubset(of: BytewiseSet(databases))
         else {
             throw GatewayError(
                 .invalid, "\(manifestName) in \(path) does not list the files of a copy; use another copy")
@@ -197,10 +200,10 @@ package struct Backup: Sendable, Equatable {
     ) throws(GatewayError) -> Backup {
         let backup = try verify(path, report: report)
         let mark = dataDirectory + "/" + UnfinishedCopy.restoreFile
-        let present = Set((try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? [])
+        let present = BytewiseSet((try? FileManager.default.contentsOfDirectory(atPath: dataDirectory)) ?? [])
         let isCutShort =
             present.contains(UnfinishedCopy.restoreFile)
-            && present.isSubset(of: databases + [UnfinishedCopy.restoreFile])
+            && present.isSubset(of: BytewiseSet(databases + [UnfinishedCopy.restoreFile]))
         guard present.isEmpty || isCutShort else {
             throw GatewayError(
                 .conflict, "\(dataDirectory) is not empty; give a folder that does not exist yet")
@@ -296,7 +299,7 @@ package struct Backup: Sendable, Equatable {
     }
 
     /// The members of `manifest.json`.
-    package var manifest: [String: JSONValue] {
+    package var manifest: JSONObject {
         [
             "created_ms": .integer(createdMilliseconds), "program": .string(program),
             "files": .array(
@@ -327,7 +330,7 @@ package struct Backup: Sendable, Equatable {
         guard verdict == "ok" else {
             throw GatewayError(.invalid, "SQLite finds it damaged: \(verdict ?? "no answer")")
         }
-        var rows: [String: Int] = [:]
+        var rows: BytewiseDictionary<Int> = [:]
         for table in try database.all(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
             row: { row throws(SQLiteError) in row.text(0) })

@@ -2,7 +2,7 @@ package import CountersignCore
 
 /// Something that one gateway tells the others of its cluster. Nobody keeps it, and it may be lost.
 package struct ClusterMessage: Sendable, Equatable {
-    package enum Kind: String, Sendable {
+    package enum Kind: String, Sendable, TextEnum {
         /// Somebody watches verdicts at the sender.
         case watch
         /// Verdicts of the sender, for those who watch elsewhere.

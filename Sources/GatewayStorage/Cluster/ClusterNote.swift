@@ -1,6 +1,8 @@
+internal import CountersignCore
+
 /// Something small that gateways agree on.
 package enum ClusterNote {
-    package enum Kind: String, Sendable, CaseIterable {
+    package enum Kind: String, Sendable, TextEnum {
         /// Wrong passwords, by name and place.
         case signInAttempts = "sign_in_attempts"
         /// Where a name has signed in.

@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import GatewayModel
 
 /// How long things in a cluster hold.
@@ -174,7 +175,7 @@ extension ClusterStatus {
                 "Readers of events wait for a transaction that has been open for \(readerLagMilliseconds / 1_000) s."
             found.append(Warning(code: "reader_lag", text: text))
         }
-        if Set(gateways.filter(\.isLive).map(\.identity.version)).count > 1 {
+        if BytewiseSet(gateways.filter(\.isLive).map(\.identity.version)).count > 1 {
             found.append(Warning(code: "versions", text: "Gateways of different versions are running."))
         }
         if openSecrets > 0 {

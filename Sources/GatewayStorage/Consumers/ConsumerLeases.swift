@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Who has which partition of one consumer: the rules, without a clock or a disk.
 struct ConsumerLeases {
     /// What somebody has leased.

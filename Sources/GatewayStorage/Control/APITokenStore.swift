@@ -63,7 +63,7 @@ package struct APITokenStore: ControlStore {
                 .invalid, "scopes must be one or more of read, write and admin; or reader alone")
         }
         let isReader = scopes.contains(AdminToken.reader)
-        guard !isReader || Set(scopes).count == 1, isReader == (appID != nil) else {
+        guard !isReader || BytewiseSet(scopes).count == 1, isReader == (appID != nil) else {
             throw GatewayError(
                 .invalid, "the scope reader must stand alone and needs an app; the other scopes take none")
         }
@@ -72,7 +72,7 @@ package struct APITokenStore: ControlStore {
         // On a command line a dash begins a flag.
         repeat { id = Base64URL.encode(.random(count: 9)) } while id.hasPrefix("-")
         let entry = AdminToken(
-            id: id, name: name, scopes: Set(scopes).sorted(), appID: appID,
+            id: id, name: name, scopes: BytewiseSet(scopes).sorted(), appID: appID,
             createdMilliseconds: nowMilliseconds, usedMilliseconds: nil,
             expiresMilliseconds: expiresMilliseconds,
             hash: SHA256.digest(text))

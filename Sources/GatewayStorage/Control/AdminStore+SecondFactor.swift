@@ -99,7 +99,7 @@ extension AdminStore {
                 return (OneTimePassword(secret: secret), row.int64(1))
             }
             guard let (password, last) = found else { return false }
-            let digits = code.filter { $0 != " " }
+            let digits = String(code.unicodeScalars.filter { $0 != " " })
             if digits.utf8.count == OneTimePassword.digits {
                 guard let step = password.step(of: digits, at: milliseconds, after: last) else {
                     return false

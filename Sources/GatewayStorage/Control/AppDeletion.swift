@@ -17,7 +17,7 @@ package struct AppDeletion: Sendable, Equatable {
 /// follow. Before it the app is whole, after it nothing of it is accepted, whatever becomes of the process.
 extension AppDirectory {
     /// Tables whose rows outlive their app: the record of what was done, and what is still to do.
-    private static let lasting: Set<String> = ["audit", "app_deletion"]
+    private static let lasting: BytewiseSet = ["audit", "app_deletion"]
 
     /// Deletes an app with its keys, settings, clients and everything else in this database. Its events and counts follow in
     /// the background, wherever a gateway runs. Throws `notFound`, `storage`.

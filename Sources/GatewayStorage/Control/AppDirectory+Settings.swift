@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 public import CountersignJOSE
 internal import CountersignSQLite
 public import GatewayModel
@@ -25,7 +25,7 @@ extension AppDirectory {
     /// What is set for any app, by the app's id.
     package func settings<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self
-    ) throws(GatewayError) -> [String: Setting] {
+    ) throws(GatewayError) -> BytewiseDictionary<Setting> {
         try read { try SettingTable(connection: $0).all() }
     }
 

@@ -291,7 +291,7 @@ public final class AppDirectory: ControlStore {
 
     /// The app with this id, or all by id.
     private static func apps(_ id: String?, _ connection: any SQLConnection) throws -> [App] {
-        var keys: [String: [AppKey]] = [:]
+        var keys: BytewiseDictionary<[AppKey]> = [:]
         for (appID, key) in try self.keys(of: id, connection) { keys[appID, default: []].append(key) }
         let table = SettingTable(connection: connection)
         let policies = try table.all(ClaimsPolicy.self, of: id)

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 internal import GatewayModel
@@ -7,7 +8,7 @@ struct ProjectReader {
     let connection: any SQLConnection
 
     /// The project of an app, or of every app, by the app's id.
-    func projects(of appID: String? = nil) throws -> [String: Project] {
+    func projects(of appID: String? = nil) throws -> BytewiseDictionary<Project> {
         let values: [SQLValue] = appID.map { [.text($0)] } ?? []
         func only(_ column: String = "app_id") -> String { appID == nil ? "" : "WHERE \(column) = ?1" }
         func rows(_ sql: String, _ body: (any SQLRow) throws -> Void) throws {
@@ -16,7 +17,7 @@ struct ProjectReader {
                 return true
             }
         }
-        var projects: [String: Project] = [:]
+        var projects: BytewiseDictionary<Project> = [:]
         let settings = try SettingTable(connection: connection).all(ProjectSettings.self, of: appID)
         try rows("SELECT id FROM app \(only("id"))") { row in
             let id = row.text(0)

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 package import Foundation
@@ -246,7 +246,7 @@ package struct ProjectStore: ControlStore {
     }
 
     /// What every app is to clients of the Bloomreach dialect, by the app's id.
-    package func all() throws(GatewayError) -> [String: Project] {
+    package func all() throws(GatewayError) -> BytewiseDictionary<Project> {
         try read { try ProjectReader(connection: $0).projects() }
     }
 

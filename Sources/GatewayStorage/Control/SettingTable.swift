@@ -10,12 +10,12 @@ struct SettingTable {
     /// What was set for an app, or for every app, by the app's id. Those for which nothing was set are missing.
     func all<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String? = nil
-    ) throws -> [String: Setting] {
+    ) throws -> BytewiseDictionary<Setting> {
         let rows = try connection.all(
             "SELECT app_id, body FROM app_setting WHERE name = ?1 \(appID == nil ? "" : "AND app_id = ?2")",
             [.text(Setting.settingName)] + (appID.map { [.text($0)] } ?? [])
         ) { ($0.text(0), Array($0.text(1).utf8)) }
-        return Dictionary(
+        return BytewiseDictionary(
             uniqueKeysWithValues: try rows.map { appID, stored in
                 let body = try connection.opened(stored, .setting, appID, Setting.settingName)
                 let parser = StrictJSONParser(maximumBytes: max(1, body.count))

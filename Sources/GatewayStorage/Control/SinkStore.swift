@@ -34,7 +34,7 @@ package struct SinkStore: ControlStore {
     /// Makes a sink, whose first event is the one after `startSequence`. Throws `invalid`, `conflict` when there are too
     /// many, or one of that name or with that stream, `notFound`, `storage`.
     package func create(
-        _ name: String, of appID: String, _ members: [String: JSONValue], after startSequence: Int64,
+        _ name: String, of appID: String, _ members: JSONObject, after startSequence: Int64,
         at milliseconds: Int64
     ) throws(GatewayError) -> EventSink {
         var sink = EventSink(
@@ -51,7 +51,7 @@ package struct SinkStore: ControlStore {
             }
             // Two that write to one stream would each find the other's messages where its own must be.
             if let other = others.first(where: {
-                $0.stream == made.stream && !Set($0.addresses).isDisjoint(with: made.addresses)
+                $0.stream == made.stream && !$0.addresses.contains(where: made.addresses.contains)
             }) {
                 throw GatewayError(
                     .conflict,

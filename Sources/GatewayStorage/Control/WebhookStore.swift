@@ -38,7 +38,7 @@ package struct WebhookStore: ControlStore {
     /// Makes an endpoint, whose first event is the one after `startSequence`. Returns it with its secret, which is not
     /// shown again. Throws `invalid`, `conflict` when there are too many, `notFound`, `storage`.
     package func create(
-        of appID: String, _ members: [String: JSONValue], secret: String?, after startSequence: Int64,
+        of appID: String, _ members: JSONObject, secret: String?, after startSequence: Int64,
         at milliseconds: Int64
     ) throws(GatewayError) -> (endpoint: WebhookEndpoint, secret: String) {
         var endpoint = WebhookEndpoint(
@@ -69,7 +69,7 @@ package struct WebhookStore: ControlStore {
 
     /// Changes an endpoint by what an operator sends. Throws `invalid`, `notFound`, `storage`.
     package func change(
-        _ id: String, of appID: String, _ members: [String: JSONValue], at milliseconds: Int64
+        _ id: String, of appID: String, _ members: JSONObject, at milliseconds: Int64
     ) throws(GatewayError) {
         try update(id, of: appID, "webhook.change", at: milliseconds) { endpoint in
             endpoint.set(members)

@@ -1,3 +1,4 @@
+package import CountersignCore
 package import CountersignSQLite
 
 /// A data directory or a database, as a copy reads or fills it. Belongs to one thread.
@@ -9,7 +10,7 @@ package protocol CopyPlace: AnyObject {
     func log() throws -> CopiedLog
 
     /// The highest number that was ever given in tables that number their rows.
-    func numbers() throws -> [String: Int64]
+    func numbers() throws -> BytewiseDictionary<Int64>
 
     /// The columns in whose order this place reads a table.
     func key(of table: CopyTable) -> [String]
@@ -29,7 +30,7 @@ package protocol CopyPlace: AnyObject {
     func write(_ rows: [[SQLValue]], to table: CopyTable) throws
 
     /// Does what is left once every row is there.
-    func complete(_ log: CopiedLog, _ numbers: [String: Int64], _ tables: [CopyTable]) throws
+    func complete(_ log: CopiedLog, _ numbers: BytewiseDictionary<Int64>, _ tables: [CopyTable]) throws
 
     /// Takes the mark away.
     func finish() throws

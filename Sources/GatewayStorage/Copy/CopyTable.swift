@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import CountersignSQLite
 
 /// A table of what a gateway keeps, as it is carried from one engine to another.
@@ -41,16 +42,16 @@ package struct CopyTable: Sendable {
     }
 
     /// What follows from other tables, or is the engine's own affair.
-    private static let left: Set<String> = [
+    private static let left: BytewiseSet = [
         "schema_version", "event_log", "counted", "probe", "event_claim", "app_user", "event_time",
         "event_key", UnfinishedCopy.table,
     ]
-    private static let leftColumns: [String: Set<String>] = [
+    private static let leftColumns: BytewiseDictionary<BytewiseSet> = [
         "app_usage": ["customer_bytes"], "event_consumer": ["generation"],
         events: ["key_number", "request_uuid"], customers: ["properties"],
     ]
     /// Numbers of these are unique, but in PostgreSQL no key.
-    private static let keys = [
+    private static let keys: BytewiseDictionary = [
         "customer_identifier": ["app_id", "name", "value"], "inbox_read": ["customer_id", "message_id"],
     ]
     /// Others refer to these, so they come first.
@@ -66,7 +67,7 @@ package struct CopyTable: Sendable {
             WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid
             """
         ) { (table: $0.text(0), column: $0.text(1), type: $0.text(2), place: $0.int(3)) }
-        return try Dictionary(grouping: columns, by: \.table).filter { !left.contains($0.key) }
+        return try BytewiseDictionary(grouping: columns, by: \.table).filter { !left.contains($0.key) }
             .map { name, columns in
                 let taken = columns.filter { leftColumns[name]?.contains($0.column) != true }
                 return CopyTable(
@@ -75,7 +76,7 @@ package struct CopyTable: Sendable {
                     key: keys[name]
                         ?? columns.filter { $0.place > 0 }.sorted { $0.place < $1.place }.map(\.column))
             }
-            .sorted { (order($0), $0.name) < (order($1), $1.name) }
+            .sorted { order($0) == order($1) ? $0.name < $1.name : order($0) < order($1) }
     }
 
     private static func order(_ table: CopyTable) -> Int {

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 package import CountersignSQLite
 internal import Foundation
 package import GatewayModel
@@ -9,7 +9,7 @@ package final class FolderCopy: CopyPlace {
 
     private let folder: DataDirectory
     private let lock: DataDirectoryLock
-    private var files: [String: SQLiteConnection] = [:]
+    private var files: BytewiseDictionary<SQLiteConnection> = [:]
     /// What is copied, each file's tables together and the events last.
     package private(set) var tables: [CopyTable] = []
 
@@ -102,8 +102,8 @@ package final class FolderCopy: CopyPlace {
         return CopiedLog(id: state.id, head: max(state.next - 1, last))
     }
 
-    package func numbers() throws -> [String: Int64] {
-        var numbers: [String: Int64] = [:]
+    package func numbers() throws -> BytewiseDictionary<Int64> {
+        var numbers: BytewiseDictionary<Int64> = [:]
         for (_, sqlite) in files where try hasNumbers(sqlite) {
             for (name, number) in try sqlite.all(
                 "SELECT name, seq FROM sqlite_sequence", row: { ($0.text(0), $0.int64(1)) })
@@ -198,7 +198,9 @@ package final class FolderCopy: CopyPlace {
         return row
     }
 
-    package func complete(_ log: CopiedLog, _ numbers: [String: Int64], _ tables: [CopyTable]) throws {
+    package func complete(_ log: CopiedLog, _ numbers: BytewiseDictionary<Int64>, _ tables: [CopyTable])
+        throws
+    {
         for table in tables {
             let sqlite = try connection(table.file)
             guard table.name != CopyTable.events, let number = numbers[table.name], try hasNumbers(sqlite)

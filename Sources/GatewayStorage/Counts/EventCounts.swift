@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 
 /// What commits have added to `app_usage` and `key_use` and is not written there yet.
@@ -20,7 +21,7 @@ struct EventCounts {
         var bytes = 0
     }
 
-    private var usage: [String: Usage] = [:]
+    private var usage: BytewiseDictionary<Usage> = [:]
     /// The event after which `usage` begins, and the last one in it.
     private var counted: Int64
     private var last: Int64

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 
 /// How much a public key has verified (seed 003, "Managing public keys": which key is safe to delete).

@@ -74,7 +74,8 @@ package struct CustomerWriter {
         }
         let target: String
         if let survivor = found.min(by: {
-            ($0.createdMilliseconds, $0.id) < ($1.createdMilliseconds, $1.id)
+            $0.createdMilliseconds == $1.createdMilliseconds
+                ? $0.id < $1.id : $0.createdMilliseconds < $1.createdMilliseconds
         }) {
             target = survivor.id
             let identified = found.first(where: \.isIdentified) ?? survivor

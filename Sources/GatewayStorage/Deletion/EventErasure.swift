@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 
 /// Removes everything that `events.sqlite` keeps of an app, a step at a time between two commits. Used by the writer's
@@ -9,7 +10,7 @@ struct EventErasure {
     static let rowsPerStep = 200
     static let bytesPerStep: Int64 = 4 << 20
     /// Sums that deleting other rows changes, or makes again.
-    private static let last: Set<String> = ["app_usage"]
+    private static let last: BytewiseSet = ["app_usage"]
 
     let appID: String
     /// The number of the last event that was looked at.

@@ -41,7 +41,7 @@ struct EventFileManifest {
         let text = FileManager.default.contents(atPath: path) ?? Data()
         // A line without its end was not written whole: the file that it is about counts as not listed.
         let whole = text.lastIndex(of: 0x0A).map { text[...$0] } ?? Data()
-        var listed: Set<String> = []
+        var listed: BytewiseSet = []
         for line in whole.split(separator: 0x0A) {
             guard let entry = Entry(line: Array(line)) else {
                 throw GatewayError(
@@ -94,7 +94,7 @@ extension EventFileManifest.Entry {
     /// Nil when the line is not an entry.
     init?(line: [UInt8]) {
         let parser = StrictJSONParser(maximumBytes: 65_536)
-        func member<Value: JSONConvertible>(_ name: String, _ members: [String: JSONValue]) -> Value? {
+        func member<Value: JSONConvertible>(_ name: String, _ members: JSONObject) -> Value? {
             members[name].flatMap { Value(jsonValue: $0) }
         }
         guard let members = try? parser.parse(bytes: line, { $0.value }).members,

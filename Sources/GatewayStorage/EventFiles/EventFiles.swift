@@ -174,7 +174,8 @@ package final class EventFiles: Sendable {
     static func name(of hour: Int64, after last: String?) -> String {
         let digits = 13
         let own = String(RFC3339.text(milliseconds: hour).prefix(digits))
-        let prefix = max(own, last.map { String($0.prefix(digits)) } ?? own)
+        let other = last.map { String($0.prefix(digits)) } ?? own
+        let prefix = own < other ? other : own
         let before = last.flatMap { last in
             last.hasPrefix(prefix) ? Int(last.dropFirst(digits + 1).prefix { $0.isNumber }) : nil
         }

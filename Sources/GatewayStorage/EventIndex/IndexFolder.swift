@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// The runs of an index on the disk.
@@ -21,7 +22,7 @@ enum IndexFolder {
 
     /// Removes what is no run that counts: what was not finished, and what was merged.
     static func clean(_ folder: String, keeping names: [IndexRunName]) {
-        let kept = Set(names.map(\.file))
+        let kept = BytewiseSet(names.map(\.file))
         for file in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         where !kept.contains(file) {
             guard file.hasSuffix(IndexFileWriter.unfinished) || IndexRunName(file: file) != nil else {

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 
 /// What makes an event unique: 128 bits of a keyed hash of its app, its sender and its message id.

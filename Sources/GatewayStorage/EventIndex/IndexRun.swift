@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// The events of one run, and what it was made for.
 struct IndexRunName: Hashable {
     static let suffix = ".run"

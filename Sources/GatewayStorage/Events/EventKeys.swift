@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 
@@ -17,7 +18,7 @@ struct EventKeys {
     /// Numbers that are kept, at most.
     private static let most = 1_000
 
-    private var known: [String: (name: String, number: Int64)] = [:]
+    private var known: BytewiseDictionary<(name: String, number: Int64)> = [:]
     /// The key of the last request: usually the next one's too.
     private var last: (appID: String, id: String, number: Int64)?
 

@@ -34,7 +34,7 @@ final class EventLogWriter {
     private var next: Int64
     /// Hashes of users that are in `app_user`.
     private var knownUsers: Set<UInt64> = []
-    private var knownApps: [String: UInt64] = [:]
+    private var knownApps: BytewiseDictionary<UInt64> = [:]
     /// Keys of the events that are being committed. Kept from one commit to the next for its memory alone.
     private var staged: [EventKey: Int64] = [:]
     private var dataVersion: Int64
@@ -89,7 +89,7 @@ final class EventLogWriter {
             folder: IndexFolder.path(besides: path), logID: log.id, first: range?.first ?? next, next: next,
             sizes: sizes, recent: recent
         ) { [connection] range, add in
-            var apps: [String: UInt64] = [:]
+            var apps: BytewiseDictionary<UInt64> = [:]
             let statement = try connection.prepare(
                 """
                 SELECT seq, app_id, message_id, user_id, anonymous_id, sender FROM event

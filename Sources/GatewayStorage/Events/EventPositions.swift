@@ -7,7 +7,7 @@ internal import CountersignJOSE
 /// was restored from a backup, or that was cut short is recognized instead of being taken for a place where it never was.
 package struct EventPositions: Sendable {
     /// Why a position cannot be used.
-    package enum Fault: String, Error, Sendable, CaseIterable {
+    package enum Fault: String, Error, Sendable, TextEnum {
         case malformed = "position_malformed"
         case otherApp = "position_of_another_app"
         case otherLog = "position_of_another_log"

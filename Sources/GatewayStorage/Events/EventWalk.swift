@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 
 /// Walks along the events of a subject, away from a number, and looks at so many of them at most.

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
@@ -58,7 +59,7 @@ struct RetentionSweeper {
     var isDone: Bool { waiting.isEmpty }
 
     /// Begins a sweep over the apps that do not keep everything.
-    mutating func begin(_ rules: [String: AppRules], nowMilliseconds: Int64) {
+    mutating func begin(_ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64) {
         self.nowMilliseconds = nowMilliseconds
         waiting = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
             .map { (appID: $0.key, rules: $0.value) }
@@ -171,7 +172,7 @@ struct RetentionSweeper {
         /// Returns whether there may be more to delete, and where the app's events begin then.
         func sweep(
             _ cutoff: Int64, _ limit: Int?, from known: Oldest, _ hold: inout RetentionHold,
-            usersOfDeleted: (Set<String>, Int64) throws -> Void
+            usersOfDeleted: (BytewiseSet, Int64) throws -> Void
         ) throws -> (goesOn: Bool, oldest: Oldest) {
             var room = Room()
             // Customers first: a look at an index tells whether there is anything to do.
@@ -183,7 +184,7 @@ struct RetentionSweeper {
             let found = try events.ofApp(id, known.after, RetentionSweeper.rowsPerStep)
             var oldest = Oldest(after: known.after)
             var deleted: (events: Int64, bytes: Int64) = (0, 0)
-            var users: Set<String> = []
+            var users: BytewiseSet = []
             var isComplete = found.count < RetentionSweeper.rowsPerStep
             var isHeld = false
             for sequence in found where !room.isUsedUp {

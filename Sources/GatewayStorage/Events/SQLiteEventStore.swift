@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
@@ -40,7 +40,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private let retentionSeconds: Double
     private let countSeconds: Double
     private let now: @Sendable () -> Date
-    private let retention: @Sendable () -> [String: AppRules]
+    private let retention: @Sendable () -> BytewiseDictionary<AppRules>
     // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `erasures`, `isClosing` and `hasEnded`.
     private let condition = Condition()
     private var gathering = 0
@@ -87,7 +87,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     package convenience init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
-        countSeconds: Double = 1, retention: @escaping @Sendable () -> [String: AppRules] = { [:] }
+        countSeconds: Double = 1, retention: @escaping @Sendable () -> BytewiseDictionary<AppRules> = { [:] }
     ) throws {
         try self.init(
             path: path, recent: RecentEvents(), pendingBytes: pendingBytes, diskFloorBytes: diskFloorBytes,
@@ -100,7 +100,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     init(
         path: String, recent: RecentEvents, pendingBytes: Int, diskFloorBytes: Int,
         observer: (any GatewayObserver)?, retentionSeconds: Double = 60, countSeconds: Double = 1,
-        now: @escaping @Sendable () -> Date, retention: @escaping @Sendable () -> [String: AppRules]
+        now: @escaping @Sendable () -> Date, retention: @escaping @Sendable () -> BytewiseDictionary<AppRules>
     ) throws {
         self.recent = recent
         self.diskFloorBytes = diskFloorBytes
@@ -334,7 +334,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 jobs.filter { $0.change == nil }.map(\.batch), counting: uses, with: jobs.compactMap(\.change)
             )[...]
             guard files.areInPlace else { throw loseFiles() }
-            var changed: Set<String> = []
+            var changed: BytewiseSet = []
             var last: String?
             let results = jobs.map { job -> Result<AppendOutcome, StoreFailure> in
                 let outcome = job.change == nil ? outcomes.removeFirst() : AppendOutcome()

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 

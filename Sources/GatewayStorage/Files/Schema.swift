@@ -34,7 +34,7 @@ enum Schema {
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let time = RFC3339.text(milliseconds: Milliseconds(now).count)
-            .filter { $0.isNumber || $0 == "T" }
+            .unicodeScalars.filter { ("0"..."9").contains($0) || $0 == "T" }
         let name = "\(file.deletingPathExtension().lastPathComponent)-schema\(version)-\(time).sqlite"
         let copy = folder.appendingPathComponent(name).path
         try connection.run("VACUUM INTO ?1", .text(copy))

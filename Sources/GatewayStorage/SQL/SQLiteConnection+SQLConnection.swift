@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import CountersignSQLite
 
 extension SQLiteStatement: SQLRow {}
@@ -28,7 +29,7 @@ extension SQLiteConnection: SQLConnection {
             WHERE m.type = 'table' AND (c.name = '\(AppTable.column)' OR c.pk > 0) ORDER BY m.name, c.pk
             """
         ) { (table: $0.text(0), column: $0.text(1), isKey: $0.int(2) > 0) }
-        return Dictionary(grouping: columns, by: \.table)
+        return BytewiseDictionary(grouping: columns, by: \.table)
             .filter { $0.value.contains { $0.column == AppTable.column } }
             .map { name, columns in
                 let key = columns.filter(\.isKey).map(\.column)

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// A column of what operators keep secret with a gateway and it needs as it is, because it computes with it. An engine may keep
 /// such values sealed, so that whoever has a copy of the database alone cannot use them.
 package struct SecretColumn: Sendable {
@@ -28,6 +30,6 @@ package struct SecretColumn: Sendable {
 
     /// Whether the row of this key holds a secret.
     package func isSecret(_ key: [String]) -> Bool {
-        table != Self.setting.table || key.last.map(Self.settings.contains) == true
+        table != Self.setting.table || key.last.map { Self.settings.contains($0) } == true
     }
 }

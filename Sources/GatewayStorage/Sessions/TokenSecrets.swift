@@ -218,7 +218,7 @@ package final class TokenSecrets: Sendable {
     }
 
     private func keys(_ connection: any SQLConnection, known: [IssuingKey]) throws -> [IssuingKey] {
-        let known = Dictionary(known.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+        let known = BytewiseDictionary(known.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         return try connection.all("SELECT id, pem, signs_from_ms FROM signing_key ORDER BY id") {
             ($0.text(0), $0.blob(1), $0.int64(2))
         }.map { id, pem, signsFrom in

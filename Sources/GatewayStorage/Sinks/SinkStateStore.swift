@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
@@ -83,12 +83,12 @@ package final class SinkStateStore: Sendable {
     }
 
     /// What was kept, by the sink's key. Throws `storage`.
-    package func states() throws(GatewayError) -> [String: SinkState] {
+    package func states() throws(GatewayError) -> BytewiseDictionary<SinkState> {
         try database.read { try SinkState.all($0) }
     }
 
     /// Forgets all sinks but these. Throws `storage`.
-    package func sweep(keeping sinks: Set<String>) throws(GatewayError) {
+    package func sweep(keeping sinks: BytewiseSet) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let known = try connection.all("SELECT sink FROM sink_state") { $0.text(0) }
             for sink in known where !sinks.contains(sink) {
@@ -101,7 +101,7 @@ package final class SinkStateStore: Sendable {
 /// What was kept of sinks, read; a gateway may go on publishing.
 package protocol SinkStates: Sendable {
     /// By the sink's key. Throws `storage`.
-    func states() throws(GatewayError) -> [String: SinkState]
+    func states() throws(GatewayError) -> BytewiseDictionary<SinkState>
 }
 
 /// Reads what ``SinkStateStore`` writes.
@@ -112,14 +112,14 @@ package struct SinkStateReader: SinkStates {
         self.database = database
     }
 
-    package func states() throws(GatewayError) -> [String: SinkState] {
+    package func states() throws(GatewayError) -> BytewiseDictionary<SinkState> {
         guard database.isThere else { return [:] }
         return try database.read { try SinkState.all($0) }
     }
 }
 
 extension SinkState {
-    static func all(_ connection: any SQLConnection) throws -> [String: SinkState] {
+    static func all(_ connection: any SQLConnection) throws -> BytewiseDictionary<SinkState> {
         let rows = try connection.all(
             """
             SELECT sink, epoch, mark_seq, stream_seq, mark_ms, error, reason, failing_since_ms FROM sink_state
@@ -135,6 +135,6 @@ extension SinkState {
             state.failingSinceMilliseconds = row.optionalInt64(7)
             return (row.text(0), state)
         }
-        return Dictionary(rows) { $1 }
+        return BytewiseDictionary(rows) { $1 }
     }
 }

@@ -1,3 +1,4 @@
+package import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
@@ -12,7 +13,7 @@ package protocol DeliveryLog: Sendable {
     func delivery(_ messageID: String, of endpointID: String) throws(GatewayError) -> DeliveryRecord?
 
     /// How far the deliveries to each endpoint have come, by the endpoint's id.
-    func progress() throws(GatewayError) -> [String: DeliveryProgress]
+    func progress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress>
 }
 
 extension EventLog {
@@ -63,7 +64,7 @@ package struct DeliveryReader: DeliveryLog {
         }
     }
 
-    package func progress() throws(GatewayError) -> [String: DeliveryProgress] {
+    package func progress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
         guard database.isThere else { return [:] }
         return try database.read { try DeliveryProgress.all($0) }
     }

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
@@ -63,7 +63,7 @@ package final class DeliveryStore: AppData, Sendable {
     }
 
     /// How far the deliveries to each endpoint have come, by the endpoint's id.
-    package func progress() throws(GatewayError) -> [String: DeliveryProgress] {
+    package func progress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
         try database.read { try DeliveryProgress.all($0) }
     }
 
@@ -138,7 +138,7 @@ package final class DeliveryStore: AppData, Sendable {
     }
 
     /// Forgets what is too old, and all of endpoints that are no more. An app's alert webhook counts as one.
-    package func sweep(keeping endpointIDs: Set<String>, at milliseconds: Int64) throws(GatewayError) {
+    package func sweep(keeping endpointIDs: BytewiseSet, at milliseconds: Int64) throws(GatewayError) {
         try database.write(alone: false) { connection in
             try connection.run(
                 "DELETE FROM delivery WHERE at_ms < ?1",
@@ -162,7 +162,7 @@ extension DeliveryProgress {
         is_after_gap, revision
         """
 
-    static func all(_ connection: any SQLConnection) throws -> [String: DeliveryProgress] {
+    static func all(_ connection: any SQLConnection) throws -> BytewiseDictionary<DeliveryProgress> {
         let rows = try connection.all("SELECT \(columns) FROM progress") { row in
             var progress = DeliveryProgress(committed: row.int64(1))
             progress.messageID = row.optionalText(2)
@@ -175,6 +175,6 @@ extension DeliveryProgress {
             progress.revision = row.optionalInt64(9)
             return (row.text(0), progress)
         }
-        return Dictionary(rows) { $1 }
+        return BytewiseDictionary(rows) { $1 }
     }
 }

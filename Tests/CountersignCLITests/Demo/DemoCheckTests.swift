@@ -1,3 +1,4 @@
+internal import CountersignCore
 import Foundation
 import Testing
 

@@ -1,3 +1,4 @@
+internal import CountersignCore
 import Testing
 
 @testable import CountersignCLI

@@ -17,7 +17,7 @@ struct AdminDoctorTests {
     /// Answers each path with this JSON; without one as a list that is empty, of write keys as a list of one.
     private struct Answers: AdminClient {
         var place = "https://collect.example"
-        var answers: [String: JSONValue]
+        var answers: JSONObject
 
         func send(_ request: AdminRequest) async throws -> AdminAnswer {
             let items: JSONValue = request.path.last == "write-keys" ? [["id": "w"]] : []

@@ -23,26 +23,26 @@ struct AccessLogTests {
     @Test(arguments: [
         (
             #"a - - [17/May/2015:10:05:03 +0000] "-" 408 - "-" "-""#,
-            ["status": 408, "bytes": 0] as [String: JSONValue]
+            ["status": 408, "bytes": 0] as JSONObject
         ),
         (
             #"a - - [17/May/2015:10:05:03 +0000] "\x16\x03" 400 1 "-" "-""#,
-            ["status": 400, "bytes": 1, "request": #"\x16\x03"#]
+            ["status": 400, "bytes": 1, "request": #"\x16\x03"#] as JSONObject
         ),
         (
             #"a - - [17/May/2015:10:05:03 +0000] "GET /\"q\\ HTTP/1.0" 200 1 "-" "x"  "#,
-            ["status": 200, "bytes": 1, "method": "GET", "path": #"/"q\"#, "user_agent": "x"]
+            ["status": 200, "bytes": 1, "method": "GET", "path": #"/"q\"#, "user_agent": "x"] as JSONObject
         ),
         (
             #"a - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.0" 200 1 "-" "cut sho"#,
-            ["status": 200, "bytes": 1, "method": "GET", "path": "/", "user_agent": "cut sho"]
+            ["status": 200, "bytes": 1, "method": "GET", "path": "/", "user_agent": "cut sho"] as JSONObject
         ),
         (
             #"a - - [17/May/2015:10:05:03 +0000] "GET /a b HTTP/1.0" 200 1 "-" "-""#,
-            ["status": 200, "bytes": 1, "request": "GET /a b HTTP/1.0"]
+            ["status": 200, "bytes": 1, "request": "GET /a b HTTP/1.0"] as JSONObject
         ),
     ])
-    func takesWhatServersReallyWrite(line: String, properties: [String: JSONValue]) throws {
+    func takesWhatServersReallyWrite(line: String, properties: JSONObject) throws {
         var expected = properties
         expected["time"] = "2015-05-17T10:05:03.000Z"
         #expect(try AccessLog.event(line).properties == expected)

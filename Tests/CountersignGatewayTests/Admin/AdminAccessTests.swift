@@ -1,3 +1,4 @@
+internal import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
 import GatewayTokens

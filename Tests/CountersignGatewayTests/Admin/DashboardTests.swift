@@ -1,3 +1,4 @@
+internal import CountersignCore
 import CountersignGatewayTesting
 import Testing
 
@@ -55,7 +56,7 @@ struct DashboardTests {
     }
 
     @Test func aModuleIsJoinedByItsNames() {
-        let files = [
+        let files: BytewiseDictionary = [
             "assets/modules/app.js": "import { one as first, Two } from \"./parts.js\";\nfirst(new Two());\n",
             "assets/modules/parts.js":
                 "export async function one(x) {\n  return x;\n}\nexport class Two {}\nexport const three = 3;\n",

@@ -18,7 +18,7 @@ final class DialectTests {
             Endpoint(method: "GET", path: "/declared") { _, _ in .answer(.json(200, Array("{}".utf8))) }
                 .described(APIOperation(summary: "Declare", answer: APIOperation.schema("Declared")))
         ]
-        let schemas: [String: JSONValue] = ["Declared": ["type": "object"]]
+        let schemas: JSONObject = ["Declared": ["type": "object"]]
         let requestHeaders = ["X-Declared"]
         let refusal: Router.Refusal? = Router.Refusal(prefixes: ["/declared"]) { status, _, _, _ in
             .json(status, Array(#"{"declared":\#(status)}"#.utf8))

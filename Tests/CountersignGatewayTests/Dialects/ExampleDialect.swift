@@ -25,7 +25,7 @@ package struct ExampleDialect: Dialect {
         ]
     }
 
-    package var schemas: [String: JSONValue] { HTTPResponse.ingestedSchemas }
+    package var schemas: JSONObject { HTTPResponse.ingestedSchemas }
 
     private func ingest(_ request: HTTPRequest, writeKey: String) -> HTTPOutcome {
         guard let app = path.apps.app(writeKey: writeKey) else {

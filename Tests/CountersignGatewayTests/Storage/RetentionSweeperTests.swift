@@ -1,3 +1,4 @@
+internal import CountersignCore
 import CountersignSQLite
 import Testing
 
@@ -46,7 +47,7 @@ struct RetentionSweeperTests {
 
     /// Sweeps to the end and returns the number of steps that it took.
     @discardableResult
-    private func sweep(_ rules: [String: AppRules], day: Int64) throws -> Int {
+    private func sweep(_ rules: BytewiseDictionary<AppRules>, day: Int64) throws -> Int {
         var sweeper = RetentionSweeper()
         sweeper.begin(rules, nowMilliseconds: day * Self.day)
         var steps = 0

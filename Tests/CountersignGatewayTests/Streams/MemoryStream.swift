@@ -21,7 +21,7 @@ final class MemoryStream: @unchecked Sendable {
     /// Belongs to the thread of the test, like its connections.
     var messages: [Message] = []
     var last: Int64 = 0
-    var config: [String: JSONValue]?
+    var config: JSONObject?
     var isAway = false
     /// The next so many messages are stored, and nobody hears of it.
     var unanswered = 0
@@ -192,7 +192,7 @@ final class StreamBench {
     /// The ids of all events, in the order of storing.
     var stored: [String] { (0..<count).map { "m-\($0)" } }
 
-    func sink(_ members: [String: JSONValue] = [:]) throws -> EventSink {
+    func sink(_ members: JSONObject = [:]) throws -> EventSink {
         try directory.sinks.create(
             "out", of: "shop",
             members.merging(["servers": "nats://n.example:4222", "stream": "E"]) { a, _ in a },

@@ -223,7 +223,7 @@ struct SinkRunnerTests {
     }
 
     @Test func whatCannotBeIsRefusedAndNothingSecretIsSaid() throws {
-        let wrong: [[String: JSONValue]] = [
+        let wrong: [JSONObject] = [
             ["servers": "nats://lee:swordfish@n.example:4222"], ["servers": "https://n.example"],
             ["servers": ""], ["stream": "a.b"], ["stream": "a*"], ["stream": ""],
             ["subject": "{user}.x"], ["replicas": 2], ["nkey": "UABC"], ["nkey_seed_file": "/seed"],

@@ -53,10 +53,10 @@ struct OAuthTests {
     private var url: String { "http://127.0.0.1:\(fixture.gateway.port)" }
 
     private func assertion(
-        _ changes: [String: JSONValue] = [:], by signer: SigningKey? = nil
+        _ changes: JSONObject = [:], by signer: SigningKey? = nil
     ) throws -> String {
         let now = Int64(Date().timeIntervalSince1970)
-        let claims: [String: JSONValue] = [
+        let claims: JSONObject = [
             "iss": .string(keyed.id), "sub": .string(keyed.id), "aud": .string(url + "/oauth/token"),
             "iat": .integer(now - 5), "exp": .integer(now + 55), "jti": .string(UUID().uuidString),
         ]
@@ -225,7 +225,7 @@ struct OAuthTests {
 
     @Test func badAssertionsAreRefused() throws {
         let now = Int64(Date().timeIntervalSince1970)
-        let changes: [[String: JSONValue]] = [
+        let changes: [JSONObject] = [
             ["aud": "https://other.example/token"], ["aud": .null],
             ["aud": "http://evil.example/oauth/token"],
             ["exp": .integer(now - 120)], ["exp": .null], ["exp": .integer(now + 7_200)],

@@ -126,7 +126,7 @@ final class WebhookBench: Sendable {
     }
 
     /// Makes an endpoint that begins with the first event.
-    func endpoint(_ members: [String: JSONValue] = [:]) throws -> WebhookEndpoint {
+    func endpoint(_ members: JSONObject = [:]) throws -> WebhookEndpoint {
         try directory.webhooks.create(
             of: "shop", members.merging(["url": "https://shop.example/in"]) { one, _ in one }, secret: nil,
             after: 0, at: now.withLock { $0 }

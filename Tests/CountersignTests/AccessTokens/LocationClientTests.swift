@@ -122,7 +122,7 @@ struct LocationClientTests {
                     "timestamp": "2025-06-15T15:06:40.000Z",
                 ]
             ])
-        for bad: [String: JSONValue] in [
+        for bad: JSONObject in [
             [:], ["coords": ["latitude": 1]], ["coords": ["latitude": "1", "longitude": 1]],
             ["coords": ["latitude": 91, "longitude": 0]], ["coords": ["latitude": 0, "longitude": -180.1]],
             ["coords": 7],

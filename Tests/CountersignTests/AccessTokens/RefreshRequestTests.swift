@@ -140,7 +140,7 @@ struct RefreshRequestTests {
 
     @Test func withoutFieldsThereIsNoRequest() {
         var configuration = configuration
-        for payload: [String: JSONValue]? in [nil, [:]] {
+        for payload: JSONObject? in [nil, [:]] {
             configuration.refreshPayload = payload
             #expect(
                 RefreshRequest(configuration: configuration).make(accessToken: "a", refreshToken: "r") == nil)

@@ -121,7 +121,7 @@ struct BloomreachSessionTests {
     }
 
     @Test func aSettingWithoutEffectIsNamedOnce() async throws {
-        var map: [String: JSONValue] = [
+        var map: JSONObject = [
             "projectToken": "p", "authorizationToken": "key", "baseUrl": "https://api.example",
             "flushMaxRetries": 10, "requirePushAuthorization": true, "logLevel": "info",
             "ios": ["appGroup": "group.x", "requirePushAuthorization": nil], "colour": "red",

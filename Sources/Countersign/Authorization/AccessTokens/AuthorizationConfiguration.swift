@@ -39,7 +39,7 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     public var refreshToken: String?
     /// The fields of the request. `{refreshToken}` and `{accessToken}` are replaced wherever they stand in a string, in
     /// nested objects and arrays too.
-    public var refreshPayload: [String: JSONValue]?
+    public var refreshPayload: JSONObject?
     /// Header fields of the request, with the same replacements. Nil: `Authorization` with the present access token.
     /// Empty: no header fields but the content type, not even those that all requests carry. With a content type of
     /// `application/json` the payload is sent as JSON, otherwise as a form.

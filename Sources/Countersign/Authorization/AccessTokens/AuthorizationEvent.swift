@@ -7,7 +7,7 @@ public struct AuthorizationEvent: Sendable, Hashable {
     /// The status of the answer; 0 if there was none.
     public let status: Int
     /// The answer's JSON object; empty if it was no JSON object or if there was no answer. It may hold tokens.
-    public let response: [String: JSONValue]
+    public let response: JSONObject
     /// What went wrong; nil on success. Safe to log.
     public let error: String?
     /// What the server says about it to people (`error_description`, RFC 6749, section 5.2), up to 500 characters; nil if
@@ -15,7 +15,7 @@ public struct AuthorizationEvent: Sendable, Hashable {
     public let errorDescription: String?
 
     init(
-        isSuccess: Bool, status: Int, response: [String: JSONValue], error: String?,
+        isSuccess: Bool, status: Int, response: JSONObject, error: String?,
         errorDescription: String? = nil
     ) {
         self.isSuccess = isSuccess

@@ -16,7 +16,7 @@ struct RefreshAnswer: Equatable {
 
     let meaning: Meaning
     let status: Int
-    var response: [String: JSONValue] = [:]
+    var response: JSONObject = [:]
     var retryAfter: TimeInterval?
     /// The server's clock; nil for an answer that anything on the way could have given.
     var serverTime: Date?
@@ -101,7 +101,7 @@ struct RefreshAnswer: Equatable {
     }
 
     /// A word for what went wrong, as servers put it in different places; nil if there is none that is safe to repeat.
-    private static func errorCode(_ response: [String: JSONValue]) -> String? {
+    private static func errorCode(_ response: JSONObject) -> String? {
         var candidates = ["error", "error_code", "code", "errorCode"].compactMap { response[$0] }
         if let error = response["error"]?.object {
             candidates = ["code", "message", "status", "type"].compactMap { error[$0] } + candidates

@@ -98,7 +98,7 @@ private struct Substitution {
 /// `application/x-www-form-urlencoded`, with `%20` for a space, which every server reads; sorted by name.
 enum FormEncoding {
     /// Members of nested objects are written as `a[b]=…`, elements of arrays as `a[0]=…`.
-    static func encode(_ payload: [String: JSONValue]) -> [UInt8] {
+    static func encode(_ payload: JSONObject) -> [UInt8] {
         var output: [UInt8] = []
         for (name, value) in payload.sorted(by: { $0.key < $1.key }) { write(value, as: name, to: &output) }
         return output

@@ -35,7 +35,7 @@ struct TokenFinder {
     let configuration: AuthorizationConfiguration
 
     /// Returns nil if there is no access token in it.
-    func grant(in response: [String: JSONValue]) -> Grant? {
+    func grant(in response: JSONObject) -> Grant? {
         var leaves: [Leaf] = []
         collect(response, path: [], into: &leaves)
         let access = best(leaves, mapped: "accessToken", rank: Self.accessRank) { leaf in
@@ -52,7 +52,7 @@ struct TokenFinder {
         return Grant(accessToken: access.value, refreshToken: refresh?.value, expiry: expiry?.value)
     }
 
-    private func collect(_ object: [String: JSONValue], path: [String], into leaves: inout [Leaf]) {
+    private func collect(_ object: JSONObject, path: [String], into leaves: inout [Leaf]) {
         guard path.count < Self.maximumDepth else { return }
         for (name, value) in object {
             switch value {

@@ -1,0 +1,77 @@
+/// A set of texts that differ when one byte of their UTF-8 differs.
+package struct BytewiseSet: Collection, Hashable, Sendable, ExpressibleByArrayLiteral {
+    package struct Index: Comparable {
+        fileprivate let index: Set<BytewiseText>.Index
+
+        package static func < (left: Self, right: Self) -> Bool { left.index < right.index }
+    }
+
+    private var members: Set<BytewiseText>
+
+    private init(members: Set<BytewiseText>) {
+        self.members = members
+    }
+
+    package init() {
+        self.init(members: [])
+    }
+
+    package init(_ texts: some Sequence<String>) {
+        self.init(members: Set(texts.lazy.map { BytewiseText($0) }))
+    }
+
+    package init(arrayLiteral texts: String...) {
+        self.init(texts)
+    }
+
+    package func contains(_ text: String) -> Bool { members.contains(BytewiseText(text)) }
+
+    @discardableResult
+    package mutating func insert(_ text: String) -> (inserted: Bool, memberAfterInsert: String) {
+        let result = members.insert(BytewiseText(text))
+        return (result.inserted, result.memberAfterInsert.text)
+    }
+
+    @discardableResult
+    package mutating func remove(_ text: String) -> String? { members.remove(BytewiseText(text))?.text }
+
+    package mutating func removeAll() { members.removeAll() }
+
+    package mutating func formUnion(_ texts: some Sequence<String>) {
+        for text in texts { insert(text) }
+    }
+
+    package mutating func subtract(_ texts: some Sequence<String>) {
+        for text in texts { remove(text) }
+    }
+
+    package mutating func formIntersection(_ other: Self) { members.formIntersection(other.members) }
+
+    package func union(_ texts: some Sequence<String>) -> Self {
+        var union = self
+        union.formUnion(texts)
+        return union
+    }
+
+    package func subtracting(_ texts: some Sequence<String>) -> Self {
+        var rest = self
+        rest.subtract(texts)
+        return rest
+    }
+
+    package func intersection(_ other: Self) -> Self { Self(members: members.intersection(other.members)) }
+
+    package func isSubset(of other: Self) -> Bool { members.isSubset(of: other.members) }
+
+    package func isDisjoint(with other: Self) -> Bool { members.isDisjoint(with: other.members) }
+
+    package func filter(_ isIncluded: (String) throws -> Bool) rethrows -> Self {
+        Self(members: try members.filter { try isIncluded($0.text) })
+    }
+
+    package var startIndex: Index { Index(index: members.startIndex) }
+    package var endIndex: Index { Index(index: members.endIndex) }
+    package var count: Int { members.count }
+    package func index(after index: Index) -> Index { Index(index: members.index(after: index.index)) }
+    package subscript(position: Index) -> String { members[position.index].text }
+}
