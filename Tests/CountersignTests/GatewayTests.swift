@@ -39,6 +39,17 @@ struct GatewayTests {
         }
     }
 
+    @Test func propertiesWhoseNamesDifferInUnicodeFormAreBothStored() async throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        let client = try client(fixture)
+        var properties: JSONObject = ["na\u{EF}ve": 1]
+        properties["nai\u{308}ve"] = 2
+        client.track("E", properties: properties)
+        #expect(await client.flush().isComplete)
+        let body = try #require(try fixture.rows("body").first?[0])
+        #expect(body.contains("\"na\u{EF}ve\":1") && body.contains("\"nai\u{308}ve\":2"))
+    }
+
     @Test func eventsThatAreAllRejectedAreKnownAfterOneRequestAndSetAsideOnceOthersAreTaken() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         var configuration = try fixture.configuration()

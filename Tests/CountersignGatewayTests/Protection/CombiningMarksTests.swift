@@ -1,0 +1,85 @@
+import CountersignCore
+import CountersignGatewayTesting
+import CountersignJOSE
+import Testing
+
+@testable import GatewayModel
+
+/// Requests without a credential whose texts are runs of combining marks. `scripts/text-lint.py` keeps them cheap; these say
+/// that each still gets its answer.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct CombiningMarksTests {
+    private static let marks = String(repeating: "\u{301}\u{316}", count: 4_000)
+    private static let short = String(repeating: "\u{301}\u{316}", count: 60)
+
+    private let fixture: GatewayFixture
+    private let client: any TestClient
+
+    init() throws {
+        fixture = try GatewayFixture(.standard)
+        client = try fixture.client()
+    }
+
+    private func status(
+        _ method: String, _ target: String, _ headers: [String: String] = [:], _ body: String? = nil
+    ) throws -> Int {
+        try #require(client.send(method, target, headers, body.map { Array($0.utf8) })).status
+    }
+
+    @Test(arguments: [
+        ("/api/v3/data", #"{"device_id":"d","events":[{"name":"a\#(marks)","time":5}]}"#, 401),
+        (
+            "/v1/batch", #"{"batch":[{"type":"\#(marks)","event":"\#(marks)","anonymousId":"\#(marks)"}]}"#,
+            401
+        ),
+        ("/v1/track", #"{"\#(marks)":1,"writeKey":"\#(marks)"}"#, 401),
+        ("/api/locations", #"{"location":{"\#(marks)":"\#(marks)"}}"#, 401),
+        ("/v1/apps/shop/consumers/x/poll", #"{"\#(marks)":1}"#, 401),
+        ("/admin/api/session", #"{"name":"\#(marks)","password":"\#(marks)"}"#, 422),
+        ("/admin/api/session", #"{"\#(marks)":1}"#, 400),
+    ])
+    func aBodyOfMarksIsAnswered(path: String, body: String, expected: Int) throws {
+        let found = try status("POST", path, ["Content-Type": "application/json"], body)
+        #expect(found == expected, "\(path)")
+    }
+
+    @Test(arguments: [
+        "Authorization", "Cookie", "Content-Type", "Origin", "Accept-Encoding", "Accept", "X-Write-Key",
+        "X-Countersign-Signature", "X-Braze-Api-Key", "X-Braze-Auth-Signature", "If-Match", "Idempotency-Key",
+        "X-CSRF-Token", "User-Agent", "X-Forwarded-For", "X-Request-Id", "traceparent", "Last-Event-ID",
+    ])
+    func aHeaderFieldOfMarksIsAnswered(name: String) throws {
+        for path in [
+            "/v1/batch", "/api/v3/data", "/v1/apps/shop/consumers/x/poll", "/admin/api/session",
+            "/oauth/token",
+        ] {
+            let found = try status("POST", path, [name: Self.marks], #"{"batch":[]}"#)
+            #expect((400..<500).contains(found), "\(path): \(found)")
+        }
+    }
+
+    @Test(arguments: [
+        "/admin/api/events?\(short)=1", "/v1/apps/\(short)/events?\(short)", "/\(short)/\(short)",
+    ])
+    func aTargetOfMarksIsAnswered(target: String) throws {
+        #expect((400..<500).contains(try status("GET", target)))
+    }
+
+    @Test func twoFormsOfAUserIDAreTwoUsers() throws {
+        let (composed, decomposed) = ("ana\u{EF}s", "anai\u{308}s")
+        func event(_ user: String) -> String {
+            #"{"batch":[{"type":"track","event":"E","messageId":"m-\#(user)","userId":"\#(user)"}]}"#
+        }
+        let headers = [
+            "X-Write-Key": fixture.writeKey, "X-Countersign-Signature": try fixture.token(for: composed),
+        ]
+        #expect(client.post(event(composed), headers: headers)?.status == 200)
+        #expect(client.post(event(decomposed), headers: headers)?.status == 401)
+        #expect(try fixture.rows("user_id").compactMap(\.[0]) == [composed])
+    }
+
+    @Test func aPEMLabelOfMarksIsNoKey() {
+        let text = "-----BEGIN \(Self.marks)-----\nAAAA\n-----END \(Self.marks)-----"
+        #expect(throws: JOSEError.self) { try PublicKey(text: text) }
+    }
+}
