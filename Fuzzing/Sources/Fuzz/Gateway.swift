@@ -19,6 +19,10 @@ func fuzzGateway(_ kind: UInt8, _ bytes: [UInt8]) {
     case 3: fuzzLocations(bytes)
     case 4: fuzzForm(bytes)
     case 5: fuzzAdmin(bytes)
+    case 17: fuzzReading(bytes)
+    case 18: fuzzParameters(bytes)
+    case 19: fuzzHeaders(bytes)
+    case 20: fuzzPastedKeys(bytes)
     case 16...: fuzzCustomers(bytes)
     case 6: fuzzGzip(bytes)
     default: fuzzQueries(bytes)
@@ -113,6 +117,61 @@ private func fuzzQueries(_ bytes: [UInt8]) {
         guard let query = RecommendationQuery(root) else { return }
         precondition((0...RecommendationQuery.maximumSize).contains(query.size))
     }
+}
+
+/// A request of the reader API: the first line is the query, the rest the body.
+private func fuzzReading(_ bytes: [UInt8]) {
+    let parts = bytes.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
+    let query = String(decoding: parts[0], as: UTF8.self)
+    let request = HTTPRequest(
+        method: "POST", path: "/v1/apps/a/consumers/b/poll", query: query,
+        receivedMilliseconds: 1_800_000_000_000, body: parts.count > 1 ? Array(parts[1]) : [])
+    guard let call = try? FollowingCall(request, ["a", "b"], parsers) else { return }
+    try? call.takes(["verdict", "type", "name", "user", "limit"])
+    try? call.knows("limit", "wait_seconds", "filter", "from")
+    _ = (try? call.filterOfQuery(), try? call.filterOfBody(), try? call.number("limit", 1...100, else: 1))
+    let longest = FollowingCall.longestText
+    precondition(((try? call.member("from", longest: longest)) ?? nil)?.utf8.count ?? 0 <= longest)
+}
+
+/// The query of every route of the admin API.
+private func fuzzParameters(_ bytes: [UInt8]) {
+    let text = String(decoding: bytes, as: UTF8.self)
+    let operation = AdminRoute(
+        "GET", "/events", .viewer, "Fuzzed",
+        query: [
+            .init("name", .text(longest: 64)), .init("number", .integer(1...500)), .init("mode", .choice(["a", "b"])),
+        ], .list(.any)
+    ) { _ in preconditionFailure("not called") }.operation
+    _ = try? operation.parameters(of: text)
+}
+
+/// Fields of the header, one a line, read by every dialect and the admin API.
+private func fuzzHeaders(_ bytes: [UInt8]) {
+    let names = [
+        "authorization", "cookie", "content-type", "x-forwarded-for", "origin", "accept", "accept-encoding",
+        "x-countersign-signature", "x-write-key", "if-match", "host", "user-agent", "x-request-id",
+    ]
+    let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+    let fields = zip(names, lines).map { ($0, String(decoding: $1, as: UTF8.self)) }
+    let request = HTTPRequest(
+        method: "POST", path: "/v1/batch", fields: HeaderBlock(fields.map { (name: $0.0, value: $0.1) }),
+        receivedMilliseconds: 1_800_000_000_000)
+    _ = (Credentials.read(request), FollowingCall.token(of: request), try? FollowingCall(request, ["a"], parsers))
+    let admin = AdminRequest(request, [])
+    _ = (admin.isJSON, admin.sessionToken, admin.bearerToken, admin.isOwnOrigin(publicURL: "https://a.example"))
+    _ = ClientAddress.resolve(
+        peer: "127.0.0.1", forwarded: fields.filter { $0.0 == "x-forwarded-for" }.map(\.1),
+        proxies: [AddressRange("127.0.0.0/8")].compactMap { $0 })
+    _ = CORS(requestHeaders: [], origins: { _ in ["https://a.example"] }, originsOfAllApps: { ["https://*.b.example"] })
+        .preflight(request, methods: ["POST"])
+    if let token = request.header("authorization") { _ = try? CompactJWS(parsing: token) }
+}
+
+/// Keys in whatever form an operator pastes.
+private func fuzzPastedKeys(_ bytes: [UInt8]) {
+    let text = String(decoding: bytes, as: UTF8.self)
+    _ = (try? PastedKeys(text: text), try? PublicKey(text: text), try? JWKSet(json: text), try? SigningKey(pem: text))
 }
 
 /// The ids of one request after another: whom they make, merge and must leave alone.
