@@ -36,7 +36,7 @@ struct Floods {
         )
         print("flood                                   requests/s    p50 ms  p99 ms  max ms  resident MB")
         try report("none", nil, gateway)
-        for flood in try floods(writeKey, token) { try report(flood.name, flood, gateway) }
+        for flood in try floods(writeKey, token) + marks() { try report(flood.name, flood, gateway) }
     }
 
     private func floods(_ writeKey: String, _ token: String) throws -> [Flood] {
@@ -64,6 +64,45 @@ struct Floods {
                 name: "admin, a page of large events",
                 path: "/admin/api/apps/floods/events?limit=500", body: [],
                 headers: ["Authorization": "Bearer \(token)"]),
+        ]
+    }
+
+    /// Texts of combining marks without a valid credential: whatever normalizes them takes seconds.
+    private func marks() throws -> [Flood] {
+        // Two classes by turns, so that each mark has to be moved past all before it.
+        func marks(_ bytes: Int) -> String { String(repeating: "\u{301}\u{316}", count: bytes / 4) }
+        func event(_ name: String) throws -> [UInt8] {
+            try gzip(Self.text(#"{"device_id":"d","events":[{"name":"\#(name)","time":5}]}"#))
+        }
+        let zipped = ["Content-Encoding": "gzip"]
+        let json = ["Content-Type": "application/json"]
+        let poll = "/v1/apps/any/consumers/x/poll"
+        // 43 characters, as a token has.
+        let token = ["Authorization": "Bearer csa_" + String(repeating: "x", count: 43)]
+        return [
+            Flood(
+                name: "Braze, 60 KB of marks as name", path: "/api/v3/data",
+                body: try event("a" + marks(60_000)),
+                headers: zipped),
+            Flood(
+                name: "Braze, 3 MB of marks as name", path: "/api/v3/data", body: try event(marks(3_000_000)),
+                headers: zipped),
+            Flood(
+                name: "poll, 16 KB of marks as member", path: poll,
+                body: Self.text("{\"\(marks(15_900))\":1}"),
+                headers: token),
+            Flood(
+                name: "native, marks as scheme", path: "/v1/batch", body: Self.text("{}"),
+                headers: ["Authorization": marks(15_000)]),
+            Flood(
+                name: "native, marks as write key", path: "/v1/batch", body: Self.text("{}"),
+                headers: ["X-Write-Key": marks(15_000)]),
+            Flood(
+                name: "admin, marks as cookie", path: "/admin/api/session", body: [],
+                headers: ["Cookie": "countersign=" + marks(15_000)]),
+            Flood(
+                name: "sign in, 1 MB of marks as name", path: "/admin/api/session",
+                body: Self.text(#"{"name":"\#(marks(1_000_000))","password":"p"}"#), headers: json),
         ]
     }
 
