@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Fails when a target that handles requests compares or hashes text by its canonical form.
 
-The `==`, `<`, `hash(into:)` and `hasPrefix` of Swift's `String`, `Substring` and `Character` normalize text. For a run of
-combining marks this takes quadratic time, and texts are equal that SQL keeps apart. Where CountersignCore is imported, text
-is compared by its bytes instead (Sources/CountersignCore/Text). Reads what each object file of a debug build refers to, so
-nothing depends on how the source is written.
+The `==`, `<`, `hash(into:)` and `hasPrefix` of Swift's `String`, `Substring` and `Character` normalize text. For a
+run of combining marks this takes quadratic time, and texts are equal that SQL keeps apart. Where CountersignCore is
+imported, text is compared by its bytes instead (Sources/CountersignCore/Text). The script reads what each object file
+of a debug build refers to, so nothing depends on how the source is written.
 
     scripts/text-lint.py            every target below, after `swift build`
     scripts/text-lint.py --all      what the exceptions allow too
@@ -115,7 +115,8 @@ def references(path):
 def demangled(symbols):
     tool = shutil.which("swift-demangle") or shutil.which("swift")
     command = [tool] if tool.endswith("demangle") else [tool, "demangle"]
-    result = subprocess.run([*command, "--simplified", "--compact"], input="\n".join(symbols), text=True, capture_output=True, check=True)
+    result = subprocess.run(
+        [*command, "--simplified", "--compact"], input="\n".join(symbols), text=True, capture_output=True, check=True)
     return dict(zip(symbols, result.stdout.splitlines()))
 
 
