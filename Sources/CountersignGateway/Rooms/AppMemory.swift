@@ -18,7 +18,7 @@ final class AppMemory: AppData {
     /// Attempts to deliver are counted here.
     func counts(_ counts: WebhookCounts) { webhookCounts.withLock { $0 = counts } }
 
-    func forget(_ appIDs: Set<String>) {
+    func forget(_ appIDs: BytewiseSet) {
         recorder.forget(appIDs)
         metrics.forget(appIDs)
         webhookCounts.withLock { $0 }?.forget(appIDs)

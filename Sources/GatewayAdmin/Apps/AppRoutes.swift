@@ -86,7 +86,7 @@ struct AppRoutes: Sendable {
         /// Nil when it is not known now.
         let activity: AppActivity?
 
-        init(_ app: App, _ rules: AppRules, _ activity: [String: AppActivity]?) {
+        init(_ app: App, _ rules: AppRules, _ activity: BytewiseDictionary<AppActivity>?) {
             self.app = app
             self.rules = rules
             self.activity = activity.map { $0[app.id] ?? AppActivity() }

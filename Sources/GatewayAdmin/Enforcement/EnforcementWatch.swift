@@ -115,7 +115,7 @@ final class EnforcementWatch: Sendable {
     }
 
     /// The plans of all apps, read again when the database has changed.
-    private func plans() throws(GatewayError) -> [String: EnforcementPlan] {
+    private func plans() throws(GatewayError) -> BytewiseDictionary<EnforcementPlan> {
         let version = try directory.version()
         if let known = knownPlans.withLock({ $0 }), known.version == version { return known.plans }
         let plans = try directory.settings(EnforcementPlan.self)

@@ -115,7 +115,7 @@ struct EventRoutes: Sendable {
     }
 
     private func noteExport(_ call: AdminCall, _ query: EventQuery) throws {
-        var details: [String: JSONValue] = [:]
+        var details: JSONObject = [:]
         for name in ["type", "verdict", "from_ms", "to_ms", "format"] {
             if let text = call.query(name) { details[name] = .string(text) }
         }

@@ -50,7 +50,7 @@ extension AdminCall {
 
     /// Writes to the audit log that stored ids and contents were read, unless by the owner of the data directory.
     func noteReading(
-        _ action: String, _ target: String, app appID: String? = nil, _ details: [String: JSONValue] = [:]
+        _ action: String, _ target: String, app appID: String? = nil, _ details: JSONObject = [:]
     ) throws {
         guard !identity.ownsData else { return }
         try directory.auditLog.note(

@@ -1,4 +1,4 @@
-package import CountersignCore
+internal import CountersignCore
 internal import CountersignJOSE
 
 /// One change, as the audit log keeps it.
@@ -62,7 +62,7 @@ package struct AuditEntry: Sendable {
     }
 
     /// The first words of actions.
-    private static let knownNouns: Set = [
+    private static let knownNouns: BytewiseSet = [
         "app", "audit", "backup", "client", "consumer", "customer", "enforcement", "event", "key",
         "key_source",
         "policy", "project", "rules", "sample", "second_factor", "session", "setup", "sign_in_rules",

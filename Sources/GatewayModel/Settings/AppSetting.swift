@@ -36,13 +36,13 @@ extension SettingPart {
     /// The value as the audit log has it.
     package var audited: JSONValue {
         .object(
-            Dictionary(
+            JSONObject(
                 uniqueKeysWithValues: Self.fields.filter { $0.shown != nil }.map { ($0.name, $0.audit(self)) }
             ))
     }
 
     package var members: JSONObject {
-        Dictionary(
+        JSONObject(
             uniqueKeysWithValues: Self.fields.filter { $0.shown != nil }.map { ($0.name, $0.get(self)) })
     }
 

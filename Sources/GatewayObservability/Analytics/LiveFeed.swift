@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import Foundation
 package import GatewayModel
 
@@ -86,7 +86,7 @@ package final class LiveFeed: Sendable {
     }
 
     /// Lets go of the verdicts of deleted apps.
-    func forget(_ appIDs: Set<String>) {
+    func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             state.ring.removeAll { appIDs.contains($0.key.appID) }
             state.shared.entries.removeAll { appIDs.contains($0.key.appID) }

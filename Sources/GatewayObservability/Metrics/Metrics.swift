@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import Foundation
 package import GatewayModel
 
@@ -62,7 +62,7 @@ package final class Metrics: GatewayObserver {
     }
 
     /// Drops the series of deleted apps. A request that was answered just before may still be counted.
-    package func forget(_ appIDs: Set<String>) {
+    package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             state.requests = state.requests.filter { $0.key.appID.map(appIDs.contains) != true }
             state.auth = state.auth.filter { $0.key.appID.map(appIDs.contains) != true }

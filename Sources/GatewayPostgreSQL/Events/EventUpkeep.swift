@@ -18,7 +18,7 @@ final class EventUpkeep: @unchecked Sendable {
     private let size = Lock((bytes: 0, partitions: 0))
     private let clock = Lock(RetentionClock())
     /// When the oldest event of each app was received that has not been due yet.
-    private let oldest = Lock<[String: Int64]>([:])
+    private let oldest = Lock<BytewiseDictionary<Int64>>([:])
     /// The app whose events keep each day's partition.
     private let keepers = Lock<[Int: String]>([:])
     // `condition` guards `isStopping` and `hasEnded`.

@@ -53,7 +53,7 @@ struct RetentionSweeper {
     private var waiting: [(appID: String, rules: AppRules)] = []
     private var nowMilliseconds: Int64 = 0
     /// Survives the end of a sweep.
-    private var oldest: [String: Oldest] = [:]
+    private var oldest: BytewiseDictionary<Oldest> = [:]
 
     /// True when there is nothing left to do in this sweep.
     var isDone: Bool { waiting.isEmpty }
