@@ -51,7 +51,7 @@ package struct SinkStore: ControlStore {
             }
             // Two that write to one stream would each find the other's messages where its own must be.
             if let other = others.first(where: {
-                $0.stream == made.stream && !$0.addresses.contains(where: made.addresses.contains)
+                $0.stream == made.stream && $0.addresses.contains(where: made.addresses.contains)
             }) {
                 throw GatewayError(
                     .conflict,
