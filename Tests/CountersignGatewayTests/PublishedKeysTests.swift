@@ -125,7 +125,8 @@ struct PublishedKeysTests {
             note("\(instant)", from: "192.0.2.1", at: instant)
             refresh(at: instant)
         }
-        #expect(publisher.asked == asked + 1)
+        // Once for the rotation, and once for the stranger at most.
+        #expect((asked + 1...asked + 2).contains(publisher.asked))
         #expect(keys.generation == 2)
     }
 

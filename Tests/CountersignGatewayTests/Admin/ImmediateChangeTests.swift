@@ -35,7 +35,7 @@ struct ImmediateChangeTests {
             headers: ["Content-Type": "application/json"])
         return (
             try #require(opened.json["id"] as? String),
-            try #require(exchanged?.json["access_token"] as? String)
+            try #require(exchanged?.json["accessToken"] as? String)
         )
     }
 
@@ -79,7 +79,7 @@ struct ImmediateChangeTests {
         for number in 1...5 {
             let made = try post(
                 "/apps/shop/clients", #"{"name":"warehouse \#(number)","grants":["client_credentials"]}"#)
-            let id = try #require(made["id"] as? String)
+            let id = try #require(made["client_id"] as? String)
             let secret = try #require(made["client_secret"] as? String)
             let basic = Data("\(id):\(secret)".utf8).base64EncodedString()
             let answer = try bench.client().post(
