@@ -16,7 +16,7 @@ final class DialectTests {
     private struct DeclaringDialect: Dialect {
         let endpoints = [
             Endpoint(method: "GET", path: "/declared") { _, _ in .answer(.json(200, Array("{}".utf8))) }
-                .described(APIOperation(summary: "Declare", answer: APIOperation.schema("Declared")))
+                .described(APIOperation(summary: "Declare", answer: APIOperation.schema("Declared"))).forPages
         ]
         let schemas: JSONObject = ["Declared": ["type": "object"]]
         let requestHeaders = ["X-Declared"]

@@ -21,7 +21,8 @@ package struct ExampleDialect: Dialect {
             }.described(
                 APIOperation(
                     summary: "Store one event", security: [[.bearerToken]], body: ["type": "object"],
-                    answer: APIOperation.schema("Stored")))
+                    answer: APIOperation.schema("Stored"))
+            ).forPages
         ]
     }
 

@@ -212,7 +212,7 @@ struct SQLiteEventStoreTests {
         let lines = connection.get("/readyz?verbose")?.body.split(separator: "\n").map(String.init) ?? []
         #expect(
             lines.map { $0.prefix { $0 != ":" } } == [
-                "[+] storage", "[+] disk", "[+] queue", "[+] apps", "[+] draining", "ready",
+                "[+] storage", "[+] disk", "[+] queue", "[+] apps", "[+] sessions", "[+] draining", "ready",
             ])
     }
 
