@@ -99,15 +99,19 @@ struct AbuseTests {
     }
 
     @Test(arguments: [
-        String(repeating: "[", count: 10_000), String(repeating: #"{"a":"#, count: 10_000),
-        #"{"batch":"# + String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000) + "}",
+        (String(repeating: "[", count: 10_000), "invalid_json"),
+        (String(repeating: #"{"a":"#, count: 10_000), "invalid_json"),
+        (
+            #"{"batch":"# + String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000)
+                + "}", "all_events_rejected"
+        ),
     ])
-    func tenThousandLevelsAreRefused(body: String) throws {
+    func tenThousandLevelsAreRefused(body: String, code: String) throws {
         try withImpatientGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             let answer = connection.post(body, headers: ["X-Write-Key": fixture.writeKey])
             #expect(answer?.status == 400)
-            #expect(answer?.json["code"] as? String == "invalid_json")
+            #expect(answer?.json["code"] as? String == code)
             try expectAlive(fixture)
         }
     }

@@ -32,7 +32,10 @@ struct GeolocationTokens: Sendable {
         let fields = try read(request) { body in
             (
                 EventIdentifier(body["org"]),
-                [EventIdentifier(body["uuid"]), EventIdentifier(body["device_id"])]
+                // The SDKs send texts; a number would be the device of whoever registers that text.
+                [body["uuid"], body["device_id"]].map { id in
+                    id?.kind == .number ? EventIdentifier.invalid : EventIdentifier(id)
+                }
             )
         }
         guard let org = fields.0.text else {
