@@ -85,14 +85,13 @@ enum ServeCommand {
         io.say("Data:  \(place)")
         io.say("Ready: \(url)/readyz")
         let page = configuration.adminURL(port: gateway.adminPort) + "/admin/"
-        do {
-            if let token = try gateway.makeSetupToken() {
-                io.say("Admin: \(page)#/setup/\(token)")
-                io.say("       That link sets the first password, once, within 30 minutes.")
-            } else {
-                io.say("Admin: \(page)")
-            }
-        } catch let error as GatewayError where error.code == .storage {
+        switch Result(catching: { () throws(GatewayError) in try gateway.makeSetupToken() }) {
+        case .success(let token?):
+            io.say("Admin: \(page)#/setup/\(token)")
+            io.say("       That link sets the first password, once, within 30 minutes.")
+        case .success(nil): io.say("Admin: \(page)")
+        case .failure(let error):
+            guard error.code == .storage else { throw error }
             // The gateway also serves on a full disk.
             io.say("Admin: \(page)")
             io.say("       The link that sets the first password is made at the next start: \(error.reason)")
