@@ -182,30 +182,6 @@ struct SQLiteEventStoreTests {
         #expect(StoreFailure(IndexFileError(path: "x", reason: "damaged")).reason == .failed)
     }
 
-    /// Whatever the full disk kept from being opened is opened once there is space.
-    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
-    func aFullDiskKeepsNothingFromStarting() throws {
-        func fill(_ name: String) throws -> String {
-            let path = folder.appendingPathComponent(name).path
-            try FileManager.default.createSymbolicLink(
-                atPath: path + "-wal", withDestinationPath: "/dev/full")
-            return path
-        }
-        func makeRoom() throws {
-            for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
-            where name.hasSuffix("-wal") {
-                try FileManager.default.removeItem(atPath: folder.path + "/" + name)
-            }
-        }
-        let store = try SQLiteEventStore(path: try fill("events.sqlite"), pendingBytes: 1 << 20)
-        defer { store.close() }
-        let deliveries = try DeliveryStore(path: try fill("webhooks.sqlite"), at: Date())
-        try makeRoom()
-        #expect(try append("m-1", to: store).get().accepted == 1)
-        #expect(try append("m-1", to: store).get().duplicates == 1)
-        #expect(try deliveries.progress().isEmpty)
-    }
-
     @Test func readinessListsItsChecks() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let connection = try fixture.client()
