@@ -232,7 +232,7 @@ struct LiveEventsTests {
 
     @Test func aRealConnectionResumesWhereItWasCut() throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        let token = try fixture.apps.apiTokens.create(name: "tail", scopes: ["read"]).text
+        let token = try fixture.apps.apiTokens.create(name: "tail", scopes: ["write"]).text
         func watch(after id: String? = nil) throws -> RawConnection {
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(

@@ -27,7 +27,8 @@ struct CommandSection: Sendable {
         CommandSection(
             title: "Events",
             words: [
-                "event": "List and export events", "consumer": "Backends that pull events",
+                "event": "List and export events", "sample": "Requests whose token was not good",
+                "consumer": "Backends that pull events",
                 "webhook": "Addresses that events are delivered to",
                 "sink": "Streams that events are published to",
                 "customer": "What is stored about a person",

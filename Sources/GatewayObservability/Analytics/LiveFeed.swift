@@ -1,4 +1,4 @@
-package import CountersignCore
+internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 

@@ -100,7 +100,7 @@ struct AdminReadTests {
         }
         #expect(try export("").header == nil)
         let csv = try bench.ask(
-            "GET", "apps/shop/events/export?format=csv&after=\(positions[0])", nil, bench.token("read"))
+            "GET", "apps/shop/events/export?format=csv&after=\(positions[0])", nil, bench.token("write"))
         #expect(
             csv.headers.contains {
                 $0.key.lowercased() == "x-countersign-events-missed" && $0.value == "true"
