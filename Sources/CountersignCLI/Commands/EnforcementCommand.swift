@@ -140,7 +140,7 @@ enum EnforcementCommand {
         let later = drops ? nil : try invocation.futureTime(of: time)
         let limit = try invocation.integer(of: returnAbove)
         let admin = try invocation.admin()
-        var (before, after) = ([String: JSONValue](), [String: JSONValue]())
+        var (before, after) = (JSONObject(), JSONObject())
         _ = try await admin.change("apps", invocation.app, "enforcement") { plan in
             before = plan
             change(&plan, to: wanted, percent: share, at: later, dropping: drops, returnAbove: limit)
@@ -167,7 +167,7 @@ enum EnforcementCommand {
 
     /// Makes the change that the arguments ask for. What they do not name keeps its value.
     private static func change(
-        _ plan: inout [String: JSONValue], to wanted: String, percent: Int?, at later: Int64?,
+        _ plan: inout JSONObject, to wanted: String, percent: Int?, at later: Int64?,
         dropping drops: Bool, returnAbove limit: Int?
     ) {
         /// The share that is given, or the one there is; a state other than required is for everyone.
@@ -214,19 +214,19 @@ enum EnforcementCommand {
         plan["state"] == other["state"] && share(plan) == share(other)
     }
 
-    private static func scheduled(_ plan: [String: JSONValue]) -> String {
+    private static func scheduled(_ plan: JSONObject) -> String {
         let change = plan["scheduled"] ?? .null
         return change == .null ? "none" : "\(state(of: change)) at \(change["at_ms"].time)"
     }
 
-    private static func automaticReturn(_ plan: [String: JSONValue]) -> String {
+    private static func automaticReturn(_ plan: JSONObject) -> String {
         let percent = plan["auto_return"]?["rejected_percent"].integer
         return percent.map { "above \($0) % of users" } ?? "off"
     }
 
     /// A line for the state, and one for whatever else there is or was.
     private static func differences(
-        _ before: [String: JSONValue], _ after: [String: JSONValue], app: String
+        _ before: JSONObject, _ after: JSONObject, app: String
     ) -> [String] {
         func line(_ name: String, _ old: String, _ new: String) -> String {
             old == new ? "\(name): \(new), unchanged" : "\(name): \(old) -> \(new)"
@@ -245,7 +245,7 @@ enum EnforcementCommand {
 
     /// What a change rejects that was not rejected before, as a sentence; nil when it rejects nothing more.
     private static func consequence(
-        of after: [String: JSONValue], from before: [String: JSONValue], app: String
+        of after: JSONObject, from before: JSONObject, app: String
     ) -> String? {
         func users(_ percent: Int64) -> String {
             percent == 0 ? "nobody" : percent < 100 ? "\(percent) % of users" : "everyone"

@@ -86,7 +86,7 @@ struct SampleRoutes: Sendable {
     private func show(_ call: AdminCall) throws -> HTTPResponse {
         let sample = try sample(call)
         let mask = try call.userMask()
-        let more: JSONObject = [
+        let more: BytewiseDictionary<JSONValue?> = [
             "checks": sample.checks.jsonValue,
             "header": Self.json(mask.clientText(sample.header)),
             "claims": Self.json(mask.clientText(sample.claims)),
