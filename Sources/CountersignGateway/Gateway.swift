@@ -141,6 +141,7 @@ public final class Gateway: Sendable {
             directory: background, registry: registry,
             data: [stores.events, stores.analytics, tokens.store, stores.deliveries, memory],
             sessions: tokens.store,
+            freed: { [live = observability.recorder.live] in live.forget([$0]) },
             hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
             now: membership.sharedTime)
         localChanges = try folder.changes { [registry, tokens, webhooks, sinks] in

@@ -18,6 +18,7 @@ final class DeletedApps: Sendable {
     private let registry: AppRegistry
     private let data: [any AppData]
     private let sessions: SessionStore
+    private let freed: @Sendable (String) -> Void
     private let hasDuty: @Sendable () -> Bool
     private let log: GatewayLog
     private let now: @Sendable () -> Date
@@ -25,15 +26,17 @@ final class DeletedApps: Sendable {
     private let ticker: Ticker
 
     /// `data` is everything that keeps data of apps; `sessions` is one of it. `hasDuty` is false while another gateway
-    /// does this.
+    /// does this. `freed` is called when an id is about to become free.
     init(
         directory: AppDirectory, registry: AppRegistry, data: [any AppData], sessions: SessionStore,
-        hasDuty: @escaping @Sendable () -> Bool, log: GatewayLog, now: @escaping @Sendable () -> Date
+        freed: @escaping @Sendable (String) -> Void, hasDuty: @escaping @Sendable () -> Bool, log: GatewayLog,
+        now: @escaping @Sendable () -> Date
     ) {
         self.directory = directory
         self.registry = registry
         self.data = data
         self.sessions = sessions
+        self.freed = freed
         self.hasDuty = hasDuty
         self.log = log
         self.now = now
@@ -76,6 +79,7 @@ final class DeletedApps: Sendable {
         guard milliseconds >= free else { return }
         // What was on its way when the rows went.
         for store in data { try store.erase(appID: id) }
+        freed(id)
         try directory.free(deletedApp: id)
     }
 

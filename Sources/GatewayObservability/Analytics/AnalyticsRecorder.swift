@@ -124,7 +124,6 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
             state.tokens = state.tokens.filter { !appIDs.contains($0.value.appID) }
             state.tokenOrder.removeAll { state.tokens[$0] == nil }
         }
-        live.forget(appIDs)
     }
 
     private static func noteUser(_ key: VerdictKey, _ userID: String?, _ at: Int64, _ state: inout State) {

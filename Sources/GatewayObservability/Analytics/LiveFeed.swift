@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import Foundation
 package import GatewayModel
 
@@ -85,8 +85,8 @@ package final class LiveFeed: Sendable {
         }
     }
 
-    /// Lets go of the verdicts of deleted apps.
-    func forget(_ appIDs: BytewiseSet) {
+    /// Drops the verdicts of deleted apps. Call it when their ids are free: readers still see the last ones until then.
+    package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             state.ring.removeAll { appIDs.contains($0.key.appID) }
             state.shared.entries.removeAll { appIDs.contains($0.key.appID) }

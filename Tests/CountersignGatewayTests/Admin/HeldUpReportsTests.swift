@@ -60,7 +60,8 @@ struct HeldUpReportsTests {
             return call.noContent
         }
         let api = AdminAPI(
-            directory: try TestPlace().openControl(), publicURL: nil, routes: [report.on(.data), setting],
+            directory: try TestPlace().openControl(), publicURL: nil, isSecure: false,
+            routes: [report.on(.data), setting],
             cluster: nil, now: { Date() }, changed: {})
         let router = Router(api.endpoints)
         func begin(_ path: String) throws -> DispatchSemaphore {

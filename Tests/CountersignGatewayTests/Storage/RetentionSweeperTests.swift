@@ -121,7 +121,7 @@ struct RetentionSweeperTests {
 
     /// One sweep of a sweeper that goes on: how many transactions it began, and how many events it asked the index for.
     private func work(
-        of sweeper: inout RetentionSweeper, _ rules: [String: AppRules], day: Int64
+        of sweeper: inout RetentionSweeper, _ rules: BytewiseDictionary<AppRules>, day: Int64
     ) throws -> (transactions: Int, looked: Int) {
         var (transactions, looked) = (0, 0)
         sweeper.begin(rules, nowMilliseconds: day * Self.day)
