@@ -263,14 +263,18 @@ struct UnusualEventsTests {
         (#""1795249800250""#, 1_795_249_800_250), ("null", nil),
     ]
 
-    @Test(arguments: times)
-    func aTimeWithOneMeaningIsRead(time: String, milliseconds: Int64?) throws {
-        let answer = try #require(
-            connection.post(
-                batch(trackEvent("m-1", extra: #","timestamp":\#(time)"#)), headers: signed("user-1")))
-        #expect(answer.json["accepted"] as? Int == 1)
-        #expect(answer.json["warnings"] == nil)
-        if let milliseconds { #expect(try fixture.rows("timestamp_ms") == [["\(milliseconds)"]]) }
+    @Test func aTimeWithOneMeaningIsRead() throws {
+        for (number, (time, milliseconds)) in Self.times.enumerated() {
+            let answer = try #require(
+                connection.post(
+                    batch(trackEvent("m-\(number)", extra: #","timestamp":\#(time)"#)),
+                    headers: signed("user-1")))
+            #expect(answer.json["accepted"] as? Int == 1)
+            #expect(answer.json["warnings"] == nil, "\(time)")
+            if let milliseconds {
+                #expect(try fixture.rows("timestamp_ms").last == ["\(milliseconds)"], "\(time)")
+            }
+        }
     }
 
     static let noTimes = [
@@ -281,19 +285,22 @@ struct UnusualEventsTests {
         "20261121083000",
     ]
 
-    @Test(arguments: noTimes)
-    func anEventWhoseTimeCannotBeReadHasTheTimeOfReceipt(time: String) throws {
-        let before = Int64(Date().timeIntervalSince1970 * 1_000) - 1_000
-        let answer = try #require(
-            connection.post(
-                batch(trackEvent("m-0"), trackEvent("m-1", extra: #","timestamp":\#(time)"#)),
-                headers: signed("user-1")))
-        #expect(answer.json["accepted"] as? Int == 2)
-        let warnings = try #require(answer.json["warnings"] as? [[String: Any]])
-        #expect(warnings.map { $0["index"] as? Int } == [1])
-        #expect(warnings.map { $0["code"] as? String } == ["time_replaced"])
-        let stored = try #require(try fixture.rows("timestamp_ms").last?[0].flatMap(Int64.init))
-        #expect(stored >= before)
+    @Test func anEventWhoseTimeCannotBeReadHasTheTimeOfReceipt() throws {
+        for (number, time) in Self.noTimes.enumerated() {
+            let before = Int64(Date().timeIntervalSince1970 * 1_000) - 1_000
+            let answer = try #require(
+                connection.post(
+                    batch(
+                        trackEvent("a-\(number)"), trackEvent("b-\(number)", extra: #","timestamp":\#(time)"#)
+                    ),
+                    headers: signed("user-1")))
+            #expect(answer.json["accepted"] as? Int == 2)
+            let warnings = try #require(answer.json["warnings"] as? [[String: Any]])
+            #expect(warnings.map { $0["index"] as? Int } == [1])
+            #expect(warnings.map { $0["code"] as? String } == ["time_replaced"], "\(time)")
+            let stored = try #require(try fixture.rows("timestamp_ms").last?[0].flatMap(Int64.init))
+            #expect(stored >= before, "\(time)")
+        }
     }
 
     @Test func theOtherShapesSayTheSame() throws {
