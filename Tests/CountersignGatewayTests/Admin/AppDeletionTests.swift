@@ -123,7 +123,7 @@ struct AppDeletionTests {
         }
         let after = try rows(of: "kiosk")
         for (table, rows) in kiosk { #expect(after[table] == rows, "\(table)") }
-        #expect(try bench.ask("GET", "apps/kiosk/customers/cleo", nil, bench.token("read")).status == 200)
+        #expect(try bench.ask("GET", "apps/kiosk/customers/cleo", nil, bench.token("write")).status == 200)
     }
 
     /// What is counted in memory, and what is kept by the app's id without a column for it.

@@ -131,7 +131,7 @@ export function live(context) {
       h("th", { scope: "row", class: "mono" }, where ? h("a", { href: where }, time) : h("button", { type: "button", class: "link", onclick: open }, time)),
       h("td", {}, verdictBadge(item.verdict)),
       h("td", {}, known ? h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason ?? reason(item.code)}`) : "–"),
-      h("td", {}, stacked(h("span", { class: "mono clip short", title: item.user }, item.user ?? "–"), item.client)), h("td", {}, stacked(item.app_version ?? "–", item.sdk)),
+      h("td", {}, stacked(h("span", { class: "mono clip tight", title: item.user }, item.user ?? "–"), item.client)), h("td", {}, stacked(item.app_version ?? "–", item.sdk)),
       h("td", { class: "mono" }, item.endpoint ?? "–"));
   }
 

@@ -92,7 +92,7 @@ export function sampleTable(app, items, context) {
     { title: "Time", heading: true, cell: (item) => h("a", { href: where(item) }, dateTime(item.at_ms)) },
     { title: "Verdict", cell: (item) => verdictBadge(item.verdict) },
     { title: "Code", cell: (item) => h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason}`) },
-    { title: "User", cell: (item) => stacked(h("span", { class: "mono clip short", title: item.user }, item.user ?? "–"), item.client) },
+    { title: "User", cell: (item) => stacked(h("span", { class: "mono clip tight", title: item.user }, item.user ?? "–"), item.client) },
     { title: "Endpoint", class: "extra", cell: (item) => h("span", { class: "mono clip", title: item.endpoint }, item.endpoint ?? "–") },
     { title: "App version", class: "spare", cell: (item) => stacked(item.app_version ?? "–", item.sdk) },
   ], items, { onrow: (item) => context.go(where(item)), lines: true });
