@@ -63,7 +63,7 @@ export function events(context) {
         { title: "Received", heading: true, cell: (item) => h("button", { type: "button", class: "link", onclick: () => show(item) }, dateTime(item.received_ms)) },
         { title: "Verdict", cell: (item) => verdictOf(item) },
         { title: "Name", cell: (item) => h("span", { class: "clip short", title: item.name }, item.name ?? "–") }, { title: "Type", class: "spare", cell: (item) => item.type },
-        { title: "User", cell: (item) => h("span", { class: "mono clip short", title: item.user_id ?? item.anonymous_id }, item.user_id ?? item.anonymous_id ?? "–") },
+        { title: "User", cell: (item) => h("span", { class: "mono clip tight", title: item.user_id ?? item.anonymous_id }, item.user_id ?? item.anonymous_id ?? "–") },
         { title: "Message id", class: "extra", cell: (item) => h("span", { class: "mono clip", title: item.message_id }, item.message_id) },
       ], items, { onrow: show, lines: true }),
       filtered ? emptyState("events", "No event matches", "Change the search, or show all events.", button("Show all events", { onclick: clear }))
