@@ -147,7 +147,7 @@ struct RetentionSweeperTests {
                 + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionDays = 2
-        let apps = Dictionary(uniqueKeysWithValues: ["idle", "empty"].map { ($0, rules) })
+        let apps = BytewiseDictionary(uniqueKeysWithValues: ["idle", "empty"].map { ($0, rules) })
         var sweeper = RetentionSweeper()
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 2))
         // What was found is remembered, whatever others store.
