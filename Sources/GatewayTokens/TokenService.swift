@@ -67,7 +67,9 @@ package final class TokenService: Sendable {
     package func start(urls: [String]) {
         baseURL.withLock { $0 = urls.first ?? "" }
         // Some clients name the token endpoint as they were told it, without its last part (Segment's).
-        audiences.withLock { $0 = BytewiseSet(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] }) }
+        audiences.withLock {
+            $0 = BytewiseSet(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] })
+        }
         health.begin()
         ticker.start { [weak self] in
             // What cannot be read now is read at the next look.
