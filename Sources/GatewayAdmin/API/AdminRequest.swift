@@ -64,8 +64,9 @@ struct AdminRequest: Sendable {
         let name = AdminCookie.name(isSecure: isSecure)
         var found: String?
         for pair in (cookie ?? "").split(separator: ";") {
-            let parts = pair.drop { $0 == " " || $0 == "\t" }.split(
-                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let parts = Substring(pair.utf8.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") })
+                .split(
+                    separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2, parts[0].utf8.elementsEqual(name.utf8) else { continue }
             // Which of two is the gateway's own nobody can tell.
             guard found == nil else { return nil }

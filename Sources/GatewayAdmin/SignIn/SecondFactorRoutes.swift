@@ -33,7 +33,7 @@ struct SecondFactorRoutes: Sendable {
                 body: .object([.must("code", .text(longest: 64))]), .json(Self.codes)
             ) { call in
                 let session = try SignInRoutes.session(of: call)
-                let code = try call.body().text("code").filter { $0 != " " }
+                let code = try call.body().text("code").replacing(" ", with: "")
                 let codes = try signIn.tryCode(call) { name in
                     try call.directory.admins.confirmSecondFactor(
                         code, of: name, at: call.nowMilliseconds, keeping: session)

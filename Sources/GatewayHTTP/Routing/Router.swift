@@ -47,7 +47,7 @@ package struct Router: Sendable {
             guard path.count == segments.count else { return nil }
             var parameters: [Substring] = []
             for (part, segment) in zip(segments, path) {
-                if part.first == "{" {
+                if part.hasPrefix("{") {
                     guard !segment.isEmpty else { return nil }
                     parameters.append(segment)
                 } else if part != segment {
@@ -68,7 +68,10 @@ package struct Router: Sendable {
 
     private func endpoints(of path: String) -> [Endpoint] {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-        return exactly(path) + templates.filter { $0.match(segments) != nil }.map(\.endpoint)
+        return exactly(path)
+            + templates.filter { template in
+                if case .some = template.match(segments) { true } else { false }
+            }.map(\.endpoint)
     }
 
     /// What pages of an app's origins may ask of a path; empty when they may not call it.
@@ -78,7 +81,7 @@ package struct Router: Sendable {
 
     /// What a path takes; empty when there is no such path.
     func methods(of path: String) -> [String] {
-        let methods = Set(endpoints(of: path).map(\.method))
+        let methods = BytewiseSet(endpoints(of: path).map(\.method))
         return (methods.contains("GET") ? methods.union(["HEAD"]) : methods).sorted()
     }
 

@@ -50,7 +50,9 @@ enum WebOrigin {
 
     /// The host of a page of the web, as the URL standard writes it.
     private static func fault(inHost host: Substring) -> String? {
-        if host.first == "[" { return isAddress(host) ? nil : "the IPv6 address is not in its shortest form" }
+        if host.hasPrefix("[") {
+            return isAddress(host) ? nil : "the IPv6 address is not in its shortest form"
+        }
         guard host == host.lowercased() else { return "browsers send the host in lower case" }
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
         // Browsers keep one dot at the end.
@@ -79,7 +81,7 @@ enum WebOrigin {
 
     /// Whether an address in brackets is written as browsers write it.
     private static func isAddress(_ text: Substring) -> Bool {
-        guard text.last == "]" else { return false }
+        guard text.hasSuffix("]") else { return false }
         let inner = String(text.dropFirst().dropLast())
         var address = in6_addr()
         guard inet_pton(AF_INET6, inner, &address) == 1 else { return false }

@@ -58,7 +58,8 @@ package struct AuditEntry: Sendable {
         if action.hasPrefix("project.item.") {
             return target.hasPrefix("inbox_message/") ? .message : .operators
         }
-        return Self.knownNouns.contains(String(action.prefix { $0 != "." })) ? .operators : .unknown
+        return Self.knownNouns.contains(action.split(separator: ".").first.map { String($0) } ?? "")
+            ? .operators : .unknown
     }
 
     /// The first words of actions.

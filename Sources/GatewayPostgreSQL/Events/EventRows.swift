@@ -160,7 +160,8 @@ private struct EventConditions {
 
     private mutating func numbered(_ condition: String, _ value: SQLValue) -> String {
         values.append(value)
-        return condition.replacing("?", with: "?\(values.count)")
+        guard let mark = condition.range(of: "?") else { return condition }
+        return condition[..<mark.lowerBound] + "?\(values.count)" + condition[mark.upperBound...]
     }
 
     /// By the table of ids; ids of a day that is over for devices are gone from there, so their events are looked for where

@@ -191,7 +191,7 @@ package struct AdminStore: ControlStore {
     private static func check(name: String) throws(GatewayError) {
         // The audit log has `token:`, `cli:` and the gateway itself beside the names of users.
         guard (1...64).contains(name.utf8.count), name.isPrintable,
-            !name.contains(where: { $0.isWhitespace || $0 == ":" }), name != Operator.schedule.name,
+            !name.contains(":"), !name.contains(where: \.isWhitespace), name != Operator.schedule.name,
             GivenName.isUsable(name)
         else {
             throw GatewayError(

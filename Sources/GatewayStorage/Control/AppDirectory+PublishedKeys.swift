@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 

@@ -28,7 +28,7 @@ struct EventExportTests {
     private func shellOfAnApp(_ isRemote: Bool) async throws -> Shell {
         let directory = try AppDirectory(dataDirectory: data)
         let key = try directory.createApp(id: "shop").writeKey
-        let token = try directory.apiTokens.create(name: "t", scopes: ["read"]).text
+        let token = try directory.apiTokens.create(name: "t", scopes: ["write"]).text
         let url = try await gateway.start().absoluteString
         let place =
             isRemote

@@ -48,7 +48,7 @@ struct ExampleTests {
             ].contains(command) || command.hasPrefix("consumer") || command.hasPrefix("sink")
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)
-        let commandLine = try withRealID(command, commandLine)
+        let commandLine = try await withRealID(command, commandLine, shell)
         let result =
             ["serve", "dev"].contains(command)
             ? try await shell.runUntilFirstLine(commandLine + (command == "dev" ? " --backend-port 0" : ""))
@@ -90,16 +90,24 @@ struct ExampleTests {
     }
 
     /// The example with an id that is there, in place of the one that help shows.
-    private func withRealID(_ command: String, _ commandLine: String) throws -> String {
+    private func withRealID(_ command: String, _ commandLine: String, _ shell: Shell) async throws -> String {
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
         let id: String? =
             switch command {
             case "write-key delete": try directory.writeKeys(of: "shop").first?.id
             case "admin token delete": try directory.apiTokens.create(name: "old", scopes: ["read"]).entry.id
+            case "event show": try await storedPosition(shell)
             default: nil
             }
         guard let id, let shown = commandLine.split(separator: " ").last else { return commandLine }
         return commandLine.replacing(shown, with: id)
+    }
+
+    /// Stores an event, and returns its position.
+    private func storedPosition(_ shell: Shell) async throws -> String? {
+        try storeEvent(of: "user-1", in: folder.path + "/data")
+        let list = try await shell.run("countersign event list shop --json")
+        return list.output.firstMatch(of: #/"position": ?"(\w+)"/#).map { String($0.output.1) }
     }
 
     /// What the examples talk of; each is there only for the examples that name it.
