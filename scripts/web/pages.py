@@ -33,7 +33,7 @@ class Site:
             def do_GET(self):
                 address = urllib.parse.urlsplit(self.path)
                 if address.path == "/token":
-                    text = token(urllib.parse.parse_qs(address.query)["user"][0])
+                    text = json.dumps({"token": token(urllib.parse.parse_qs(address.query)["user"][0])})
                 elif address.path in documents:
                     text = documents[address.path]
                 elif address.path in actions:
