@@ -16,6 +16,7 @@ const subscriptions = new Map();
  * @property {string} reason The same as a word.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
  * @property {string} signature The one that was refused; empty if there was none. A credential: never log it.
+ * @property {boolean} optional True if the server took the events all the same, since the app does not require signatures.
  */
 
 /**
@@ -31,7 +32,7 @@ export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false },
     const endpoint = /^https?:/i.test(baseUrl) ? baseUrl : `https://${baseUrl}`;
     client = new Countersign({ endpoint, writeKey: apiKey }, platform);
   } catch (error) {
-    console.error(`braze: ${error}`);
+    log(error);
   }
   return client !== null;
 }
@@ -41,7 +42,7 @@ export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false },
  * @param {string} userId @param {string} [signature] The token that the app's backend signed.
  */
 export function changeUser(userId, signature) {
-  client?.changeUser(userId, isAuthenticating ? signature : null);
+  client?.changeUser(userId, isAuthenticating ? signature : null).catch(log);
 }
 
 /**
@@ -53,14 +54,15 @@ export function setSdkAuthenticationSignature(signature) {
 }
 
 /**
+ * The same failure is reported at most once in five minutes and in each session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
  * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
  */
 export function subscribeToSdkAuthenticationFailures(subscriber) {
   if (!client) return undefined;
   const id = `${subscriptions.size + 1}`;
-  subscriptions.set(id, client.onAuthenticationFailure(({ code, reason, userId, token }) =>
-    subscriber({ errorCode: code, reason, userId, signature: token ?? '' })));
+  subscriptions.set(id, client.onAuthenticationFailure(({ code, reason, userId, token, isOptional }) =>
+    subscriber({ errorCode: code, reason, userId, signature: token ?? '', optional: isOptional })));
   return id;
 }
 
@@ -72,7 +74,7 @@ export function removeSubscription(id) {
 /** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False for an event that can never be sent. */
 export function logCustomEvent(name, properties) {
   if (!client || !name) return false;
-  client.track(name, properties).catch((error) => console.error(`braze: ${error}`));
+  client.track(name, properties).catch(log);
   return true;
 }
 
@@ -89,4 +91,9 @@ export async function destroy() {
   const closing = client;
   client = null;
   await closing?.close();
+}
+
+/** @param {unknown} error */
+function log(error) {
+  console.error(`braze: ${error}`);
 }

@@ -24,7 +24,7 @@ export class Failures {
    */
   record(failure, now) {
     this.total += 1;
-    const key = JSON.stringify([failure.userId, failure.token, failure.code, failure.reason]);
+    const key = JSON.stringify([failure.userId, failure.token, failure.code, failure.reason, failure.isOptional]);
     const entry = this.#entries.get(key) ?? { occurrences: 0, toldAt: -Infinity };
     entry.occurrences += 1;
     this.#entries.delete(key);

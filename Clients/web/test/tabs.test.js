@@ -334,7 +334,7 @@ test("the samples of Braze's SDK Authentication run, with another import", async
   assert.equal(braze.logCustomEvent(''), false);
   await new Promise((resolve) => braze.requestImmediateDataFlush(resolve));
   await settle();
-  assert.deepEqual(errors, [{ errorCode: 22, reason: 'EXPIRED', userId: 'NEW-USER-ID', signature: 'JWT-TOKEN-FROM-SERVER' }]);
+  assert.deepEqual(errors, [{ errorCode: 22, reason: 'EXPIRED', userId: 'NEW-USER-ID', signature: 'JWT-TOKEN-FROM-SERVER', optional: false }]);
   assert.deepEqual(renewed, ['NEW-JWT-TOKEN-FROM-SERVER']);
   assert.deepEqual(bench.gateway.events, ['Order Completed']);
   await braze.destroy();
@@ -348,5 +348,34 @@ test('without enableSdkAuthentication no signature is sent', async () => {
   braze.logCustomEvent('one');
   await new Promise((resolve) => braze.requestImmediateDataFlush(resolve));
   assert.deepEqual(bench.gateway.tokens, [null]);
+  await braze.destroy();
+});
+
+test('a failure in state optional is marked as such, as in the Swift SDK', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = (received) => {
+    const answer = bench.gateway.store(received);
+    return { ...answer, body: { ...answer.body, auth_warning: { error_code: 22, reason: 'EXPIRED' } } };
+  };
+  braze.initialize('key', { baseUrl: 'gateway.example', enableSdkAuthentication: true }, bench.platform());
+  const errors = [];
+  braze.subscribeToSdkAuthenticationFailures((error) => errors.push(error));
+  braze.changeUser('ada', 'a.a.a');
+  braze.logCustomEvent('one');
+  assert.equal(await new Promise((resolve) => braze.requestImmediateDataFlush(resolve)), true);
+  assert.deepEqual(errors, [{ errorCode: 22, reason: 'EXPIRED', userId: 'ada', signature: 'a.a.a', optional: true }]);
+  await braze.destroy();
+});
+
+test('a user id that is not a text is logged and changes nothing', async (t) => {
+  const logged = t.mock.method(console, 'error', () => {});
+  const bench = new Bench();
+  braze.initialize('key', { baseUrl: 'gateway.example', enableSdkAuthentication: true }, bench.platform());
+  braze.changeUser('ada', 'a.a.a');
+  braze.changeUser(42, 'b.b.b');
+  braze.logCustomEvent('one');
+  await new Promise((resolve) => braze.requestImmediateDataFlush(resolve));
+  assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
+  assert.equal(logged.mock.callCount(), 1);
   await braze.destroy();
 });

@@ -4,6 +4,7 @@
  * @property {string} reason The same as a word.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
  * @property {string} signature The one that was refused; empty if there was none. A credential: never log it.
+ * @property {boolean} optional True if the server took the events all the same, since the app does not require signatures.
  */
 /**
  * @param {string} apiKey The app's write key.
@@ -26,6 +27,7 @@ export function changeUser(userId: string, signature?: string | undefined): void
  */
 export function setSdkAuthenticationSignature(signature: string): void;
 /**
+ * The same failure is reported at most once in five minutes and in each session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
  * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
  */
@@ -58,4 +60,8 @@ export type SdkAuthenticationError = {
      * The one that was refused; empty if there was none. A credential: never log it.
      */
     signature: string;
+    /**
+     * True if the server took the events all the same, since the app does not require signatures.
+     */
+    optional: boolean;
 };
