@@ -22,8 +22,8 @@ import markdown
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Pages by what somebody wants; one that stands nowhere here is an error.
 SECTIONS = [
-    ("Start", ["README", "developing", "troubleshooting-sdk", "web", "clients", "clients-android", "http-api", "samples", "error-codes",
-               "consuming-events", "webhooks", "stream", "exports"]),
+    ("Start", ["README", "developing", "troubleshooting-sdk", "web", "clients", "clients-android", "http-api", "samples", "value-types",
+               "error-codes", "consuming-events", "webhooks", "stream", "exports"]),
     ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "scaling", "upgrades", "configuration", "cli",
                          "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "slo", "limits"]),
     ("Reference", ["admin-api", "tokens", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",

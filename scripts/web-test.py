@@ -315,6 +315,58 @@ def quota(browser, stand):
     say(f"a full quota ({on_disk} events on disk) puts 10 into memory, says so, and all arrive; with room again the disk is used")
 
 
+# A page can make the browser lose its connection to the database, or say nothing of transactions any more.
+BAD_DATABASE = """{
+    const { transaction } = IDBDatabase.prototype;
+    IDBDatabase.prototype.transaction = function (...given) {
+        if (window.loses) this.close();
+        window.loses = false;
+        const made = transaction.apply(this, given);
+        if (window.isStuck) for (const name of ['oncomplete', 'onabort']) Object.defineProperty(made, name, { set() {} });
+        return made;
+    };
+}"""
+
+
+def lost(browser, stand):
+    """As in Safari, which closes connections without an event."""
+    visit = Visit(browser, stand, script=BAD_DATABASE)
+    page = visit.open()
+    run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+    for number in range(3):
+        run(page, "number => record(`lost ${number}`, 5)", number)
+        run(page, "window.loses = true")
+    assert {receipt["stored"] for receipt in visit.told} == {"disk"}, visit.told
+    assert flush(page)["isComplete"]
+    assert stand.arrived(visit.told, "lost") == 15
+    visit.check()
+    say("a connection to the database that the browser has closed is opened again: 15 events on disk, and all arrive")
+
+
+def stuck(browser, stand):
+    """As in web apps of iOS, whose transactions never end."""
+    visit = Visit(browser, stand, script=BAD_DATABASE)
+    page = visit.open()
+    run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
+    run(page, "record('stuck before', 5)")
+    assert flush(page)["isComplete"]
+    run(page, "window.isStuck = true")
+    run(page, "record('stuck', 5)")
+    assert [receipt["stored"] for receipt in visit.told] == ["disk"] * 5 + ["memory"] * 5, visit.told
+    flush(page)
+    counts = snapshot(page)
+    assert counts["storage"] == "memory" and "timed out" in counts["storageProblem"], counts
+    assert stand.arrived(visit.told, "stuck") == 10
+    run(page, "client.logOut()")
+    run(page, "client.close()")
+    page.reload()
+    visit.ready(page)
+    assert run(page, "client.snapshot().then(() => client.userId)") is None
+    assert run(page, "localStorage.length") == 0
+    visit.check()
+    say("where transactions never end, all calls do: memory takes the events, they arrive, and a log-out is not lost")
+
+
 def blocked(playwright, browser, stand):
     """As in a browser whose person has forbidden sites to store anything."""
     profile = tempfile.mkdtemp(prefix="countersign-web-")
@@ -526,8 +578,8 @@ def main():
     stand = Stand(options.program)
     try:
         with sync_playwright() as playwright:
-            scenarios = [signed_event, reload, kill, crash, tabs, unlocked, offline, clock, quota, blocked, expired, users, leave, facade,
-                         samples, documented, story, conformance, served]
+            scenarios = [signed_event, reload, kill, crash, tabs, unlocked, offline, clock, quota, lost, stuck, blocked, expired, users,
+                         leave, facade, samples, documented, story, conformance, served]
             for scenario in scenarios:
                 if options.names and scenario.__name__ not in options.names:
                     continue

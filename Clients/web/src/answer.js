@@ -89,7 +89,10 @@ function unexpected(response) {
 /** @param {any} error @returns {Verdict | null} */
 function verdictOf(error) {
   if (!Number.isInteger(error?.error_code)) return null;
-  return { code: error.error_code, reason: String(error.reason ?? error.error_code), clockSkew: error.clock_skew_seconds ?? null };
+  return {
+    code: error.error_code, reason: String(error.reason ?? error.error_code), clockSkew: error.clock_skew_seconds ?? null,
+    hint: String(error.hint ?? ''),
+  };
 }
 
 /**

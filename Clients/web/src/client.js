@@ -1,7 +1,8 @@
-import { Engine } from './engine.js';
+import { Engine, closed } from './engine.js';
 import { browser } from './platform.js';
 import { Queue } from './queue.js';
 import { Tokens } from './tokens.js';
+import { toJSON } from './values.js';
 
 /**
  * @typedef {import('./types.js').Configuration} Configuration
@@ -100,13 +101,15 @@ export class Countersign {
     try {
       disk = platform.store(name);
     } catch {}
-    const queue = (this.#queue = new Queue(disk, clock));
+    const queue = (this.#queue = new Queue(disk, clock, platform.journal(name)));
     this.#tokens = new Tokens({
       provider: tokenProvider, clock, random,
       load: (user) => queue.meta(`token ${user}`),
       save: (user, token, isBack = false) => {
-        queue.setMeta(`token ${user}`, token);
-        this.#channel.post({ type: 'token', user, token, isBack });
+        // A provider may return after `close`.
+        if (this.#isClosed) return;
+        queue.setMeta({ [`token ${user}`]: token });
+        this.#post({ type: 'token', user, token, isBack });
       },
       changed: (user, generation) => this.#engine.tell((sender) => sender.tokenChanged(user, generation, clock.uptime())),
       sought: (user) => this.#engine.tell((sender) => sender.tokenSought(user)),
@@ -114,20 +117,33 @@ export class Countersign {
     });
     this.#engine = new Engine({
       queue, tokens: this.#tokens, clock, random,
-      send: (rows, token, signal) => this.#post(rows, token, false, signal),
+      send: (rows, token, signal) => this.#send(rows, token, false, signal),
       leads: () => {
-        this.#channel.post({ type: 'leads' });
+        this.#post({ type: 'leads' });
         this.#askAgain();
       },
       settled: (ids) => this.#share({ type: 'settled', ids }),
       failed: (failure) => this.#share({ type: 'failed', failure }),
       solved: (user) => this.#standing.has(user || null) && this.#share({ type: 'solved', user }),
+      warn: (text) => platform.warn(`countersign: ${text}`),
     });
     this.#engine.isHidden = platform.isHidden();
     this.#channel = platform.channel(name, (message) => this.#hear(message));
     this.#offPage = platform.onPage((event) => this.#onPage(event));
     this.#sessionId = this.#newId();
     this.#hold(this.#start(name));
+  }
+
+  get #isClosed() {
+    return this.#closing.signal.aborted;
+  }
+
+  /**
+   * Tells the other tabs.
+   * @param {any} message
+   */
+  #post(message) {
+    if (!this.#isClosed) this.#channel.post(message);
   }
 
   /** @param {string} name */
@@ -194,11 +210,13 @@ export class Countersign {
    * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
    * @param {string | null} [token] What the app's backend signed for this user; null if there is a token provider.
    * @param {Record<string, unknown>} [traits] What is known of the user.
-   * @returns {Promise<Receipt | null>} Where the event is; null if there is none.
+   * @returns {Promise<Receipt | null>} Where the event is; null if there is none. Rejects as `track` does; then the user
+   *   stays.
    */
   async identify(userId, token, traits) {
-    const event = this.#event('identify', { traits });
-    return this.#do(() => (this.#setUser(userId, token) || traits ? this.#save(event) : null));
+    checkText(userId, 'userId');
+    const event = this.#event('identify', {}, 'traits', traits);
+    return this.#do(() => (this.#setUser(userId, token) || traits || this.#isClosed ? this.#save(event) : null));
   }
 
   /**
@@ -206,6 +224,7 @@ export class Countersign {
    * @param {string} userId @param {string | null} [token] @returns {Promise<void>}
    */
   async changeUser(userId, token) {
+    checkText(userId, 'userId');
     await this.#do(() => this.#setUser(userId, token));
   }
 
@@ -215,7 +234,7 @@ export class Countersign {
    */
   async setToken(token) {
     await this.#do(() => {
-      if (this.#userId) this.#tokens.take(this.#userId, token);
+      if (this.#userId && !this.#isClosed) this.#tokens.take(this.#userId, token);
     });
   }
 
@@ -224,11 +243,11 @@ export class Countersign {
    * @param {string} userId @param {string | null} [token]
    */
   #setUser(userId, token) {
-    if (typeof userId !== 'string' || !userId) return false;
+    if (this.#isClosed) return false;
     const isAnother = this.#userId !== userId;
     if (isAnother) {
       this.#userId = userId;
-      this.#queue.setMeta('userId', userId);
+      this.#queue.setMeta({ userId });
       this.#tokens.load(userId);
     }
     if (token != null) this.#tokens.take(userId, token);
@@ -244,13 +263,11 @@ export class Countersign {
   async logOut() {
     const user = await this.#do(() => {
       const user = this.#userId;
+      if (this.#isClosed) return user;
       this.#userId = '';
+      if (user) this.#tokens.leaving.add(user);
       // The page may be gone before the rest is done; the next one does it.
-      if (user) {
-        this.#queue.setMeta('leaving', user);
-        this.#tokens.leaving.add(user);
-      }
-      this.#queue.setMeta('userId', null);
+      this.#queue.setMeta({ ...(user && { leaving: user }), userId: null });
       this.startSession();
       return user;
     });
@@ -261,9 +278,9 @@ export class Countersign {
   async #leave(user) {
     const result = await this.flush();
     // The user may be back in the meantime, with a token that is not the one to forget.
-    if (user && !this.#closing.signal.aborted) {
+    if (user && !this.#isClosed) {
       this.#tokens.left(user, result.isComplete);
-      this.#queue.setMeta('leaving', null);
+      this.#queue.setMeta({ leaving: null });
     }
     return result;
   }
@@ -276,30 +293,35 @@ export class Countersign {
    * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
    *
    * @param {string} event What it was, such as `Order Completed`.
-   * @param {Record<string, unknown>} [properties] More about it, as JSON takes it.
+   * @param {Record<string, unknown>} [properties] More about it; docs/value-types.md lists how values are converted.
    * @returns {Promise<Receipt>}
    */
   async track(event, properties) {
-    if (typeof event !== 'string' || !event) throw new CountersignError('invalid_event', 'no name');
-    const made = this.#event('track', { event, properties });
+    checkText(event, 'event');
+    const made = this.#event('track', { event }, 'properties', properties);
     return this.#do(() => this.#save(made));
   }
 
   /**
    * Its JSON as of now, as far as it is known before the queue is open.
-   * @param {string} type @param {object} members
+   * @param {string} type @param {object} members @param {string} name The payload's name. @param {unknown} payload
    */
-  #event(type, members) {
+  #event(type, members, name, payload) {
     const messageId = this.#newId();
     const timestamp = new Date(this.#platform.clock.now()).toISOString();
+    const json = JSON.stringify({ type, messageId, timestamp, ...members });
+    if (payload == null) return { messageId, json };
+    let text;
     try {
-      return { messageId, json: JSON.stringify({ type, messageId, timestamp, ...members }) };
+      text = toJSON(payload, maximumEventBytes);
     } catch {
-      throw new CountersignError('invalid_event', 'not JSON');
+      throw tooLarge();
     }
+    if (text?.[0] !== '{') throw new CountersignError('invalid_event', `${name}: no object`);
+    return { messageId, json: `${json.slice(0, -1)},"${name}":${text}}` };
   }
 
-  /** @param {{ messageId: string, json: string }} event @returns {Promise<Receipt>} */
+  /** @param {{ messageId: string, json: string }} event @returns {Receipt | Promise<Receipt>} */
   #save({ messageId, json }) {
     const userId = this.#userId;
     const context = { library: { name: 'countersign-web', version }, sessionId: this.#sessionId };
@@ -308,11 +330,11 @@ export class Countersign {
     const body = `${json.slice(0, -1)},${JSON.stringify({ ...who, context }).slice(1)}`
       .replace(/\\(ud[89a-f]..|.)/g, (escape, code) => (code[1] ? '\ufffd' : escape));
     const bytes = new TextEncoder().encode(body).length;
-    if (bytes > maximumEventBytes) throw new CountersignError('event_too_large', 'too large');
+    if (bytes > maximumEventBytes) throw tooLarge();
     const row = { messageId, userId, body, bytes };
-    if (this.#closing.signal.aborted || this.#unsaved.length >= maximumUnsaved) {
+    if (this.#isClosed || this.#unsaved.length >= maximumUnsaved) {
       this.#dropped += 1;
-      return Promise.resolve({ messageId, stored: 'dropped' });
+      return { messageId, stored: 'dropped' };
     }
     this.#keep(row);
     return new Promise((resolve) => {
@@ -330,7 +352,7 @@ export class Countersign {
       const stored = await this.#queue.add(rows);
       for (const { row, resolve } of batch) resolve({ messageId: row.messageId, stored });
       this.#engine.stored(rows.length);
-      if (!this.#engine.isLeading) this.#channel.post({ type: 'stored', count: rows.length, rows: stored === 'memory' ? rows : [] });
+      if (!this.#engine.isLeading) this.#post({ type: 'stored', count: rows.length, rows: stored === 'memory' ? rows : [] });
     }
     this.#saving = null;
   }
@@ -354,12 +376,11 @@ export class Countersign {
     const id = this.#newId();
     return new Promise((resolve) => {
       const ask = async () => {
-        if (!this.#engine.isLeading && !this.#closing.signal.aborted) {
-          if (this.#queue.disk) this.#channel.post({ type: 'ask', id, what });
+        if (!this.#engine.isLeading && !this.#isClosed) {
+          if (this.#queue.disk) this.#post({ type: 'ask', id, what });
           return this.#engine.tell();
         }
-        const closed = { batches: [], ending: 'closed', queued: 0, isComplete: false };
-        const result = this.#closing.signal.aborted && what === 'flush' ? closed : await this.#engine[what]();
+        const result = this.#isClosed && what === 'flush' ? closed : await this.#engine[what]();
         if (result && this.#asks.delete(id)) resolve(result);
       };
       this.#asks.set(id, { ask, resolve });
@@ -368,7 +389,7 @@ export class Countersign {
   }
 
   /** @param {NewRow[]} rows @param {string | null} token @param {boolean} keepalive @param {AbortSignal} [signal] */
-  #post(rows, token, keepalive, signal) {
+  #send(rows, token, keepalive, signal) {
     const sentAt = new Date(this.#platform.clock.now()).toISOString();
     /** @type {Record<string, string>} */
     const headers = { 'Content-Type': 'application/json', 'X-Write-Key': this.#writeKey };
@@ -395,7 +416,7 @@ export class Countersign {
     }
     for (const [user, rows] of users) {
       // It cannot wait for a better token, and what goes under a bad one is marked as such for good.
-      if (this.#engine.maySend(user) && this.#tokens.isReady(user)) this.#post(rows, this.#tokens.token(user), true).catch(() => {});
+      if (this.#engine.maySend(user) && this.#tokens.isReady(user)) this.#send(rows, this.#tokens.token(user), true).catch(() => {});
     }
   }
 
@@ -405,7 +426,7 @@ export class Countersign {
   startSession() {
     this.#sessionId = this.#newId();
     if (this.#engine.isLeading) this.#engine.sessionStarted();
-    else this.#channel.post({ type: 'session' });
+    else this.#post({ type: 'session' });
   }
 
   /** @param {'hidden' | 'visible' | 'leave' | 'return'} event */
@@ -432,7 +453,7 @@ export class Countersign {
    */
   #share(message) {
     this.#hear(message);
-    this.#channel.post(message);
+    this.#post(message);
   }
 
   /** @param {any} message */
@@ -449,7 +470,7 @@ export class Countersign {
         return leads && this.#engine.sessionStarted();
       case 'ask': {
         const result = leads && (await this.#engine[/** @type {'flush' | 'describe'} */ (message.what)]());
-        return result && this.#channel.post({ type: 'answer', id: message.id, result });
+        return result && this.#post({ type: 'answer', id: message.id, result });
       }
       case 'answer':
         this.#asks.get(message.id)?.resolve(message.result);
@@ -457,7 +478,7 @@ export class Countersign {
       case 'leads': {
         this.#engine.isStale = true;
         const { rows } = this.#queue.memory;
-        if (rows.length) this.#channel.post({ type: 'stored', count: rows.length, rows });
+        if (rows.length) this.#post({ type: 'stored', count: rows.length, rows });
         return this.#askAgain();
       }
       case 'token':
@@ -479,8 +500,9 @@ export class Countersign {
   // Failures
 
   /**
-   * Calls back for each authentication failure: each (user, token, code) once, in every tab, and at once if one still
-   * stands. Returns what ends it.
+   * Calls back for each authentication failure, in every tab: the first time at once, then at most once in five minutes and in
+   * each session for the same user, token and code. The last failure of each user that still stands is reported at once.
+   * Returns a function that unsubscribes.
    * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
    */
   onAuthenticationFailure(handler) {
@@ -526,7 +548,7 @@ export class Countersign {
     await this.#do(() => {});
     this.#drop();
     const wiped = stored(() => this.#queue.wipe()).then(() => {
-      this.#channel.post({ type: 'wiped' });
+      this.#post({ type: 'wiped' });
       return this.#forget();
     });
     this.#hold(wiped);
@@ -548,12 +570,16 @@ export class Countersign {
     this.#standing.clear();
     this.#tokens.forgetAll();
     this.#engine.reset();
-    await this.#queue.memory.wipe();
+    await this.#queue.forget();
     this.#anonymousId = await this.#queue.open(this.#newId());
     this.startSession();
   }
 
-  /** Stores what is still in memory and ends all work. What was not sent is sent by the next client with this queue. */
+  /**
+   * Stores pending events and ends all work. The next client with this queue sends the rest.
+   *
+   * Later calls do nothing and settle: with `dropped`, `closed` or nothing. `wipe()` and `snapshot()` go on to work.
+   */
   async close() {
     await this.#do(() => this.#saving);
     this.#closing.abort();
@@ -561,6 +587,7 @@ export class Countersign {
     this.#engine.close();
     this.#channel.close();
     this.#askAgain();
+    await this.#queue.write(true);
   }
 
   /** An id that sorts by time. */
@@ -569,6 +596,16 @@ export class Countersign {
     return [this.#platform.clock.now(), ...bytes].map((part) => part.toString(16).padStart(2, '0')).join('');
   }
 }
+
+/**
+ * Throws for a value that is not a text, or empty. Without this check events would be recorded for the previous user.
+ * @param {unknown} text @param {string} name
+ */
+function checkText(text, name) {
+  if (typeof text !== 'string' || !text) throw new CountersignError('invalid_event', `${name}: no text`);
+}
+
+const tooLarge = () => new CountersignError('event_too_large', 'too large');
 
 /** @param {string} message */
 function invalid(message) {

@@ -51,35 +51,51 @@ export class DiskStore {
     return this.#database;
   }
 
+  /** The next transaction opens the database again. */
+  reopen() {
+    this.#database?.then((database) => database.close(), () => {});
+    this.#database = null;
+  }
+
   /**
    * One transaction over all that `body` asks for.
    * @template T
    * @param {IDBTransactionMode} mode
    * @param {(stores: Stores, done: (result: T) => void) => void} body
+   * @param {boolean} [isAgain]
    * @returns {Promise<T>}
    */
-  async #run(mode, body) {
-    const database = await this.#open();
-    return new Promise((resolve, reject) => {
-      const transaction = database.transaction(['events', 'quarantine', 'meta'], mode, { durability: 'strict' });
-      /** @type {any} */
-      let result;
-      transaction.oncomplete = () => resolve(result);
-      transaction.onabort = () => reject(transaction.error);
-      body((name) => transaction.objectStore(name), (value) => (result = value));
-    });
+  async #run(mode, body, isAgain) {
+    const opening = this.#open();
+    try {
+      const database = await opening;
+      return await new Promise((resolve, reject) => {
+        const transaction = database.transaction(['events', 'quarantine', 'meta'], mode, { durability: 'strict' });
+        /** @type {any} */
+        let result;
+        transaction.oncomplete = () => resolve(result);
+        transaction.onabort = () => reject(transaction.error);
+        body((name) => transaction.objectStore(name), (value) => (result = value));
+      });
+    } catch (/** @type {any} */ error) {
+      if (isAgain || error?.name === 'QuotaExceededError') throw error;
+      // Safari closes connections without an event. Each transaction then throws, or is aborted.
+      if (this.#database === opening) this.reopen();
+      return this.#run(mode, body, true);
+    }
   }
 
   /**
    * Changes the counters after everything before it in the transaction.
-   * @param {Stores} stores @param {(counts: Counts) => void} change
+   * @param {Stores} stores @param {(counts: Counts, save: () => void) => void} change
    */
   #count(stores, change) {
     const meta = stores('meta');
     then(meta.get('counts'), (known) => {
       const counts = { ...noCounts(), ...known };
-      change(counts);
-      meta.put(counts, 'counts');
+      const save = () => meta.put(counts, 'counts');
+      change(counts, save);
+      save();
     });
   }
 
@@ -88,14 +104,11 @@ export class DiskStore {
     return this.#run('readwrite', (stores) => {
       const events = stores('events');
       for (const row of rows) events.add(row);
-      const bytes = rows.reduce((sum, row) => sum + row.bytes, 0);
-      const meta = stores('meta');
-      then(meta.get('counts'), (known) => {
-        const counts = { ...noCounts(), ...known };
-        add(counts, { recorded: rows.length, queued: rows.length, queuedBytes: bytes });
-        if (!isOver(counts, this.limits)) return meta.put(counts, 'counts');
+      this.#count(stores, (counts, save) => {
+        for (const { bytes } of rows) add(counts, { recorded: 1, queued: 1, queuedBytes: bytes });
+        if (!isOver(counts, this.limits)) return;
         then(events.openCursor(), (cursor) => {
-          if (!cursor || !isOver(counts, this.limits)) return meta.put(counts, 'counts');
+          if (!cursor || !isOver(counts, this.limits)) return save();
           add(counts, { evicted: 1, queued: -1, queuedBytes: -cursor.value.bytes });
           cursor.delete();
           cursor.continue();
@@ -173,25 +186,22 @@ export class DiskStore {
     });
   }
 
-  /** @param {string} key @param {any} value @returns {Promise<void>} */
-  setMeta(key, value) {
+  /** @param {[string, any][]} values @returns {Promise<void>} */
+  setMeta(values) {
     return this.#run('readwrite', (stores) => {
-      if (value == null) stores('meta').delete(key);
-      else stores('meta').put(value, key);
+      for (const [key, value] of values) {
+        if (value == null) stores('meta').delete(key);
+        else stores('meta').put(value, key);
+      }
     });
   }
 
   /** @returns {Promise<void>} */
   wipe() {
-    return this.#run('readwrite', (stores) => {
-      const meta = stores('meta');
-      then(meta.get('counts'), (known) => {
-        const counts = { ...noCounts(), ...known };
-        wiped(counts);
-        for (const name of ['events', 'quarantine', 'meta']) stores(name).clear();
-        meta.put(counts, 'counts');
-      });
-    });
+    return this.#run('readwrite', (stores) => this.#count(stores, (counts) => {
+      wiped(counts);
+      for (const name of ['events', 'quarantine', 'meta']) stores(name).clear();
+    }));
   }
 }
 

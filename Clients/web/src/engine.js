@@ -1,5 +1,6 @@
 import { read } from './answer.js';
 import { Failures } from './failures.js';
+import { eventsOf } from './queue.js';
 import { Sender } from './sender.js';
 
 /**
@@ -13,6 +14,13 @@ import { Sender } from './sender.js';
 const requestTimeout = 30;
 /** Seconds that a flush waits for a provider that was being asked before it: it may wait for that flush itself. */
 const patience = 5;
+
+/** @type {FlushResult} */
+export const closed = { batches: [], ending: 'closed', queued: 0, isComplete: false };
+
+/** Remedies in warnings, for answers without a hint. */
+const tokenRemedy = 'pass a new token or a tokenProvider';
+const serverRemedy = 'check endpoint, writeKey, origins allowed (CORS, CSP)';
 
 /** Carries out what `Sender` decides: one loop, one request at a time, in the tab that holds the lock. */
 export class Engine {
@@ -37,6 +45,8 @@ export class Engine {
   #batches = [];
   /** @type {((result: FlushResult | null) => void)[]} */
   #flushes = [];
+  /** @type {Set<string>} */
+  #warned = new Set();
 
   /**
    * @param {object} options
@@ -49,6 +59,7 @@ export class Engine {
    * @param {(messageIds: string[]) => void} options.settled The server has judged these.
    * @param {(failure: AuthenticationFailure) => void} options.failed
    * @param {(user: string) => void} options.solved Something was accepted for this user.
+   * @param {(text: string) => void} options.warn Says something to the developer.
    */
   constructor(options) {
     this.options = options;
@@ -135,7 +146,7 @@ export class Engine {
   close() {
     this.isClosed = true;
     this.abort();
-    this.#finish({ batches: [], ending: 'closed', queued: 0, isComplete: false });
+    this.#finish(closed);
     this.tell();
   }
 
@@ -147,25 +158,40 @@ export class Engine {
     return (this.#sender.retryAt ?? 0) <= this.#now && !this.#sender.lanes.isBlocked(user);
   }
 
-  /** @param {AuthenticationFailure} failure */
-  report(failure) {
-    const news = this.#failures.record({ ...failure, userId: failure.userId || null }, this.#now);
+  /** @param {AuthenticationFailure} failure @param {string} [hint] How to put it right, if the server says so. */
+  report(failure, hint) {
+    // A provider may return after `close`.
+    if (this.isClosed) return;
+    const { userId, code, reason } = failure;
+    const news = this.#failures.record({ ...failure, userId: userId || null }, this.#now);
     if (news) this.options.failed(news);
+    this.#warn(`token of ${userId} failed: ${code} ${reason}`, hint || tokenRemedy);
+  }
+
+  /**
+   * Once in a page.
+   * @param {string} text @param {string} remedy
+   */
+  #warn(text, remedy) {
+    if (this.#warned.has(text)) return;
+    this.#warned.add(text);
+    this.options.warn(`${text}; ${remedy}`);
   }
 
   /** What only the tab that sends knows of a snapshot. */
   async describe() {
     const { lanes, configurationProblem, lastProblem, retryAt } = this.#sender;
-    const now = this.#now;
-    const words = (/** @type {import('./types.js').Problem | null} */ problem) => problem && `${problem.code} ${problem.reason}`.trim();
+    const secondsTo = (/** @type {number | null} */ instant) => (instant === null ? null : Math.max(0, instant - this.#now));
     return {
-      parked: [...lanes.all].filter(([, lane]) => lane.isBlocked).map(([user, lane]) => ({
-        userId: user || null, reason: lane.problem?.code ?? '', failures: lane.failures,
-        isPaused: lane.state === 'paused', nextAttemptIn: lane.until === null ? null : Math.max(0, lane.until - now),
-      })),
+      parked: [...lanes.blocked].map((user) => {
+        const { problem, failures, state, until } = lanes.lane(user);
+        return {
+          userId: user || null, reason: problem?.code ?? '', failures, isPaused: state === 'paused', nextAttemptIn: secondsTo(until),
+        };
+      }),
       configurationProblem: words(configurationProblem),
       lastError: words(lastProblem),
-      nextAttemptIn: retryAt === null ? null : Math.max(0, retryAt - now),
+      nextAttemptIn: secondsTo(retryAt),
       authenticationFailures: this.#failures.total,
       clockOffset: this.options.tokens.clockOffset,
     };
@@ -212,19 +238,14 @@ export class Engine {
       case 'send':
         return this.#send(action.events);
       case 'settle':
-        try {
-          await queue.settle(action.settlement);
-          sender.settled();
-          const { delivered, quarantined } = action.settlement;
-          this.options.settled([...delivered, ...quarantined.map(({ event }) => event)].map((row) => row.messageId));
-        } catch (error) {
-          sender.settleFailed(problemOf(error), this.#now, random());
-        }
+        await queue.settle(action.settlement);
+        sender.settled();
+        this.options.settled(eventsOf(action.settlement).map((row) => row.messageId));
         return;
       case 'finish': {
         if (!this.#flushes.length) return;
         const queued = (await queue.counts().catch(() => null))?.queued ?? 0;
-        const { ending } = action;
+        const ending = action.ending === 'drained' && queued && sender.lanes.blocked.size ? 'parked' : action.ending;
         this.#finish({ batches: this.#batches, ending, queued, isComplete: !queued && ending === 'drained' });
       }
     }
@@ -257,33 +278,37 @@ export class Engine {
       isLate = true;
       request.abort();
     });
+    let consequence;
     try {
       const answer = read(await this.options.send(events, token, request.signal), events.length);
       const { serverTime, retryAt } = answer;
       if (retryAt !== null) answer.retryAfter = Math.max(0, (retryAt - clock.now()) / 1000 - tokens.clockOffset);
       if (serverTime) tokens.noteServerTime(serverTime);
-      const consequence = sender.answered(answer, this.#now, random());
-      this.#note(consequence);
-      const verdict = consequence?.failure;
-      if (verdict) {
-        if (!tokens.refused(user, verdict) && !consequence.isOptional) return;
-        this.report({
-          code: verdict.code, reason: verdict.reason, userId: user, token, isOptional: consequence.isOptional ?? false,
-          requestTimeMs, origin: 'server', clockSkew: verdict.clockSkew, occurrences: 1,
-        });
-      } else if (consequence?.batch.outcome === 'delivered') {
-        tokens.accepted(user);
-        this.#failures.succeeded(user);
-        this.options.solved(user);
-      }
+      consequence = sender.answered(answer, this.#now, random());
     } catch (error) {
-      const problem = isLate ? { code: 'timed_out', reason: '' } : problemOf(error);
-      this.#note(sender.failed(problem, this.#now, random()));
+      consequence = sender.failed(isLate ? { code: 'timed_out', reason: '' } : problemOf(error), this.#now, random());
     } finally {
       cancel();
     }
+    if (!consequence) return;
+    this.#note(consequence);
+    const { failure, isOptional = false, batch } = consequence;
+    if (failure) {
+      if (!tokens.refused(user, failure) && !isOptional) return;
+      const { code, reason, clockSkew, hint } = failure;
+      this.report({ code, reason, userId: user, token, isOptional, requestTimeMs, origin: 'server', clockSkew, occurrences: 1 }, hint);
+    } else if (batch.outcome === 'delivered') {
+      tokens.accepted(user);
+      this.#failures.succeeded(user);
+      this.options.solved(user);
+    } else {
+      this.#warn(`events wait: ${words(sender.lastProblem)}`, serverRemedy);
+    }
   }
 }
+
+/** @param {import('./types.js').Problem | null} problem */
+const words = (problem) => problem && `${problem.code} ${problem.reason}`.trim();
 
 /** @param {any} error @returns {import('./types.js').Problem} */
 function problemOf(error) {

@@ -1,6 +1,5 @@
 /**
  * @typedef {import('./types.js').Row} Row
- * @typedef {import('./types.js').Store} Store
  * @typedef {import('./types.js').Counts} Counts
  */
 
@@ -17,14 +16,12 @@ export const maximumQuarantined = 1000;
  * Events that are lost with the page: for browsers that give no storage, and for tests.
  *
  * Its sequences are negative, so that they are never those of a store on disk.
- * @implements {Store}
  */
 export class MemoryStore {
   /** @type {Map<number, Row>} */
   #rows = new Map();
   /** @type {import('./types.js').QuarantinedEvent[]} */
   #quarantine = [];
-  #meta = new Map();
   #counts = noCounts();
   #sequence = 0;
 
@@ -81,22 +78,10 @@ export class MemoryStore {
     return [...this.#quarantine];
   }
 
-  /** @param {string} key @param {any} [initial] */
-  async meta(key, initial) {
-    if (initial !== undefined && !this.#meta.has(key)) this.#meta.set(key, initial);
-    return this.#meta.get(key);
-  }
-
-  /** @param {string} key @param {any} value */
-  async setMeta(key, value) {
-    this.#meta.set(key, value);
-  }
-
   async wipe() {
     wiped(this.#counts);
     this.#rows.clear();
     this.#quarantine = [];
-    this.#meta.clear();
   }
 }
 

@@ -10,8 +10,7 @@ export function browser() {
       now: () => Date.now(),
       uptime: () => performance.now() / 1000,
       at(instant, call) {
-        // Longer ones would run at once.
-        const timer = setTimeout(call, Math.min(Math.max(0, instant * 1000 - performance.now()), 2 ** 31 - 1));
+        const timer = setTimeout(call, instant * 1000 - performance.now());
         return () => clearTimeout(timer);
       },
     },
@@ -26,11 +25,19 @@ export function browser() {
         status: response.type === 'opaqueredirect' ? 302 : response.status,
         header: (name) => response.headers.get(name),
         body: await response.text().catch(() => {
-          throw { code: 'connection_lost', reason: '' };
+          // A failing status is enough. Whether events were accepted is only in the body.
+          if (response.ok) throw { code: 'connection_lost', reason: '' };
+          return '';
         }),
       };
     },
     store: (name) => new DiskStore(indexedDB, name),
+    // Synchronous, so that it is written even if the page ends now.
+    journal: (name) => ({
+      read: () => attempt(() => JSON.parse(localStorage[name])),
+      write: (values) => attempt(() => (values ? (localStorage[name] = JSON.stringify(values)) : delete localStorage[name])),
+    }),
+    warn: (text) => console.warn(text),
     async lock(name, signal, body) {
       let hasRun = false;
       await Promise.resolve(navigator.locks?.request(name, { signal }, () => ((hasRun = true), body()))).catch(() => {});
@@ -52,4 +59,13 @@ export function browser() {
       return () => listeners.abort();
     },
   };
+}
+
+/** @template T @param {() => T} body */
+function attempt(body) {
+  try {
+    return body();
+  } catch {
+    return null;
+  }
 }

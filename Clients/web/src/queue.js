@@ -3,12 +3,17 @@ import { MemoryStore, add } from './memory-store.js';
 /**
  * @typedef {import('./types.js').Store} Store
  * @typedef {import('./types.js').NewRow} NewRow
+ * @typedef {import('./types.js').Settlement} Settlement
  */
 
-/** What a page keeps in memory at most where the disk takes nothing; the oldest go, and are counted. */
+/** Limits of the events in memory. The oldest are evicted, and counted. */
 const memoryLimits = { events: 1000, bytes: 1 << 20 };
-/** Some browsers open a database never, without an error. Seconds. */
-const openTimeout = 5;
+/** Time limit of a transaction, in seconds. Some browsers never open a database, or never finish a transaction. */
+const timeLimit = 5;
+/** Seconds without any transaction after a time limit was passed. */
+const pause = 30;
+/** Seconds before a failed write of users, tokens or settlements is retried. */
+const retryInterval = 5;
 
 /** The events that wait: on disk, and in memory what the disk would not take. */
 export class Queue {
@@ -18,11 +23,32 @@ export class Queue {
    * @type {string | null}
    */
   problem = null;
+  /** No transaction before this. */
+  #pausedUntil = -Infinity;
+  /**
+   * Values that are not on disk yet.
+   * @type {Map<string, { value: any }>}
+   */
+  #unwritten = new Map();
+  /**
+   * Settlements that are not on disk yet. Their events are not claimed again.
+   * @type {Set<Settlement>}
+   */
+  #unsettled = new Set();
+  /** @type {Promise<void> | null} */
+  #settling = null;
+  /** @type {(() => void) | null} */
+  #retry = null;
+  #isLogged = false;
+  #counts = {};
+  /** The id of this browser if there is no disk. */
+  #anonymousId = '';
 
-  /** @param {Store | null} disk @param {import('./types.js').Clock} clock */
-  constructor(disk, clock) {
+  /** @param {Store | null} disk @param {import('./types.js').Clock} clock @param {import('./types.js').Journal} journal */
+  constructor(disk, clock, journal) {
     this.disk = disk;
     this.clock = clock;
+    this.journal = journal;
     if (!disk) this.problem = 'no storage';
   }
 
@@ -32,17 +58,32 @@ export class Queue {
    */
   async open(anonymousId) {
     try {
-      const { disk, clock } = this;
-      if (!disk) throw new Error(this.problem ?? '');
-      return await new Promise((resolve, reject) => {
-        const cancel = clock.at(clock.uptime() + openTimeout, () => reject(new Error('open timed out')));
-        disk.meta('anonymousId', anonymousId).then(resolve, reject).finally(cancel);
-      });
+      return await this.#run((disk) => disk.meta('anonymousId', anonymousId));
     } catch (error) {
+      if (this.disk) this.#note(error);
       this.disk = null;
-      this.#note(error);
-      return this.memory.meta('anonymousId', anonymousId);
+      return (this.#anonymousId ||= anonymousId);
+    } finally {
+      this.setMeta(this.journal.read() ?? {});
     }
+  }
+
+  /**
+   * One transaction.
+   * @template T @param {(disk: Store) => Promise<T>} body @returns {Promise<T>}
+   */
+  #run(body) {
+    const { disk, clock } = this;
+    return new Promise((resolve, reject) => {
+      const fail = () => reject(new Error('timed out'));
+      if (!disk || clock.uptime() < this.#pausedUntil) return fail();
+      const cancel = clock.at(clock.uptime() + timeLimit, () => {
+        this.#pausedUntil = clock.uptime() + pause;
+        disk.reopen?.();
+        fail();
+      });
+      body(disk).then(resolve, reject).finally(cancel);
+    });
   }
 
   /** @param {any} error */
@@ -57,8 +98,9 @@ export class Queue {
   async add(rows) {
     if (this.disk) {
       try {
-        await this.disk.add(rows);
+        await this.#run((disk) => disk.add(rows));
         this.problem = null;
+        this.write();
         return 'disk';
       } catch (error) {
         this.#note(error);
@@ -72,20 +114,24 @@ export class Queue {
   async claim(request) {
     /** @type {any} */
     let failure;
-    const rows = (await this.disk?.claim(request).catch((error) => void (failure = error))) ?? [];
-    if (rows.length) return rows;
+    const excluded = new Set(request.excluded);
+    for (const settlement of this.#unsettled) for (const { sequence } of eventsOf(settlement)) excluded.add(sequence);
+    const rows = this.disk
+      ? await this.#run((disk) => disk.claim({ ...request, excluded })).catch((error) => void (failure = error)) : null;
+    if (rows?.length) return rows;
     const others = await this.memory.claim(request);
     if (failure && !others.length) throw failure;
     return others;
   }
 
   /**
-   * A request has events of one of both only.
-   * @param {import('./types.js').Settlement} settlement
+   * Removes events that the server has. They are all on disk or all in memory. A settlement that cannot be written is retried.
+   * @param {Settlement} settlement
    */
   async settle(settlement) {
-    const { sequence } = settlement.delivered[0] ?? settlement.quarantined[0].event;
-    await (sequence < 0 ? this.memory : this.disk)?.settle(settlement);
+    if (eventsOf(settlement)[0].sequence < 0) return this.memory.settle(settlement);
+    this.#unsettled.add(settlement);
+    await this.write();
   }
 
   /**
@@ -97,31 +143,90 @@ export class Queue {
     return this.memory.settle({ delivered, quarantined: [], duplicates: 0 });
   }
 
+  /** If the disk cannot be read, its last known counters are used. */
   async counts() {
     const counts = await this.memory.counts();
-    if (this.disk) add(counts, await this.disk.counts());
+    if (this.disk) this.#counts = await this.#run((disk) => disk.counts()).catch(() => this.#counts);
+    add(counts, this.#counts);
     return counts;
   }
 
   async quarantined() {
-    return [...((await this.disk?.quarantined()) ?? []), ...(await this.memory.quarantined())];
+    return [...(this.disk ? await this.#run((disk) => disk.quarantined()) : []), ...(await this.memory.quarantined())];
   }
 
   /** @param {string} key @returns {Promise<any>} */
-  meta(key) {
-    return (this.disk ?? this.memory).meta(key);
+  async meta(key) {
+    const unwritten = this.#unwritten.get(key);
+    return unwritten ? unwritten.value : this.disk && this.#run((disk) => disk.meta(key));
   }
 
   /**
-   * What cannot be kept now lives as long as the page.
-   * @param {string} key @param {any} value
+   * Stores values for later pages, in one transaction. A write that fails is retried until it succeeds.
+   * @param {Record<string, any>} values
    */
-  setMeta(key, value) {
-    return (this.disk ?? this.memory).setMeta(key, value).catch((error) => this.#note(error));
+  setMeta(values) {
+    for (const [key, value] of Object.entries(values)) this.#unwritten.set(key, { value });
+    return this.write();
+  }
+
+  /**
+   * Writes all values and settlements that are not on disk yet.
+   * @param {boolean} [isLast] Whether there is no further try.
+   */
+  async write(isLast) {
+    this.#log();
+    if (!this.disk) return;
+    const { clock } = this;
+    const values = [...this.#unwritten];
+    try {
+      if (values.length) await this.#run((disk) => disk.setMeta(values.map(([key, { value }]) => [key, value])));
+      for (const [key, entry] of values) if (this.#unwritten.get(key) === entry) this.#unwritten.delete(key);
+      this.#log();
+      await (this.#settling ??= this.#settleAll().finally(() => (this.#settling = null)));
+    } catch (error) {
+      this.#note(error);
+      if (isLast || this.#retry) return;
+      this.#retry = clock.at(clock.uptime() + retryInterval, () => {
+        this.#retry = null;
+        this.write();
+      });
+    }
+  }
+
+  async #settleAll() {
+    for (const settlement of this.#unsettled) {
+      await this.#run((disk) => disk.settle(settlement));
+      this.#unsettled.delete(settlement);
+    }
+  }
+
+  /**
+   * Writes the journal: values that are not on disk yet. Without it, a page that starts before a retry would restore the
+   * previous user.
+   */
+  #log() {
+    // Deleted tokens (their keys have a space) are in it, other tokens are not.
+    const values = [...this.#unwritten].filter(([key, { value }]) => !value || key[5] !== ' ').map(([key, { value }]) => [key, value]);
+    const isAny = values.length > 0;
+    if (isAny || this.#isLogged) this.journal.write(isAny ? Object.fromEntries(values) : null);
+    this.#isLogged = isAny;
   }
 
   async wipe() {
-    await this.disk?.wipe();
-    await this.memory.wipe();
+    if (this.disk) await this.#run((disk) => disk.wipe());
+    await this.forget();
+  }
+
+  /** Drops everything that is not on disk. */
+  forget() {
+    this.#unwritten.clear();
+    this.#unsettled.clear();
+    this.#log();
+    this.#anonymousId = '';
+    return this.memory.wipe();
   }
 }
+
+/** @param {Settlement} settlement */
+export const eventsOf = ({ delivered, quarantined }) => [...delivered, ...quarantined.map(({ event }) => event)];

@@ -16,8 +16,8 @@ import { Suspicion } from './suspicion.js';
  *   | { do: 'settle', settlement: Settlement } | { do: 'finish', ending: string }} Action
  *   `wait`: nothing to do before `until`; null: before something happens. `claim`: read events, then `claimed` or
  *   `claimFailed`. `authorize`: find a token, another one than the rejected generation, then `authorized`,
- *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: make it durable, then
- *   `settled` or `settleFailed`. `finish`: a round is over; no report needed.
+ *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: tell the queue, then
+ *   `settled`. `finish`: a round is over; no report needed.
  *
  * @typedef {object} Consequence What an answer leads to beside the next action.
  * @property {FlushBatch} batch
@@ -46,8 +46,8 @@ export class Sender {
    */
   #current = null;
   /**
-   * What the server has judged and the disk does not know yet.
-   * @type {{ settlement: Settlement, until: number, failures: number } | null}
+   * What the server has judged and the queue does not know yet.
+   * @type {Settlement | null}
    */
   #settling = null;
   #suspicion = new Suspicion();
@@ -85,10 +85,7 @@ export class Sender {
 
   /** @param {number} now @returns {Action} */
   next(now) {
-    if (this.#settling) {
-      const { settlement, until } = this.#settling;
-      return until > now ? { do: 'wait', until } : { do: 'settle', settlement };
-    }
+    if (this.#settling) return { do: 'settle', settlement: this.#settling };
     if (!this.#round) {
       if (!this.#wantsRound(now)) return wait(this.#nextInstant);
       this.retryAt = null;
@@ -281,20 +278,9 @@ export class Sender {
     this.#settling = null;
   }
 
-  /**
-   * The server has the events, so they are not sent again before this is through.
-   * @param {Problem} problem @param {number} now @param {number} fraction
-   */
-  settleFailed(problem, now, fraction) {
-    if (!this.#settling) return;
-    this.#settling.failures += 1;
-    this.#settling.until = now + delay(network, this.#settling.failures, fraction);
-    this.lastProblem = problem;
-  }
-
   /** @param {Partial<Settlement>} settlement */
   #settle(settlement) {
-    this.#settling = { settlement: { delivered: [], quarantined: [], duplicates: 0, ...settlement }, until: -Infinity, failures: 0 };
+    this.#settling = { delivered: [], quarantined: [], duplicates: 0, ...settlement };
   }
 
   // How actions went: tokens

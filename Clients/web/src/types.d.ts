@@ -11,6 +11,8 @@ export interface Verdict {
   reason: string;
   /** Seconds by which the device clock is ahead of the server's, where that is why the token failed. */
   clockSkew: number | null;
+  /** How to put it right, in the server's words; empty if it does not say. */
+  hint: string;
 }
 
 /** What the client tells a token provider when it needs a token. */
@@ -85,7 +87,10 @@ export interface FlushBatch {
 
 export interface FlushResult {
   batches: FlushBatch[];
-  /** `drained`, `interrupted`, `configuration_problem`, `waiting_for_token_provider` or `closed`. */
+  /**
+   * `drained`, `parked` (what could be sent was; the rest waits for tokens of its users), `interrupted`,
+   * `configuration_problem`, `waiting_for_token_provider` or `closed`.
+   */
   ending: string;
   /** Events that are in the queue afterwards. */
   queued: number;
@@ -154,10 +159,15 @@ export interface Store {
   quarantined(): Promise<QuarantinedEvent[]>;
   /** What is kept under `key`; `initial` is put there first if there is nothing. */
   meta(key: string, initial?: any): Promise<any>;
-  setMeta(key: string, value: any): Promise<void>;
+  setMeta(values: [string, any][]): Promise<void>;
   /** Removes all rows and all of `meta`. */
   wipe(): Promise<void>;
+  /** A transaction took too long. It may still end. */
+  reopen?(): void;
 }
+
+/** A few values that are stored synchronously, beside the store; null if there are none. Neither method throws. */
+export interface Journal { read(): Record<string, any> | null; write(values: Record<string, any> | null): void }
 
 export interface TransportResponse { status: number; header(name: string): string | null; body: string }
 
@@ -195,6 +205,9 @@ export interface Platform {
   send(request: TransportRequest): Promise<TransportResponse>;
   /** Throws, or is null, where the browser gives no storage. */
   store(name: string): Store | null;
+  journal(name: string): Journal;
+  /** Says something to the developer. */
+  warn(text: string): void;
   /** Runs `body` while no other tab runs one of this name. */
   lock(name: string, signal: AbortSignal, body: () => Promise<void>): Promise<void>;
   /** Messages to the other tabs. */

@@ -81,7 +81,7 @@ export class FakeGateway {
   async answer(request) {
     const { batch } = JSON.parse(request.body);
     const token = request.headers.Authorization?.replace('Bearer ', '') ?? null;
-    const received = { batch, token, keepalive: request.keepalive, signal: request.signal };
+    const received = { batch, token, body: request.body, keepalive: request.keepalive, signal: request.signal };
     this.requests.push(received);
     const reply = (await this.judge(received)) ?? this.store(received);
     const headers = reply.headers ?? {};
@@ -110,6 +110,7 @@ export const refuse = (error_code = 22, reason = 'EXPIRED', more = {}) =>
 /** A store on which faults can be planted. */
 export class FaultyStore extends MemoryStore {
   fault = null;
+  #meta = new Map();
 
   #check(call) {
     if (this.fault) throw this.fault;
@@ -128,8 +129,17 @@ export class FaultyStore extends MemoryStore {
       quarantined: quarantined.map(({ event, problem }) => ({ event: inMemory([event])[0], problem })),
     }));
   }
-  async wipe() { return this.#check(() => super.wipe()); }
-  async setMeta(key, value) { return this.#check(() => super.setMeta(key, value)); }
+  async wipe() {
+    await this.#check(() => super.wipe());
+    this.#meta.clear();
+  }
+  async meta(key, initial) {
+    if (initial !== undefined && !this.#meta.has(key)) this.#meta.set(key, initial);
+    return this.#meta.get(key);
+  }
+  async setMeta(values) {
+    this.#check(() => values.forEach(([key, value]) => this.#meta.set(key, value)));
+  }
 }
 
 /** A disk numbers its rows upwards. */
@@ -142,6 +152,9 @@ export class Bench {
   gateway = new FakeGateway();
   disk = new FaultyStore({ events: 10_000, bytes: 16 << 20 });
   tabs = new Set();
+  /** What a page writes at once, beside the disk. */
+  journal = null;
+  warnings = [];
   #locks = new Map();
 
   constructor(configuration = {}) {
@@ -162,12 +175,19 @@ export class Bench {
         return Promise.race([answer, aborted]);
       },
       store: () => this.disk,
+      journal: () => ({
+        read: () => this.journal && JSON.parse(this.journal),
+        write: (values) => (this.journal = values && JSON.stringify(values)),
+      }),
+      warn: (text) => this.warnings.push(text),
       lock: (name, signal, body) => this.#lock(tab, signal, body),
       channel: (name, hear) => {
         tab.hear = hear;
         this.tabs.add(tab);
         return {
           post: (message) => {
+            // As a BroadcastChannel does.
+            if (!this.tabs.has(tab) && !tab.isDead) throw new Error('InvalidStateError');
             const copy = structuredClone(message);
             for (const other of this.tabs) if (other !== tab && !tab.isDead) queueMicrotask(() => other.isDead || other.hear(copy));
           },

@@ -101,7 +101,9 @@ test('events go at the count and after the interval', async () => {
 
 for (const [name, record, code] of [
   ['without a name', (client) => client.track(''), 'invalid_event'],
-  ['that JSON cannot express', (client) => client.track('a', { big: 1n }), 'invalid_event'],
+  ['with properties that are no object', (client) => client.track('a', 42), 'invalid_event'],
+  ['with an array for properties', (client) => client.track('a', [1]), 'invalid_event'],
+  ['with a date for traits', (client) => client.identify('ada', null, new Date()), 'invalid_event'],
   ['that is too large', (client) => client.track('a', { text: 'x'.repeat(40_000) }), 'event_too_large'],
 ]) {
   test(`an event ${name} is an error that an app can name`, async () => {
@@ -193,11 +195,23 @@ test('ids that differ in their Unicode form only are two users', async () => {
   assert.deepEqual(bench.gateway.tokens, ['token.1.x', 'token.2.x']);
 });
 
-test('an empty id is no user, and the same user again is no event', async () => {
+for (const userId of [42, '', null, undefined, { id: 'bob' }, ['bob'], true]) {
+  test(`a user id that is ${JSON.stringify(userId)} is an error, and nothing changes`, async () => {
+    const bench = new Bench();
+    const client = bench.client();
+    await client.identify('ada', 'a.a.a');
+    const isInvalid = (error) => error instanceof CountersignError && error.code === 'invalid_event';
+    await assert.rejects(client.identify(userId, 'b.b.b', { email: 'bob@example.com' }), isInvalid);
+    await assert.rejects(client.changeUser(userId, 'b.b.b'), isInvalid);
+    await client.track('hers');
+    await client.flush();
+    assert.deepEqual([bench.gateway.events, bench.gateway.tokens, client.userId], [['identify', 'hers'], ['a.a.a'], 'ada']);
+  });
+}
+
+test('the same user again is no event', async () => {
   const bench = new Bench();
   const client = bench.client();
-  assert.equal(await client.identify(''), null);
-  assert.equal(client.userId, null);
   await client.identify('ada');
   assert.equal(await client.identify('ada', 'b.b.b'), null);
   assert.equal((await client.identify('ada', null, { plan: 'pro' })).stored, 'disk');
@@ -941,19 +955,304 @@ test('memory is bounded, and what it drops is counted', async () => {
   isBalanced(counts);
 });
 
-test('what the server has and the disk does not know yet is not sent again', async () => {
+for (const [name, settle] of [
+  ['does not take', async () => { throw new Error('full'); }], ['never answers', () => new Promise(() => {})],
+]) {
+  test(`what the server has is not sent again when the disk ${name} it, and holds up nothing`, async () => {
+    const bench = new Bench();
+    const client = bench.client();
+    await client.track('one');
+    bench.disk.settle = settle;
+    const first = client.flush();
+    await bench.clock.advance(5);
+    assert.deepEqual((await first).batches.map(({ outcome }) => outcome), ['delivered']);
+    await bench.clock.advance(40);
+    await client.track('two');
+    const second = client.flush();
+    await bench.clock.advance(5);
+    await second;
+    assert.deepEqual(bench.gateway.events, ['one', 'two']);
+    delete bench.disk.settle;
+    await bench.clock.advance(60);
+    assert.deepEqual([bench.gateway.requests.length, bench.gateway.duplicates], [2, 0]);
+    const snapshot = await client.snapshot();
+    assert.deepEqual([snapshot.sent, snapshot.queued], [2, 0]);
+    isBalanced(snapshot);
+  });
+}
+
+// A disk that fails at the wrong moment
+
+/** Signs `ada` in, and then fails every write. */
+async function signedIn(bench) {
+  const tab = bench.tab();
+  await tab.client.changeUser('ada', 'a.a.a');
+  await tab.client.track('hers');
+  await tab.client.flush();
+  bench.disk.fault = new Error('full');
+  return tab;
+}
+
+/** Who is asked for, and under which token, by what a new page records. */
+async function nextPage(bench) {
+  const client = bench.client();
+  await client.track('next');
+  await client.flush();
+  return [client.userId, bench.gateway.requests.at(-1).token];
+}
+
+for (const [name, change, expected] of [
+  ['a log-out', (client) => client.logOut(), [null, null]],
+  ['a change of user', (client) => client.changeUser('bob', 'b.b.b'), ['bob', 'b.b.b']],
+]) {
+  test(`${name} that the disk does not take is written as soon as it does`, async () => {
+    const bench = new Bench();
+    const tab = await signedIn(bench);
+    await change(tab.client);
+    bench.disk.fault = null;
+    await bench.clock.advance(5);
+    bench.journal = null;
+    tab.kill();
+    assert.deepEqual(await nextPage(bench), expected);
+  });
+
+  test(`${name} that the disk does not take is written when the client is closed`, async () => {
+    const bench = new Bench();
+    const { client } = await signedIn(bench);
+    await change(client);
+    bench.disk.fault = null;
+    await client.close();
+    bench.journal = null;
+    assert.deepEqual(await nextPage(bench), expected);
+  });
+
+  test(`${name} that the disk takes with the next event is written then`, async () => {
+    const bench = new Bench();
+    const tab = await signedIn(bench);
+    await change(tab.client);
+    bench.disk.fault = null;
+    await tab.client.track('more');
+    await settle();
+    bench.journal = null;
+    tab.kill();
+    assert.deepEqual(await nextPage(bench), expected);
+  });
+
+  test(`${name} that the disk never takes is known to the next page`, async () => {
+    const bench = new Bench();
+    const tab = await signedIn(bench);
+    await change(tab.client);
+    tab.kill();
+    bench.disk.fault = null;
+    assert.equal((await nextPage(bench))[0], expected[0]);
+    assert.notEqual(bench.gateway.requests.at(-1).token, 'a.a.a');
+    assert.equal(await bench.disk.meta('userId') ?? null, expected[0]);
+    assert.equal(bench.journal, null, 'what the disk has is in one place only');
+  });
+}
+
+test('a token that a log-out could not delete is deleted later', async () => {
+  const bench = new Bench();
+  const tab = await signedIn(bench);
+  await tab.client.logOut();
+  tab.kill();
+  assert.equal(await bench.disk.meta('token ada'), 'a.a.a');
+  bench.disk.fault = null;
+  bench.client();
+  await settle();
+  assert.ok(!(await bench.disk.meta('token ada')));
+});
+
+test('a change of user while the disk could not be opened is known to the page after', async () => {
+  const bench = new Bench();
+  await bench.client().changeUser('ada', 'a.a.a');
+  const { client } = bench.tab({ store: () => ({ meta: () => Promise.reject(new Error('blocked')) }) });
+  await client.changeUser('bob');
+  await client.close();
+  assert.equal((await nextPage(bench))[0], 'bob');
+});
+
+test('a wipe removes what was not written yet, too', async () => {
+  const bench = new Bench();
+  const { client } = await signedIn(bench);
+  await client.changeUser('bob', 'b.b.b');
+  await assert.rejects(client.wipe(), { code: 'storage_failed' });
+  assert.equal(client.userId, 'bob');
+  bench.disk.fault = null;
+  await client.wipe();
+  await bench.clock.advance(60);
+  assert.deepEqual([bench.journal, await bench.disk.meta('userId'), await bench.disk.meta('token bob')], [null, undefined, undefined]);
+});
+
+test('a disk whose transactions never finish is left for memory, and used again when they do', async () => {
+  const bench = new Bench();
+  const { disk, client } = { disk: bench.disk, client: bench.client() };
+  assert.equal((await client.track('before')).stored, 'disk');
+  await client.flush();
+  const methods = ['add', 'claim', 'settle', 'counts', 'quarantined', 'meta', 'setMeta', 'wipe'];
+  for (const method of methods) disk[method] = () => new Promise(() => {});
+  const settled = async (promise) => {
+    await bench.clock.advance(5);
+    return Promise.race([promise, settle().then(() => assert.fail('never settles'))]);
+  };
+  assert.equal((await settled(client.track('one'))).stored, 'memory');
+  assert.equal((await client.track('two')).stored, 'memory', 'at once: it is not asked again for a while');
+  const flushed = await client.flush();
+  assert.deepEqual([bench.gateway.events, flushed.ending], [['before', 'one', 'two'], 'interrupted']);
+  const { storage, storageProblem } = await client.snapshot();
+  assert.deepEqual([storage, storageProblem], ['memory', 'Error: timed out']);
+  await bench.clock.advance(30);
+  await settled(client.changeUser('ada', 'a.a.a'));
+  await settled(assert.rejects(client.quarantinedEvents(), { code: 'storage_failed' }));
+  for (const method of methods) delete disk[method];
+  await bench.clock.advance(40);
+  assert.equal((await client.track('again')).stored, 'disk');
+  assert.equal(await disk.meta('userId'), 'ada');
+  for (const method of methods) disk[method] = () => new Promise(() => {});
+  client.track('last');
+  client.changeUser('bob');
+  const closed = client.close();
+  await bench.clock.advance(5);
+  await settled(closed);
+});
+
+// After the end
+
+test('after `close` every call settles, and nothing is recorded, sent or written', async () => {
+  const bench = new Bench();
+  const { client } = bench.tab();
+  await client.changeUser('ada', 'a.a.a');
+  await client.close();
+  const requests = bench.gateway.requests.length;
+  client.startSession();
+  await client.setToken('b.b.b');
+  await client.changeUser('bob', 'b.b.b');
+  assert.equal((await client.identify('bob', 'b.b.b', { plan: 'pro' })).stored, 'dropped');
+  assert.equal((await client.identify('bob', 'b.b.b')).stored, 'dropped');
+  assert.equal((await client.track('late')).stored, 'dropped');
+  assert.equal((await client.flush()).ending, 'closed');
+  assert.equal((await client.logOut()).ending, 'closed');
+  assert.equal(client.userId, 'ada');
+  client.onAuthenticationFailure(() => {})();
+  assert.deepEqual(await client.quarantinedEvents(), []);
+  assert.equal((await client.snapshot()).queued, 0);
+  await client.close();
+  await bench.clock.advance(60);
+  assert.deepEqual([await bench.disk.meta('token ada'), await bench.disk.meta('userId')], ['a.a.a', 'ada']);
+  assert.equal(bench.gateway.requests.length, requests);
+  await client.wipe();
+  assert.equal(await bench.disk.meta('token ada'), undefined, 'data that was asked to be removed is removed');
+});
+
+test('calls before `close` that have waited for the queue settle after it', async () => {
+  const opened = gate();
+  const bench = new Bench();
+  const meta = bench.disk.meta.bind(bench.disk);
+  const tab = bench.tab({ store: () => Object.assign(Object.create(bench.disk), { meta: async (...given) => (await opened.opened, meta(...given)) }) });
+  const calls = [tab.client.identify('ada', 'a.a.a'), tab.client.setToken('b.b.b'), tab.client.track('one'), tab.client.close()];
+  opened.open();
+  await Promise.all(calls);
+});
+
+for (const [name, result] of [
+  ['a token', () => 'late.late.late'], ['no token', () => null], ['an error', () => { throw new Error('offline'); }],
+]) {
+  test(`a provider that returns ${name} after \`close\` changes nothing and fails nowhere`, async (t) => {
+    const unhandled = t.mock.fn();
+    process.on('unhandledRejection', unhandled);
+    t.after(() => process.off('unhandledRejection', unhandled));
+    const bench = new Bench();
+    const [asked, returned] = [gate(), gate()];
+    const told = [];
+    const client = bench.client({ tokenProvider: async () => (asked.open(), await returned.opened, result()) });
+    client.onAuthenticationFailure((failure) => told.push(failure));
+    client.changeUser('ada');
+    await client.track('one');
+    client.flush();
+    await asked.opened;
+    await client.close();
+    returned.open();
+    await settle();
+    assert.deepEqual([told, unhandled.mock.callCount(), await bench.disk.meta('token ada')], [[], 0, undefined]);
+  });
+}
+
+// What a developer is told
+
+test('the first failure of each user and code is a warning that says what to do, without the token', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse(22, 'EXPIRED', { hint: 'Issue a new token.' }) : refuse(26, 'MISSING_TOKEN'));
+  const client = bench.client();
+  for (const [user, token] of [['ada', 'a.a.a'], ['bob', undefined]]) {
+    await client.changeUser(user, token);
+    await client.track('one');
+    for (let round = 0; round < 3; round += 1) await client.flush();
+  }
+  assert.deepEqual(bench.warnings, [
+    'countersign: token of ada failed: 22 EXPIRED; Issue a new token.',
+    'countersign: token of bob failed: 26 MISSING_TOKEN; pass a new token or a tokenProvider',
+  ]);
+  assert.ok(bench.warnings.every((text) => !text.includes('a.a.a')));
+});
+
+for (const [name, judge, code] of [
+  ['a server that cannot be reached', () => { throw { code: 'no_connection', reason: 'offline' }; }, 'no_connection offline'],
+  ['a server that fails', () => ({ status: 503 }), 'http_503'],
+  ['a write key that nobody has', () => ({ status: 401, body: { code: 'invalid_write_key', reason: 'no app has it' } }), 'invalid_write_key no app has it'],
+]) {
+  test(`${name} is a warning, once`, async () => {
+    const bench = new Bench();
+    bench.gateway.judge = judge;
+    const client = bench.client();
+    await client.track('one');
+    for (let round = 0; round < 3; round += 1) await client.flush();
+    await bench.clock.advance(600);
+    assert.equal(bench.warnings.length, 1);
+    assert.ok(bench.warnings[0].startsWith(`countersign: events wait: ${code}; check endpoint`), bench.warnings[0]);
+  });
+}
+
+test('nothing is said as long as all is well', async () => {
   const bench = new Bench();
   const client = bench.client();
+  client.changeUser('ada', 'a.a.a');
   await client.track('one');
-  const { settle: write } = bench.disk;
-  bench.disk.settle = async () => { throw new Error('full'); };
-  client.flush();
-  await bench.clock.advance(20);
-  assert.equal(bench.gateway.requests.length, 1);
-  bench.disk.settle = write;
-  await bench.clock.advance(60);
-  assert.equal(bench.gateway.requests.length, 1);
-  assert.equal((await client.snapshot()).sent, 1);
+  await client.flush();
+  await client.logOut();
+  await client.close();
+  assert.deepEqual(bench.warnings, []);
+});
+
+test('a flush says that events wait for a token', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = ({ batch }) => (batch[0].userId === 'ada' ? refuse() : null);
+  const client = bench.client();
+  client.changeUser('ada', 'a.a.a');
+  await client.track('hers');
+  client.changeUser('bob', 'b.b.b');
+  await client.track('his');
+  const result = await client.flush();
+  assert.deepEqual([result.ending, result.queued, result.isComplete], ['parked', 1, false]);
+  bench.gateway.judge = () => null;
+  assert.equal((await client.flush()).ending, 'drained');
+});
+
+test('a token that was only warned of and is refused later is told again', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = (received) => {
+    const answer = bench.gateway.store(received);
+    return { ...answer, body: { ...answer.body, auth_warning: { error_code: 22, reason: 'EXPIRED' } } };
+  };
+  const told = [];
+  const client = bench.client();
+  client.onAuthenticationFailure(({ isOptional }) => told.push(isOptional));
+  client.changeUser('ada', 'a.a.a');
+  await client.track('one');
+  await client.flush();
+  bench.gateway.judge = () => refuse();
+  await client.track('two');
+  await client.flush();
+  assert.deepEqual(told, [true, false]);
 });
 
 test('importing the client does nothing', async () => {

@@ -391,7 +391,7 @@ test('where tokens are optional events are delivered and the failure is told', (
   simulation.record(20, 'ada');
   simulation.run(0);
   assert.equal(simulation.queue.length, 0);
-  assert.deepEqual(simulation.failures, [{ code: 22, reason: 'EXPIRED', clockSkew: null }]);
+  assert.deepEqual(simulation.failures, [{ code: 22, reason: 'EXPIRED', clockSkew: null, hint: '' }]);
 });
 
 /** A sender that has just been told that this event was accepted. */
@@ -408,23 +408,10 @@ function deliver(sender, event) {
 const event = (sequence) => ({ sequence, messageId: `m${sequence}`, userId: '', body: '', bytes: 1 });
 const settlement = (row) => ({ do: 'settle', settlement: { delivered: [row], quarantined: [], duplicates: 0 } });
 
-test('what could not be settled is not sent again, and the wait for the disk grows', () => {
+test('a wipe ends a settlement that is under way', () => {
   const { sender } = new Simulation(accepted);
   deliver(sender, event(1));
   assert.deepEqual(sender.next(0), settlement(event(1)));
-  sender.settleFailed({ code: 'queue', reason: 'disk full' }, 0, 1);
-  assert.deepEqual(sender.next(0), { do: 'wait', until: 2 });
-  assert.deepEqual(sender.next(2), settlement(event(1)));
-  sender.settleFailed({ code: 'queue', reason: 'disk full' }, 2, 1);
-  assert.deepEqual(sender.next(2), { do: 'wait', until: 6 });
-  sender.settled();
-  assert.notEqual(sender.next(6).do, 'settle');
-});
-
-test('a wipe ends the wait of a settlement that failed', () => {
-  const { sender } = new Simulation(accepted);
-  deliver(sender, event(1));
-  sender.settleFailed({ code: 'queue', reason: 'disk full' }, 0, 1);
   sender.reset();
   deliver(sender, event(2));
   assert.deepEqual(sender.next(0), settlement(event(2)));

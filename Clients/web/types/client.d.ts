@@ -36,7 +36,8 @@ export class Countersign {
      * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
      * @param {string | null} [token] What the app's backend signed for this user; null if there is a token provider.
      * @param {Record<string, unknown>} [traits] What is known of the user.
-     * @returns {Promise<Receipt | null>} Where the event is; null if there is none.
+     * @returns {Promise<Receipt | null>} Where the event is; null if there is none. Rejects as `track` does; then the user
+     *   stays.
      */
     identify(userId: string, token?: string | null | undefined, traits?: Record<string, unknown> | undefined): Promise<Receipt | null>;
     /**
@@ -61,7 +62,7 @@ export class Countersign {
      * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
      *
      * @param {string} event What it was, such as `Order Completed`.
-     * @param {Record<string, unknown>} [properties] More about it, as JSON takes it.
+     * @param {Record<string, unknown>} [properties] More about it; docs/value-types.md lists how values are converted.
      * @returns {Promise<Receipt>}
      */
     track(event: string, properties?: Record<string, unknown> | undefined): Promise<Receipt>;
@@ -73,8 +74,9 @@ export class Countersign {
     /** Begins a new session: what was paused after too many refused tokens is tried again. */
     startSession(): void;
     /**
-     * Calls back for each authentication failure: each (user, token, code) once, in every tab, and at once if one still
-     * stands. Returns what ends it.
+     * Calls back for each authentication failure, in every tab: the first time at once, then at most once in five minutes and in
+     * each session for the same user, token and code. The last failure of each user that still stands is reported at once.
+     * Returns a function that unsubscribes.
      * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
      */
     onAuthenticationFailure(handler: (failure: import('./types.js').AuthenticationFailure) => void): () => undefined;
@@ -90,7 +92,11 @@ export class Countersign {
      * taken back. Rejects with `storage_failed` when the storage cannot be written now; call it again then.
      */
     wipe(): Promise<void>;
-    /** Stores what is still in memory and ends all work. What was not sent is sent by the next client with this queue. */
+    /**
+     * Stores pending events and ends all work. The next client with this queue sends the rest.
+     *
+     * Later calls do nothing and settle: with `dropped`, `closed` or nothing. `wipe()` and `snapshot()` go on to work.
+     */
     close(): Promise<void>;
     #private;
 }

@@ -1,0 +1,59 @@
+// The client's use of `fetch` and `localStorage`, with stand-ins for both.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { browser } from '../src/platform.js';
+
+const request = { url: 'https://gateway.example/v1/batch', headers: {}, body: '{}', keepalive: false };
+
+/** Sends a request that is answered with this status, and a body that cannot be read: cut off, or not the gzip it claims to be. */
+function answered(t, status) {
+  const response = { status, ok: status < 300, headers: new Headers({ 'Retry-After': '40' }), text: () => Promise.reject(new TypeError('decoding failed')) };
+  t.mock.method(globalThis, 'fetch', async () => response);
+  return browser().send(request);
+}
+
+for (const status of [401, 413, 503]) {
+  test(`the status ${status} counts even if the body cannot be read`, async (t) => {
+    const answer = await answered(t, status);
+    assert.deepEqual([answer.status, answer.body, answer.header('Retry-After')], [status, '', '40']);
+  });
+}
+
+test('without its body a success says nothing of the events', async (t) => {
+  await assert.rejects(answered(t, 200), { code: 'connection_lost' });
+});
+
+test('a redirection is not followed, and has the status 302', async (t) => {
+  const fetched = t.mock.method(globalThis, 'fetch', async () => ({ type: 'opaqueredirect', status: 0, headers: new Headers(), text: async () => '' }));
+  assert.equal((await browser().send(request)).status, 302);
+  assert.equal(fetched.mock.calls[0].arguments[1].redirect, 'manual');
+});
+
+/** The journal over a stand-in for `localStorage`. */
+function journal(t, storage) {
+  Object.defineProperty(globalThis, 'localStorage', { configurable: true, get: storage });
+  t.after(() => delete globalThis.localStorage);
+  return browser().journal('countersign wk');
+}
+
+test('the journal is one text of `localStorage`, and nothing when it is empty', (t) => {
+  const storage = {};
+  const { read, write } = journal(t, () => storage);
+  assert.equal(read(), null);
+  write({ userId: null, leaving: 'ada' });
+  assert.deepEqual([Object.keys(storage), read()], [['countersign wk'], { userId: null, leaving: 'ada' }]);
+  write(null);
+  assert.deepEqual([storage, read()], [{}, null]);
+});
+
+for (const [name, storage] of [
+  ['is forbidden', () => { throw new Error('SecurityError'); }], ['is full', () => Object.freeze({})],
+  ['has something else in it', () => ({ 'countersign wk': '{' })],
+]) {
+  test(`a \`localStorage\` that ${name} does not throw into the app`, (t) => {
+    const { read, write } = journal(t, storage);
+    assert.equal(read(), null);
+    write({ userId: 'ada' });
+    write(null);
+  });
+}
