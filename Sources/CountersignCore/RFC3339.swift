@@ -8,10 +8,10 @@ package enum RFC3339 {
         return text.withUTF8 { milliseconds($0) }
     }
 
-    /// The same of a text's UTF-8.
+    /// Parses a time in UTF-8.
     ///
-    /// `isLenient` accepts the forms of ISO 8601 that have one meaning too: an offset without a colon or minutes, a time
-    /// without seconds, and a comma before the fraction.
+    /// `isLenient` also accepts unambiguous forms of ISO 8601: an offset without a colon or minutes, a time without
+    /// seconds, and a comma before the fraction.
     package static func milliseconds(
         _ text: UnsafeBufferPointer<UInt8>, isLenient: Bool = false
     ) -> Int64? {

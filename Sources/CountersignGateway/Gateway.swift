@@ -38,7 +38,7 @@ public final class Gateway: Sendable {
     private let servers: Servers
     private let polls: LongPolls
     private let deletedApps: DeletedApps
-    /// Nil with a database.
+    /// Nil if the gateway stores its data in PostgreSQL.
     private let localChanges: LocalChanges?
     /// Nil when no files are asked for.
     private let eventFiles: EventFiles?

@@ -25,7 +25,7 @@
             try self.init(copyOf: migrated ? Self.template.get() : nil, migrated: false)
         }
 
-        /// One that is not migrated, and whose texts have an encoding other than the server's.
+        /// A database without tables whose text encoding differs from the server's.
         package convenience init(encoding: String) throws {
             try self.init(
                 copyOf: nil, migrated: false, options: " ENCODING '\(encoding)' LOCALE 'C' TEMPLATE template0"

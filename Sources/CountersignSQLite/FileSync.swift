@@ -14,9 +14,9 @@ package func synchronizeFile(_ path: String) -> Int32 {
     return fsync(file) == 0 ? 0 : errno
 }
 
-/// Writes the content of a file into the file again and flushes it. Returns 0, or the `errno` of what failed.
+/// Rewrites the content of a file in place and flushes it. Returns 0 or the `errno` of the failure.
 ///
-/// After a failed flush the system considers the file's pages written, so that the next flush would skip them.
+/// After a failed flush the system marks the file's pages as clean, so another flush alone would not write them.
 func rewriteFile(_ path: String) -> Int32 {
     let file = open(path, O_RDWR | O_CLOEXEC)
     guard file >= 0 else { return errno }

@@ -130,15 +130,15 @@ package final class SQLiteConnection {
         }
     }
 
-    /// Pages that are copied at once.
+    /// Pages copied in one step.
     private static let copiedPages: Int32 = 256
 
-    /// Copies the whole database, as of one moment, into a new file (SQLite's online backup). Others may write
-    /// meanwhile; the write-ahead log grows until the copy ends. `step` is called between the pieces, and ends the copy by
-    /// throwing. Throws `SQLiteError` and what `step` throws; the new file is then of no use.
+    /// Copies the database into a new file from one snapshot (SQLite's online backup). Other connections may write
+    /// meanwhile; the write-ahead log grows until the copy ends. `step` is called between steps and aborts the copy by
+    /// throwing. After an error, the new file is unusable.
     package func copy(to path: String, step: () throws -> Void = {}) throws {
         let target = try SQLiteConnection(path: path)
-        // Without it each piece would be of another moment, and a commit meanwhile would begin the copy anew.
+        // Holds one snapshot. Otherwise SQLite would restart the copy after each commit of another connection.
         try execute("BEGIN")
         defer { try? execute("ROLLBACK") }
         _ = try first("SELECT 1 FROM sqlite_schema") { _ in true }
@@ -147,7 +147,7 @@ package final class SQLiteConnection {
         }
         var code = SQLITE_OK
         do {
-            // It reports what the step did.
+            // `sqlite3_backup_step` has already returned any error.
             defer { sqlite3_backup_finish(backup) }
             while code == SQLITE_OK {
                 code = sqlite3_backup_step(backup, Self.copiedPages)
@@ -161,8 +161,8 @@ package final class SQLiteConnection {
         try target.execute("PRAGMA journal_mode = DELETE")
     }
 
-    /// Writes the write-ahead log again and flushes it, while no other connection writes. Commits that were recovered after a
-    /// failed flush are durable then. Throws `SQLiteError`.
+    /// Rewrites and flushes the write-ahead log while no other connection writes. This makes commits durable that were
+    /// recovered after a failed flush. Throws `SQLiteError`.
     package func rewriteLog() throws {
         try transaction {
             let failure = rewriteFile(path + "-wal")

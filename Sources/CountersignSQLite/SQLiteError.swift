@@ -20,11 +20,10 @@ package struct SQLiteError: Error, CustomStringConvertible {
     /// The primary result code, such as `SQLITE_BUSY`.
     package var code: Int32 { extendedCode & 0xFF }
 
-    /// True when the disk, or the quota on it, is full: also when the shared memory of a write-ahead log cannot be made,
-    /// which is a file.
+    /// Whether the disk or its quota is full. Includes a failure to create the shared-memory file of a write-ahead log.
     package var isFull: Bool { code == SQLITE_FULL || extendedCode == Self.sharedMemorySize }
 
-    /// `SQLITE_IOERR_SHMSIZE`, a macro that is not imported.
+    /// `SQLITE_IOERR_SHMSIZE`, a macro that Swift does not import.
     private static let sharedMemorySize = SQLITE_IOERR | 19 << 8
 
     /// True when another connection holds the lock: worth another try.

@@ -64,10 +64,10 @@ void countersign_run_after_others(void);
 // Raises the soft limit of open files, which is 1024 in most shells, as far as it goes up to `count`.
 void countersign_raise_open_files(size_t count);
 
-// The soft limit of open files; LONG_MAX when there is none or it is not known.
+// The soft limit of open files; LONG_MAX if it is unlimited or unknown.
 long countersign_open_files(void);
 
-// 0 when the process or the system has no file descriptor left.
+// 0 if the process or the system has no free file descriptor.
 int countersign_has_free_descriptor(void);
 
 int countersign_mhd_is_open(enum MHD_ConnectionNotificationCode code);

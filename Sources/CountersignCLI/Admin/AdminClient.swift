@@ -121,7 +121,8 @@ extension AdminClient {
         ).body
     }
 
-    /// Changes some members of something, unless somebody else has changed it meanwhile: since `read`, or else since now.
+    /// Changes some members of a resource. Fails if another client has changed the resource since `read`, or since this
+    /// call if `read` is nil.
     func patch(_ path: String..., from read: AdminAnswer? = nil, body: JSONValue) async throws -> JSONValue {
         var read = read
         if read == nil { read = try await send(AdminRequest(method: "GET", path: path)) }

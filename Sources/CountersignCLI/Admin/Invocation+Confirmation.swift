@@ -3,7 +3,7 @@ extension Flag {
     static let confirm = Flag(
         "confirm", .text("APP"), help: "the app's id again, to confirm without being asked")
 
-    /// Confirms what can be undone.
+    /// Confirms a change that can be undone.
     static let yes = Flag("yes", help: "go on without being asked")
 }
 
@@ -22,8 +22,8 @@ extension Invocation {
         }
     }
 
-    /// Asks whether to go on, unless ``Flag/yes`` is given. `consequence` is a sentence without a full stop. Throws `usage`
-    /// when nobody is there or the answer is not yes.
+    /// Asks for confirmation, unless ``Flag/yes`` is given. `consequence` is a sentence without a full stop. Throws
+    /// `usage` without a terminal, or if the answer is not yes.
     func askToGoOn(_ consequence: String) throws {
         if isSet(.yes) { return }
         guard let answer = io.askOpenly("\(consequence). Go on? [y/N]") else {

@@ -18,7 +18,7 @@ extension JSONValue {
 
     var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
 
-    /// A count of a server, for sums and shares: 0 at least, and so much at most that neither overflows.
+    /// A count from a server, limited to 0 through 2^53 so that sums and percentages cannot overflow.
     var count: Int64 { min(max(0, integer ?? 0), 1 << 53) }
 
     /// For people: a text without its control characters, `-` for null, else JSON.

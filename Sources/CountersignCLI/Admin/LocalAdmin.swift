@@ -12,7 +12,7 @@ struct LocalAdmin: AdminClient {
         try self.init(.folder(dataDirectory))
     }
 
-    /// `warn` says that a change is made and not loaded yet.
+    /// `warn` receives a message if a running gateway has not loaded a change in time.
     init(_ place: StoragePlace, warn: @escaping @Sendable (String) -> Void = { _ in }) throws {
         self.place = place.description
         var backups: String?

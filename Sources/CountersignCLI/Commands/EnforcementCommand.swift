@@ -165,12 +165,12 @@ enum EnforcementCommand {
         }
     }
 
-    /// Makes the change that the arguments ask for. What they do not name keeps its value.
+    /// Makes the change given by the arguments. Omitted options keep their values.
     private static func change(
         _ plan: inout JSONObject, to wanted: String, percent: Int?, at later: Int64?,
         dropping drops: Bool, returnAbove limit: Int?
     ) {
-        /// The share that is given, or the one there is; a state other than required is for everyone.
+        /// The percentage given, or else the present one; 100 for states other than required.
         func share(_ present: JSONValue...) -> JSONValue {
             if let percent { return .integer(Int64(percent)) }
             guard wanted == Enforcement.required.rawValue else { return 100 }
@@ -194,9 +194,9 @@ enum EnforcementCommand {
         }
     }
 
-    // MARK: What a change does, in words
+    // MARK: Descriptions of a change
 
-    /// A state with its share of users, of a plan or of a scheduled switch.
+    /// The state of a plan or a scheduled switch, with its percentage of users.
     private static func state(of plan: JSONValue) -> String {
         let state = plan["state"].shown
         guard state == Enforcement.required.rawValue else { return state }
@@ -204,7 +204,7 @@ enum EnforcementCommand {
         return percent < 100 ? "\(state) for \(percent) %" : "\(state) for everyone"
     }
 
-    /// Of how many of a hundred users bad tokens are rejected.
+    /// The percentage of users for whom invalid tokens are rejected.
     private static func share(_ plan: JSONValue) -> Int64 {
         guard plan["state"].text == Enforcement.required.rawValue else { return 0 }
         return plan["ramp_percent"].integer ?? 100
@@ -224,7 +224,7 @@ enum EnforcementCommand {
         return percent.map { "above \($0) % of users" } ?? "off"
     }
 
-    /// A line for the state, and one for whatever else there is or was.
+    /// A line for the state, and one each for the scheduled switch and the automatic return if either plan has one.
     private static func differences(
         _ before: JSONObject, _ after: JSONObject, app: String
     ) -> [String] {
@@ -243,7 +243,7 @@ enum EnforcementCommand {
         return lines
     }
 
-    /// What a change rejects that was not rejected before, as a sentence; nil when it rejects nothing more.
+    /// A sentence about the requests that the change newly rejects; nil if there are none.
     private static func consequence(
         of after: JSONObject, from before: JSONObject, app: String
     ) -> String? {

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// `countersign sample …`: single requests whose token was not good.
+/// `countersign sample …`: stored samples of requests whose token failed verification.
 enum SampleCommand {
     static let commands = [list]
 

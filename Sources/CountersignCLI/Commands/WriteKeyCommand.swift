@@ -68,7 +68,7 @@ enum WriteKeyCommand {
         invocation.io.say("Deleted \(id).")
     }
 
-    /// A write key as far as it may be shown.
+    /// A write key, or its prefix followed by … if the gateway does not return the whole key.
     private static func text(of key: JSONValue) -> String {
         if key["write_key"] != .null { return key["write_key"].shown }
         return key["prefix"] == .null ? "-" : key["prefix"].shown + "…"

@@ -6,7 +6,7 @@ struct CommandError: Error, Sendable, CustomStringConvertible {
     let reason: String
     /// What to do next; nil when the reason says it.
     let hint: String?
-    /// The stable code of the admin API's refusal; nil for other errors.
+    /// The stable error code in the admin API's answer; nil for other errors.
     var problem: String?
 
     init(_ code: ExitCode, _ reason: String, hint: String? = nil) {

@@ -1,6 +1,6 @@
-/// A dictionary whose keys differ when one byte of their UTF-8 differs.
+/// A dictionary that compares its keys by their UTF-8 bytes.
 ///
-/// In a `Dictionary`, "ä" in one code point and "ä" in two are the same key.
+/// A `Dictionary` treats "ä" as one code point and "ä" as two code points as the same key.
 public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLiteral {
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public typealias Element = (key: String, value: Value)
@@ -24,17 +24,17 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
         self.init(entries: [:])
     }
 
-    /// The last of two equal keys wins.
+    /// Creates a dictionary. If a key occurs twice, the last value is used.
     public init(dictionaryLiteral elements: (String, Value)...) {
         self.init(elements, uniquingKeysWith: { $1 })
     }
 
-    /// The keys and values of a `Dictionary`.
+    /// Creates a dictionary with the keys and values of a `Dictionary`.
     public init(_ dictionary: [String: Value]) {
         self.init(dictionary.lazy.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     }
 
-    /// Keys and values, where `combine` chooses the value of a key that comes twice.
+    /// Creates a dictionary from keys and values. `combine` chooses the value of a key that occurs twice.
     public init(
         _ elements: some Sequence<(String, Value)>, uniquingKeysWith combine: (Value, Value) throws -> Value
     ) rethrows {
@@ -43,7 +43,7 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
                 elements.lazy.map { (BytewiseText($0.0), $0.1) }, uniquingKeysWith: combine))
     }
 
-    /// The keys, in no order.
+    /// The keys, in no particular order.
     public var keys: some Collection<String> { entries.keys.lazy.map(\.text) }
 
     /// The values, in the order of `keys`.
@@ -55,7 +55,7 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
         _modify { yield &entries[BytewiseText(key)] }
     }
 
-    /// The value of a key; `value` for a key that the dictionary does not have.
+    /// The value of a key, or `value` if the key is missing.
     public subscript(key: String, default value: @autoclosure () -> Value) -> Value {
         get { entries[BytewiseText(key)] ?? value() }
         _modify { yield &entries[BytewiseText(key), default: value()] }
@@ -67,32 +67,32 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
         entries.removeValue(forKey: BytewiseText(key))
     }
 
-    /// Adds the keys of `other`, where `combine` chooses the value of a key that both have.
+    /// Adds the keys of `other`. `combine` chooses the value of a key that both have.
     public mutating func merge(_ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value)
         rethrows
     {
         try entries.merge(other.entries, uniquingKeysWith: combine)
     }
 
-    /// The keys of both, where `combine` chooses the value of a key that both have.
+    /// Returns a dictionary with the keys of both. `combine` chooses the value of a key that both have.
     public func merging(
         _ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value
     ) rethrows -> Self {
         Self(entries: try entries.merging(other.entries, uniquingKeysWith: combine))
     }
 
-    /// The same keys with other values.
+    /// Returns a dictionary with the same keys and transformed values.
     public func mapValues<New>(_ transform: (Value) throws -> New) rethrows -> BytewiseDictionary<New> {
         BytewiseDictionary<New>(entries: try entries.mapValues(transform))
     }
 
-    /// The same keys with other values, without the keys for which `transform` returns nil.
+    /// Returns a dictionary with transformed values, without the keys for which `transform` returns nil.
     public func compactMapValues<New>(_ transform: (Value) throws -> New?) rethrows -> BytewiseDictionary<New>
     {
         BytewiseDictionary<New>(entries: try entries.compactMapValues(transform))
     }
 
-    /// The keys and values for which `isIncluded` returns true.
+    /// Returns the keys and values for which `isIncluded` returns true.
     public func filter(_ isIncluded: (Element) throws -> Bool) rethrows -> Self {
         Self(entries: try entries.filter { try isIncluded(($0.key.text, $0.value)) })
     }
@@ -123,7 +123,7 @@ extension BytewiseDictionary {
         self.init(entries: try Dictionary(grouping: members) { BytewiseText(try key($0)) })
     }
 
-    /// The value that was replaced.
+    /// Sets the value of a key and returns the previous value.
     @discardableResult
     package mutating func updateValue(_ value: Value, forKey key: String) -> Value? {
         entries.updateValue(value, forKey: BytewiseText(key))
@@ -142,7 +142,7 @@ extension BytewiseDictionary {
 }
 
 extension Dictionary where Key == String {
-    /// Of keys with the same canonical form, one is kept.
+    /// Converts to a `Dictionary`. Of several keys with the same canonical form, only one is used.
     package init(_ dictionary: BytewiseDictionary<Value>) {
         self.init(dictionary.lazy.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     }
@@ -153,7 +153,7 @@ extension BytewiseDictionary: Hashable where Value: Hashable {}
 extension BytewiseDictionary: Sendable where Value: Sendable {}
 
 extension BytewiseDictionary: CustomStringConvertible {
-    /// As a `Dictionary` is printed, in the order of the keys.
+    /// The text that a `Dictionary` prints, sorted by key.
     public var description: String {
         let entries = entries.sorted { $0.key < $1.key }
         guard !entries.isEmpty else { return "[:]" }

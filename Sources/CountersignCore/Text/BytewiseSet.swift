@@ -1,4 +1,4 @@
-/// A set of texts that differ when one byte of their UTF-8 differs.
+/// A set of texts that compares by UTF-8 bytes.
 package struct BytewiseSet: Collection, Hashable, Sendable, ExpressibleByArrayLiteral {
     package struct Index: Comparable {
         fileprivate let index: Set<BytewiseText>.Index

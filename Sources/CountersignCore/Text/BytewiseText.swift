@@ -2,20 +2,22 @@ internal import Foundation
 
 // Text compares by its UTF-8 bytes wherever this module is imported.
 //
-// The standard library compares and hashes canonical forms (NFC). Two user ids that a database and a token keep apart are
-// then equal, and a run of combining marks costs quadratic time. The declarations below have the signatures of the standard
-// library's, so the compiler prefers them, in synthesized `==` and `hash(into:)` too. They cannot replace a conformance:
-// use `BytewiseDictionary`, `BytewiseSet` and `TextEnum`. `scripts/text-lint.py` fails where the library's own are still used.
+// The standard library compares and hashes canonical forms (NFC). Two user ids that a database keeps apart would be
+// equal, and comparing a run of combining marks takes quadratic time.
+//
+// The declarations below have the same signatures as the standard library's, so the compiler prefers them, also in
+// synthesized `==` and `hash(into:)`. They cannot replace a conformance: use `BytewiseDictionary`, `BytewiseSet` and
+// `TextEnum` instead. `scripts/text-lint.py` fails if the standard library's comparison is used.
 
 extension String {
-    /// Whether both are the same UTF-8 bytes.
+    /// Whether both texts have the same UTF-8 bytes.
     package func hasSameBytes(as other: String) -> Bool {
         let count = utf8.count
         guard count == other.utf8.count else { return false }
         var (one, other) = (self, other)
         return one.withUTF8 { one in
             other.withUTF8 { other in
-                // Without bytes there may be no address.
+                // An empty buffer may have no base address.
                 guard let one = one.baseAddress, let other = other.baseAddress else { return count == 0 }
                 return memcmp(one, other, count) == 0
             }
@@ -30,7 +32,7 @@ extension String {
     }
     package static func ~= (pattern: String, text: String) -> Bool { pattern.hasSameBytes(as: text) }
 
-    /// The order of the UTF-8 bytes, in which the databases sort too.
+    /// Orders by UTF-8 bytes, as both databases do.
     package static func < (left: String, right: String) -> Bool {
         left.utf8.lexicographicallyPrecedes(right.utf8)
     }
@@ -102,7 +104,7 @@ extension String {
     package func range(of text: String) -> Range<Index>? { self[...].range(of: text) }
     package func firstIndex(of character: Character) -> Index? { self[...].firstIndex(of: character) }
 
-    /// The parts between each `separator`, which is one ASCII character.
+    /// Splits at each `separator`, which must be one ASCII character.
     package func split(
         separator: Character, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true
     ) -> [Substring] {
@@ -121,12 +123,12 @@ extension Substring {
     package func contains(_ character: Character) -> Bool { firstIndex(of: character) != nil }
     package func contains(_ text: String) -> Bool { range(of: text) != nil }
 
-    /// The position of the first `character`, also if a combining mark follows it.
+    /// The position of the first `character`, even if a combining mark follows it.
     package func firstIndex(of character: Character) -> Index? { range(of: String(character))?.lowerBound }
 
     package func lastIndex(of character: Unicode.Scalar) -> Index? { unicodeScalars.lastIndex(of: character) }
 
-    /// The first place with the bytes of `text`.
+    /// The first range with the bytes of `text`.
     package func range(of text: String) -> Range<Index>? {
         var (own, text) = (self, text)
         let count = text.utf8.count
@@ -152,7 +154,7 @@ extension Substring {
         }
     }
 
-    /// The parts between each `separator`, which is one ASCII character.
+    /// Splits at each `separator`, which must be one ASCII character.
     package func split(
         separator: Character, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true
     ) -> [Substring] {
@@ -235,7 +237,7 @@ extension Hasher {
     package mutating func combine(_ text: String) {
         var text = text
         text.withUTF8 { combine(bytes: UnsafeRawBufferPointer($0)) }
-        // Tells the end of one text from the beginning of the next: UTF-8 has no such byte.
+        // Separates one text from the next in the hash. This byte never occurs in UTF-8.
         combine(0xFF as UInt8)
     }
 
@@ -251,7 +253,7 @@ extension Hasher {
     }
 }
 
-/// An enumeration whose raw values are compared with text by bytes.
+/// An enumeration that compares its raw values by bytes.
 package protocol TextEnum: RawRepresentable, CaseIterable where RawValue == String {}
 
 extension TextEnum {
@@ -262,13 +264,13 @@ extension TextEnum {
 }
 
 extension CaseIterable where Self: RawRepresentable, RawValue == String {
-    /// The case with this raw value, for public enumerations, which cannot be a `TextEnum`.
+    /// The case with this raw value. For public enumerations, which cannot conform to `TextEnum`.
     package static func named(_ text: String) -> Self? {
         allCases.first { $0.rawValue.hasSameBytes(as: text) }
     }
 }
 
-/// Text as the key of a table: equal when the UTF-8 bytes are.
+/// Text as a dictionary key, equal if the UTF-8 bytes are equal.
 package struct BytewiseText: Hashable, Comparable, Sendable {
     package let text: String
 

@@ -3,8 +3,8 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayWebhooks
 
-/// Counts and samples of apps in memory. They are dropped when their app is deleted, and again when its id becomes free,
-/// because a request that was on its way may have added some.
+/// Counts and samples of apps in memory. They are dropped when the app is deleted, and again before its id can be
+/// reused, because requests in progress may have added more.
 final class AppMemory: AppData {
     private let recorder: AnalyticsRecorder
     private let metrics: Metrics
@@ -15,7 +15,7 @@ final class AppMemory: AppData {
         metrics = observability.metrics
     }
 
-    /// Attempts to deliver are counted here.
+    /// Sets the counts of webhook deliveries.
     func counts(_ counts: WebhookCounts) { webhookCounts.withLock { $0 = counts } }
 
     func forget(_ appIDs: BytewiseSet) {

@@ -25,8 +25,8 @@ final class DeletedApps: Sendable {
     private let queue = DispatchQueue(label: "deleted apps", qos: .utility)
     private let ticker: Ticker
 
-    /// `data` is everything that keeps data of apps; `sessions` is one of it. `hasDuty` is false while another gateway
-    /// does this. `freed` is called when an id is about to become free.
+    /// `data` is everything that stores data of apps, including `sessions`. `hasDuty` is false while another gateway
+    /// deletes apps. `freed` is called when an id is about to become available again.
     init(
         directory: AppDirectory, registry: AppRegistry, data: [any AppData], sessions: SessionStore,
         freed: @escaping @Sendable (String) -> Void, hasDuty: @escaping @Sendable () -> Bool, log: GatewayLog,

@@ -48,7 +48,7 @@ enum Dialects {
         }
     }
 
-    /// Writes what a token changes to the audit log, under the name that the admin API has for it.
+    /// Writes a change made with a reader's token to the audit log, under the admin API's name of the action.
     private static func audit(
         by directory: AppDirectory, now: @escaping @Sendable () -> Date
     ) -> FollowingDialect.Audit {

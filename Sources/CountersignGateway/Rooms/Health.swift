@@ -5,8 +5,9 @@ internal import GatewayModel
 
 /// `/livez` and `/readyz`.
 ///
-/// Alive: a thread answers. Ready: the gateway is not draining, reads what others change, and the store can be written now,
-/// which each request proves by a small write of its own, in the same commit as whatever else waits. `/readyz?verbose` lists the checks.
+/// Live: a thread answers. Ready: the gateway is not draining, can read changes to apps and sessions, and can write to
+/// the store. Each readiness request proves the last by a small write in the next commit. `/readyz?verbose` lists the
+/// checks.
 struct Health: Sendable {
     let store: any EventStore
     let diskFloorBytes: Int
@@ -14,7 +15,8 @@ struct Health: Sendable {
     let isCurrent: @Sendable () -> Bool
     /// True once it is about to stop.
     let isDraining: @Sendable () -> Bool
-    /// Whether what others change can be read: the last good values hold meanwhile, for ``RefreshHealth/patienceMilliseconds``.
+    /// Whether changes by other processes can be read. The last values stay in use for
+    /// ``RefreshHealth/patienceMilliseconds``.
     let reads: [(name: String, health: RefreshHealth)]
 
     var endpoints: [Endpoint] {

@@ -3,7 +3,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Loads what commands change in the data directory as soon as they ask for it, so that a change holds when its command ends.
+/// Loads changes of commands in the data directory on request, so that a change is in effect when its command ends.
 final class LocalChanges: Sendable {
     private static let everySeconds = 0.02
 
@@ -12,7 +12,7 @@ final class LocalChanges: Sendable {
     private let queue = DispatchQueue(label: "local changes")
     private let ticker: Ticker
 
-    /// `load` is tried again until it succeeds.
+    /// `load` is retried until it succeeds.
     init(_ signal: ChangeSignal, load: @escaping @Sendable () throws -> Void) {
         self.signal = signal
         self.load = load
@@ -23,7 +23,7 @@ final class LocalChanges: Sendable {
         ticker.start { [weak self] in self?.look() }
     }
 
-    /// The gateway answers no requests any more: nothing is loaded, and no command waits.
+    /// Stops loading and releases waiting commands. Called once the gateway answers no more requests.
     func stop() {
         ticker.stop()
         queue.sync {}
@@ -37,7 +37,7 @@ final class LocalChanges: Sendable {
             try load()
             signal.noteLoaded(asked)
         } catch {
-            // The regular reads report the reason (``RefreshHealth``).
+            // The periodic refresh logs the reason (``RefreshHealth``).
         }
     }
 }

@@ -38,7 +38,7 @@ struct LockedDataDirectory: Sendable {
         storage = SQLiteStorage(folder: directory, now: now)
     }
 
-    /// Has commands wait until `load` has loaded what they have changed; nil with a database, whose gateways hear of changes.
+    /// Lets commands wait until `load` has loaded their changes. Nil with PostgreSQL, which notifies its gateways.
     func changes(load: @escaping @Sendable () throws -> Void) throws(GatewayError) -> LocalChanges? {
         guard let directory else { return nil }
         return LocalChanges(try ChangeSignal(in: directory), load: load)

@@ -62,7 +62,7 @@ struct Observability: Sendable {
         }
     }
 
-    /// Logs when changes to these things can no longer be read, and when they can again.
+    /// Logs when changes to `name` can no longer be read, and when they can be read again.
     func readHealth(of name: String) -> RefreshHealth {
         RefreshHealth(report: { [log] problem in
             if let problem {

@@ -34,8 +34,8 @@ struct Stores: Sendable {
         }
     }
 
-    /// Throws `storage` unless events can be written now. A full disk is logged only: the gateway answers 503 to
-    /// requests that store, and operators can make room.
+    /// Throws `storage` unless events can be written now. A full disk is only logged: requests that store get 503,
+    /// while operators can delete data.
     func prove(_ log: GatewayLog) throws(GatewayError) {
         let proof = Lock<Result<Void, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)

@@ -2,19 +2,19 @@ internal import Foundation
 
 /// Operations on JSON text that a parser has rejected as a whole.
 ///
-/// None of them validates a value. They find where values begin and end, so that a parser can judge each one alone.
+/// They find the bounds of values and validate nothing, so that a parser can then read each value separately.
 package enum JSONText {
-    /// Where a member or an element stands in a text.
+    /// The bounds of a member or an element.
     package struct Part {
-        /// The bytes between the quotes of a member's name; nil in an array.
+        /// The bytes between the quotes of a member's name; nil for an element of an array.
         package let name: Range<Int>?
         package fileprivate(set) var value: Range<Int>
     }
 
-    /// Splits the object or array at `offset` into its members or elements. Takes time in proportion to its length.
+    /// Splits the object or array at `offset` into its members or elements, in linear time.
     ///
-    /// Beyond `most` parts, one last part holds all the rest. Returns nil if the text at `offset` is not an object or
-    /// array, or if brackets, quotes or separators do not match, so that the bounds of a value are in doubt.
+    /// Beyond `most` parts, one last part holds the rest. Returns nil if the text at `offset` is not an object or
+    /// array, or if its brackets, quotes or separators do not match.
     package static func parts(
         of text: UnsafeRawBufferPointer, at offset: Int, most: Int
     ) -> [Part]? {
@@ -49,8 +49,8 @@ package enum JSONText {
         }
     }
 
-    /// Replaces the escape of each surrogate that is not half of a pair (RFC 8259, section 8.2) by that of U+FFFD, which
-    /// is as long. Returns the offsets of the replaced escapes, in order.
+    /// Replaces the escape of each unpaired surrogate (RFC 8259, section 8.2) with the escape of U+FFFD, which has the
+    /// same length. Returns the offsets of the replaced escapes, in order.
     package static func replaceUnpairedSurrogates(in text: UnsafeMutableRawBufferPointer) -> [Int] {
         guard let base = text.baseAddress else { return [] }
         var replaced: [Int] = []
@@ -74,7 +74,7 @@ package enum JSONText {
         return replaced
     }
 
-    /// The code unit of the escape `\uXXXX` at `at`; nil for anything else.
+    /// The code unit of the escape `\uXXXX` at `at`; nil if there is no such escape.
     private static func unit(in text: UnsafeMutableRawBufferPointer, at: Int) -> UInt16? {
         guard at + 6 <= text.count, text[at] == .backslash, text[at + 1] == UInt8(ascii: "u") else {
             return nil
@@ -90,7 +90,7 @@ package enum JSONText {
     private struct Scanner {
         let text: UnsafeRawBufferPointer
         var at: Int
-        /// The brackets that are open, as the bytes that close them.
+        /// The closing brackets of the open objects and arrays.
         private var closing: [UInt8] = []
 
         init(text: UnsafeRawBufferPointer, at: Int) {
@@ -110,7 +110,7 @@ package enum JSONText {
             while at < text.count, text[at].isJSONSpace { at += 1 }
         }
 
-        /// Skips a string with both quotes; false if it does not end.
+        /// Skips a string with both quotes. Returns false if the string does not end.
         mutating func skipString() -> Bool {
             at += 1
             while at < text.count {
@@ -125,7 +125,7 @@ package enum JSONText {
             return false
         }
 
-        /// Skips a value; false if there is none, or if its brackets do not match.
+        /// Skips a value. Returns false if there is no value or its brackets do not match.
         mutating func skipValue() -> Bool {
             switch next {
             case nil: return false

@@ -54,14 +54,14 @@ export function appSettings(context) {
     });
   }
 
-  /** What deleting a write key means, for the dialog that asks. */
+  /** The consequence of deleting a write key, for the confirmation dialog. */
   function lossOf(key, items) {
     const isUsed = Date.now() - (key.last_used_ms ?? -Infinity) < 30 * DAY;
     return [items.length === 1 && "It is the app's last write key: without it no app can send.", isUsed && `It was used ${ago(key.last_used_ms)}.`,
       "Apps that send with it are refused at once, and keep their events."].filter(Boolean);
   }
 
-  /** Deletes a write key after the dialog; the gateway wants its id again for one that is in use. */
+  /** Deletes a write key after the dialog. The gateway requires the id of a key in use as a second confirmation. */
   function removeKey(key) {
     return api.remove(`${base}/write-keys${path(key.id)}?confirm=${encodeURIComponent(key.id)}`);
   }

@@ -55,7 +55,7 @@ export function confirm(title, { text, action, phrase, kind = "danger", focused 
   });
 }
 
-/** Shows a value to copy, which can be shown again later. */
+/** Shows a value to copy. Unlike with showOnce, the value can be shown again later. */
 export function showValue(title, text, value) {
   return dialog(title, (close) => [h("p", {}, text), copyable(value), h("div", { class: "actions end" }, button("Done", { kind: "primary", onclick: () => close(true) }))]);
 }

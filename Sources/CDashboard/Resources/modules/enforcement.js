@@ -29,12 +29,12 @@ function protection({ state, ramp_percent: ramp }) {
   return state === "required" ? strictness.required + (ramp ?? 100) / 100 : strictness[state];
 }
 
-/** For how many of a hundred users requests with an invalid token are rejected. */
+/** The percentage of users for whom requests with an invalid token are rejected. */
 function rejected({ state, ramp_percent: ramp }) {
   return state === "required" ? ramp ?? 100 : 0;
 }
 
-/** Says that a scheduled switch goes, if the change drops it. */
+/** A note that a scheduled switch is cancelled, if the change removes it. */
 function cancelled({ scheduled }, next) {
   return scheduled && !next.scheduled ? [`The switch to ${nameOf[scheduled.state]} that is scheduled for ${dateTime(scheduled.at_ms)} is cancelled.`] : [];
 }
@@ -61,7 +61,7 @@ export function enforcement(context) {
 
   const part = view(context, async (abort) => {
     const answer = await api.read(base, {}, abort);
-    // A rule keeps the tag it was read with: a change made from it is refused once somebody else has made another.
+    // Keep the entity tag of the rule. A change is rejected if another client has changed the rule since it was read.
     return { ...answer.data, etag: answer.etag };
   }, draw, { every: 5_000, bones: 6 });
 
@@ -98,7 +98,7 @@ export function enforcement(context) {
     return true;
   }
 
-  /** Asks first where the change lowers the protection, or rejects requests of more users. */
+  /** Asks for confirmation if the change lowers the protection or rejects requests of more users. */
   async function changeTo(rule, next, said) {
     if (rejected(next) > rejected(rule) && !await confirm(`Require tokens from ${next.ramp_percent} % of users?`, {
       text: [`Requests of ${app.name || app.id} with an invalid token are rejected for ${next.ramp_percent} % of users from now on; until now for ${rejected(rule)} %.`, ...cancelled(rule, next)], action: "Raise the share", kind: "primary", focused: true })) return;

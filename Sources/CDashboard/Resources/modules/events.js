@@ -116,7 +116,7 @@ export function events(context) {
     search();
   }
 
-  /** The event that the address names by its position. */
+  /** Opens the event at the position in the page's address. */
   async function open(position) {
     let event;
     try {
@@ -125,7 +125,7 @@ export function events(context) {
       if (error.name === "AbortError") return;
       opened = null;
       if (error.code === "position_malformed") {
-        // A link of an earlier version has a message id, which several users' events may share.
+        // Links of earlier versions have a message id instead. Events of several users may share one.
         clearAll({ message_id: position });
       } else if (error.status === 404 || error.code.startsWith("position_")) {
         search();

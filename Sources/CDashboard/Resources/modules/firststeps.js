@@ -33,7 +33,7 @@ def countersign_token(user_id):
                       open("private.pem").read(), algorithm="RS256")`;
 
 function stateOf(app) {
-  // Without counts, which can't be read at the moment, no step is known to be open.
+  // Hides the steps while the counts cannot be read.
   if (!app.last_24h) return { all: true };
   const { requests, rejected, warned } = app.last_24h;
   const steps = {

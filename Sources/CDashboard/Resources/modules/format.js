@@ -95,11 +95,11 @@ const utcDayLong = new Intl.DateTimeFormat("en-GB", { weekday: "short", ...dayOp
 const TICK_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
 
 /**
- * The ticks of a time axis over buckets that begin at `starts`: at most so many, at full hours and at the first bucket of
- * each day in the chosen time zone, each with its text and the index of its bucket.
+ * Returns the ticks of a time axis over buckets that begin at `starts`: at most `most`, each with its text and the
+ * index of its bucket. Ticks are at full hours and at the first bucket of each day in the chosen time zone.
  *
- * Where clocks are changed a day may have no midnight, or an hour may come twice. A tick is never before the tick to its
- * left by wall time, so no text appears twice in a day.
+ * At a change of daylight saving time, a day may have no midnight, or an hour may occur twice. Local times of ticks
+ * never go backwards, so no text appears twice in a day.
  */
 export function timeTicks(starts, bucket, most) {
   // The gateway counts days in UTC.
@@ -127,7 +127,7 @@ export function timeTicks(starts, bucket, most) {
     for (const place of places) {
       const last = found.at(-1);
       const isLater = !last || place.day > last.day || (place.day === last.day && place.minutes > last.minutes);
-      // A day that does not begin at midnight may have a full hour right after its beginning.
+      // A day that does not begin at midnight may have a full hour right after its first tick.
       const isNear = last?.beginsDay && place.start - last.start < 0.6 * step * MINUTE;
       if (isLater && (place.beginsDay || (place.minutes % step < length && !isNear))) found.push(place);
     }

@@ -12,7 +12,7 @@ const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Cons
 export function items(context) {
   const base = path("apps", context.app.id, "project", "items");
   const operator = context.can("operator");
-  // A message may be for one user, whom it names.
+  // Viewers do not see App Inbox messages, because a message may name a user.
   const shown = kinds.filter(([name]) => operator || name !== "inbox-message");
   const place = h("div", {});
   let kind = shown.some(([name]) => name === context.query.get("kind")) ? context.query.get("kind") : shown[0][0];

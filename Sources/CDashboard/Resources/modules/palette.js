@@ -11,7 +11,7 @@ import { preferences } from "./preferences.js";
 
 const MOST = 12;
 const PAUSE = 200;
-/** The form of the request ids that the gateway makes. */
+/** The form of the request ids that the gateway generates. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** `screens` are {name, symbol, href}; `apps` all apps, `app` the one that is meant; `owner` says whether settings are shown. */
@@ -91,7 +91,7 @@ export function palette({ screens, apps, app, owner, go }) {
     go(entry.href);
   }
 
-  /** The newest events of a user, those with a message id, and what the request with an id left. */
+  /** Finds the newest events of a user, events with a message id, and events and samples with a request id. */
   async function look(text) {
     const ask = (screen, query) => firstFilled((cursor) => api.get(path("apps", app.id, screen), { ...query, limit: 2, cursor }, abort.signal)).then(({ items }) => items, () => []);
     const isID = UUID.test(text);
