@@ -18,8 +18,8 @@ package final class Administration: Sendable {
     private let watch: EnforcementWatch
     private let alerts: WebhookSender
 
-    /// Without `backupFolder` the database's own tools make backups. `refresh` has the gateway load what was changed. `gateways` share an app's traffic, and
-    /// `tells` is false while another one of them tells of many refusals.
+    /// Without `backupFolder`, backups are made by the database's own tools. `refresh` makes the gateway load changes.
+    /// `gateways` share an app's traffic. `tells` is false while another gateway sends alerts about many rejections.
     package init(
         configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
         gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
@@ -43,7 +43,8 @@ package final class Administration: Sendable {
         let alerts = WebhookSender(now: now)
         self.alerts = alerts
         watch = EnforcementWatch(
-            // A connection of its own, which notices what operators change.
+            // A separate connection, because a connection's data version changes only with commits of other
+            // connections.
             directory: try storage.openControl(as: .schedule), now: sharedTime,
             recent: Self.recent(storage, recorder, now), known: { recorder.knownTokens(of: $0, since: $1) },
             changed: changed,
@@ -128,7 +129,7 @@ package final class Administration: Sendable {
         let activity = BoundedWait(queue: DispatchQueue(label: "admin activity"), milliseconds: 1_500)
         return AppRoutes(
             activity: { appID, now in
-                // Apps are shown without it rather than late.
+                // If the report takes too long, apps are shown without it.
                 activity.result {
                     flushForReport()
                     return try? storage.analytics.activity(
@@ -166,7 +167,7 @@ package final class Administration: Sendable {
         api.endpoints + DashboardFiles().endpoints
     }
 
-    /// What is served for apps: the client for web pages, wherever pages send their events.
+    /// Endpoints for apps: the client for web pages, on each listener that receives events.
     package let appEndpoints = BrowserClient().endpoints.map(\.forPages)
 
     /// A token for the one-time link that sets the first password; nil when there is a user already.

@@ -18,7 +18,7 @@ package final class LocalAdministration: Sendable {
     private let isLate: @Sendable () -> Void
     private let now: @Sendable () -> Date
 
-    /// Without `backupFolder` there are no backups. `isLate` is called for a change that a gateway which runs has not loaded
+    /// Without `backupFolder`, there are no backups. `isLate` is called if a running gateway has not loaded a change
     /// within some seconds. Throws `storage`.
     package convenience init(
         storage: any Storage, backupFolder: String?, isLate: @escaping @Sendable () -> Void = {},
@@ -50,8 +50,8 @@ package final class LocalAdministration: Sendable {
                 passwordCost: .password, flush: {}, flushForReport: {}, now: now))
     }
 
-    /// Answers as the gateway does, in the name of the account, and waits until gateways that run have loaded a change. Returns the answer, a refusal too. A list that is
-    /// streamed has pages.
+    /// Answers as the gateway does, on behalf of the account, and waits until running gateways have loaded a change.
+    /// Also returns error responses. A list that the gateway streams has pages here.
     package func answer(
         _ method: String, _ path: String, query: String?, ifMatch: String?, body: [UInt8]
     ) -> HTTPResponse {
@@ -77,7 +77,7 @@ package final class LocalAdministration: Sendable {
         guard case .answer(let response) = router.route(request) else {
             preconditionFailure("every route here answers at once")
         }
-        // A change holds when it is answered, as with a running gateway.
+        // A change is in effect when it is answered, as with a running gateway.
         if method != "GET", (200..<300).contains(response.status), !settle() { isLate() }
         return response
     }

@@ -17,7 +17,7 @@ package final class AdmittedApp: Sendable {
     package let tokenRules: TokenRules
     /// Judges the tokens that the gateway itself has issued.
     package let issued: IssuedTokens
-    /// The digest of everything above that was loaded; see ``digest(_:published:project:tokenRules:plan:)``.
+    /// The digest of the loaded values above; see ``digest(_:published:project:tokenRules:plan:)``.
     let loaded: [UInt8]
     private let derivations = Lock<[ObjectIdentifier: any Sendable]>([:])
 
@@ -40,10 +40,10 @@ package final class AdmittedApp: Sendable {
             policy: app.policy, cache: cache)
     }
 
-    /// The digest of the values that an app is made of. Two apps with the same digest decide alike, so the one in memory
-    /// keeps its verified tokens.
+    /// The digest of the values that an app is loaded from. If it is unchanged after a reload, the app in memory and
+    /// its cache of verified tokens stay in use.
     ///
-    /// Texts are digested as bytes, because Swift compares `String` by canonical equivalence.
+    /// The digest is over bytes, because Swift compares `String` by canonical equivalence.
     static func digest(
         _ app: App, published: [PublicKey], project: Project, tokenRules: TokenRules, plan: EnforcementPlan
     ) -> [UInt8] {

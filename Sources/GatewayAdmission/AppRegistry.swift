@@ -9,12 +9,12 @@ package import GatewayStorage
 /// A request takes its app once and keeps it, so it is judged by one set of keys whatever changes meanwhile.
 package final class AppRegistry: Sendable {
     private let directory: AppDirectory
-    /// Tokens that were accepted; an app that has changed begins without.
+    /// The cache of verified tokens. A changed app starts with an empty one.
     private let verifiedTokens: VerifiedTokenCache
     private let apps = Lock(Apps())
     /// Versions of the loaded apps. Locked while refreshing, so that a slow refresh cannot overwrite a newer one.
     private let seen = Lock<(version: Int64?, auditHead: [UInt8]?, publishedGeneration: Int)>((nil, nil, 0))
-    /// Whether changes can be read.
+    /// Whether changes can be read from storage.
     package let health: RefreshHealth
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// What is published for apps, by id; kept over changes of everything but the source.
@@ -38,8 +38,7 @@ package final class AppRegistry: Sendable {
         var origins: BytewiseSet = []
     }
 
-    /// `sharesKeys` is true where other gateways store the sets that they fetch too; `removed` hears of apps that are no
-    /// more.
+    /// `sharesKeys` is true if other gateways store fetched key sets too. `removed` receives apps that no longer exist.
     package convenience init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
@@ -78,7 +77,7 @@ package final class AppRegistry: Sendable {
 
     static let runAside: @Sendable (@escaping @Sendable () -> Void) -> Void = { aside.async(execute: $0) }
 
-    /// A token of this app came that no known key verifies: a published set may have its key by now.
+    /// Records that no known key verified a token of this app. Its key set may be due for a fetch.
     package func noteUnknownKey(_ token: String?, of appID: String, from address: NetworkAddress?) {
         guard let keys = published.withLock({ $0[appID] }), let token else { return }
         let keyID = (try? CompactJWS(parsing: token))?.keyID
@@ -194,17 +193,18 @@ package final class AppRegistry: Sendable {
         notedUses.withLock { $0 = (uses, instant) }
     }
 
-    /// Loads the apps when somebody has changed something since the last look. An app whose values are the same as before
-    /// stays the same object and keeps its verified tokens.
+    /// Loads the apps if storage has changed since the last refresh. An app with unchanged values remains the same
+    /// object and keeps its cache of verified tokens.
     package func refresh() throws(GatewayError) {
         try seen.withLock { seen throws(GatewayError) in
             let version = try directory.version()
             let generation = published.withLock { $0.values.reduce(0) { $0 + $1.generation } }
             guard version != seen.version || generation != seen.publishedGeneration else { return }
-            // Before the apps, so that a change meanwhile is seen at the next look.
+            // Read before the apps, so that a change made meanwhile is found by the next refresh.
             let auditHead = try directory.auditLog.head()
             if auditHead == seen.auditHead, generation == seen.publishedGeneration {
-                // Sign-ins, uses of API tokens, alerts: nothing that an operator changes, which is always audited.
+                // The change has no audit entry, such as a sign-in, the use of an API token or an alert. Every change
+                // by an operator has one.
                 seen.version = version
                 return
             }

@@ -6,18 +6,18 @@ package import GatewayModel
 /// Fetches the document of a key source; called on its own thread.
 typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure) -> [UInt8]
 
-/// The keys that somebody else publishes for an app: fetched, stored, and fetched again.
+/// The keys that another server publishes for an app.
 ///
-/// One fetch at a time. The last good set is stored, so that it holds over a restart; gateways that share a database share
-/// it, so that they accept the same tokens. A set is fetched again after ten minutes, and earlier when a token came whose key
-/// is not known (``UnknownKeyBudget``). A failed fetch leaves the last good set as it is.
+/// The last good set is stored, so it stays in use after a restart. Gateways with a shared database share the set, so
+/// they accept the same tokens. A set is fetched again after ten minutes, or earlier after a token with an unknown key
+/// (``UnknownKeyBudget``). After a failed fetch, the last good set stays in use. At most one fetch runs at a time.
 package final class PublishedKeys: Sendable {
     static let maximumAgeSeconds = 600.0
-    /// Seconds between two fetches of a set that is old or was never fetched.
+    /// Seconds between two fetches of a set that is too old or was never fetched.
     static let cooldownSeconds = 30.0
     /// How often it is asked what other gateways have fetched.
     static let sharedSeconds = 5.0
-    /// How often a set that has not changed is stored again with the time of its fetch.
+    /// Seconds after which an unchanged set is stored again, with the time of its last fetch.
     static let storedSeconds = 300.0
 
     package let source: KeySource
@@ -30,7 +30,7 @@ package final class PublishedKeys: Sendable {
         var sharedAt: Double?
         var isFetching = false
         var unknownKeys = UnknownKeyBudget()
-        /// When a set was stored last, and which generation.
+        /// When a set was last stored, and its generation.
         var stored: (at: Double, generation: Int)?
         var generation = 0
         var problem: String?
@@ -58,7 +58,7 @@ package final class PublishedKeys: Sendable {
     /// Seconds since 1970 of the last fetch that gave a good set; nil before the first.
     package var fetchedAt: Double? { state.withLock { $0.fetchedAt } }
 
-    /// A token came whose key is not known; `address` is the client's, nil for this machine.
+    /// Records a token with an unknown key. `address` is the client's; nil for a client on this machine.
     func noteUnknownKey(_ keyID: some Sequence<UInt8>, from address: NetworkAddress?, at instant: Double) {
         state.withLock { $0.unknownKeys.note(keyID, from: address, at: instant) }
     }
@@ -98,7 +98,7 @@ package final class PublishedKeys: Sendable {
         guard let attempted = state.attemptedAt else { return isOld || state.unknownKeys.wantedAfter != nil }
         let pause = abs(instant - attempted)
         if isOld, pause >= cooldownSeconds { return true }
-        // A publisher that has just failed is asked less often.
+        // After a failed fetch, the publisher is asked less often.
         return state.unknownKeys.wantedAfter.map {
             pause >= (state.problem == nil ? $0 : UnknownKeyBudget.slowSeconds)
         } ?? false
@@ -116,9 +116,9 @@ package final class PublishedKeys: Sendable {
         }
     }
 
-    /// Takes over the set that was stored last, by this gateway before a restart or by another one.
+    /// Loads the stored set, written by another gateway or before a restart.
     func takeStored(at instant: Double) {
-        // A set from the future was fetched by a clock that was ahead, and may be old.
+        // A fetch time in the future was written with a wrong clock, so the set may be old.
         guard let copy = shared?.read(), copy.fetchedAt > fetchedAt ?? 0,
             copy.fetchedAt < instant + SharedKeySet.tolerance,
             let keys = try? JWKSet(json: copy.json).keys, !keys.isEmpty

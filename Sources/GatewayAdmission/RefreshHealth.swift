@@ -1,15 +1,15 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Records whether a gateway can read what operators and other processes change: apps, keys, revocations.
+/// Records whether a gateway can read changes by operators and other processes: apps, keys, revocations.
 ///
-/// After ``patienceMilliseconds`` without a successful read the gateway is not ready, since a key that was deleted or a
-/// session that was ended would still be accepted.
+/// After ``patienceMilliseconds`` without a successful read the gateway is not ready. It could still accept a deleted
+/// key or a session that has ended.
 package final class RefreshHealth: Sendable {
     package static let patienceMilliseconds: Int64 = 30_000
 
     private struct State {
-        /// The uptime of the last successful read; nil before the first, or before reads are due.
+        /// The uptime of the last successful read; nil before the first read and before reads are due.
         var succeeded: Int64?
         var problem: String?
     }
@@ -27,13 +27,13 @@ package final class RefreshHealth: Sendable {
         self.report = report
     }
 
-    /// Starts the time in which a read has to succeed.
+    /// Starts the time within which a read must succeed.
     package func begin() {
         let now = uptime()
         state.withLock { $0.succeeded = now }
     }
 
-    /// Records how a read ended.
+    /// Records the result of a read; `error` is nil after a success.
     package func note(_ error: GatewayError?) {
         let problem = error?.reason
         let now = uptime()
@@ -45,7 +45,7 @@ package final class RefreshHealth: Sendable {
         if isNew { report(problem) }
     }
 
-    /// Why the last read failed; nil when it did not.
+    /// Why the last read failed; nil if it succeeded.
     package var problem: String? { state.withLock { $0.problem } }
 
     /// Whether the last successful read is too old.

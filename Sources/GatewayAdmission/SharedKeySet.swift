@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The last good set of a key source as it is stored: for the next start, and for other gateways of the same database.
+/// Stores the last good set of a key source, for the next start and for other gateways with the same database.
 struct SharedKeySet: Sendable {
     struct Copy: Sendable {
         let json: String
@@ -13,9 +13,9 @@ struct SharedKeySet: Sendable {
     /// Seconds by which the gateways' clocks may differ.
     static let tolerance = 60.0
 
-    /// Reads the newest; nil when there is none or it cannot be read now.
+    /// Reads the newest set; nil if there is no set or it cannot be read now.
     let read: @Sendable () -> Copy?
-    /// Stores a set, unless there is a newer one.
+    /// Stores a set, unless a newer one is stored.
     let write: @Sendable (Copy) -> Void
 
     init(read: @escaping @Sendable () -> Copy?, write: @escaping @Sendable (Copy) -> Void) {
@@ -27,14 +27,14 @@ struct SharedKeySet: Sendable {
     init(in directory: AppDirectory, source: KeySource, of appID: String) {
         self.init(
             read: {
-                // A set that cannot be read now is read at the next look, or fetched.
+                // After an error, the set is read again later or fetched.
                 let stored = try? directory.publishedKeySet(of: source, for: appID)
                 return stored.map {
                     Copy(json: $0.json, fetchedAt: Milliseconds($0.fetchedMilliseconds).seconds)
                 }
             },
             write: { copy in
-                // A set that cannot be stored is stored after a later fetch.
+                // After an error, the set of a later fetch is stored.
                 try? directory.keepPublishedKeySet(
                     PublishedKeySet(
                         json: copy.json, fetchedMilliseconds: Milliseconds(seconds: copy.fetchedAt).count),

@@ -1,31 +1,32 @@
 internal import GatewayModel
 
-/// Decides how soon a published set may be fetched again because a token names a key that is not in it.
+/// Decides when a published set may be fetched again because tokens name unknown keys.
 ///
-/// Any client can send such tokens. A key id that is new, from an address that has not just named several others, has the set
-/// fetched within ``fastSeconds`` of the last fetch; all others within ``slowSeconds``. So one stranger can neither use up
-/// the fetches that follow a rotation nor make the gateway flood the publisher.
+/// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last fetch, unless its
+/// address has just named several other unknown keys. All others trigger a fetch ``slowSeconds`` after the last one. So
+/// a single client can neither delay the fetch after a rotation nor flood the publisher with requests.
 struct UnknownKeyBudget: Sendable {
-    /// Seconds between two fetches for key ids that are looked for in earnest.
+    /// Seconds between two fetches for new key ids.
     static let fastSeconds = 2.0
-    /// Seconds between two fetches for all others.
+    /// Seconds between two fetches for all other key ids.
     static let slowSeconds = 10.0
-    /// How often a key id is looked for with ``fastSeconds``: its key may be published just after it is used.
+    /// Fast fetches for each key id. More than one, because a key may be published just after its first use.
     static let fastLookups = 2
-    /// New key ids of one address within ``windowSeconds`` that are looked for with ``fastSeconds``.
+    /// New key ids of one address within ``windowSeconds`` that trigger a fast fetch.
     static let newKeysOfAddress = 3
     static let windowSeconds = 60.0
     private static let mostKeys = 256
     private static let mostAddresses = 1_024
     private static let longestKeyID = 128
 
-    /// How often each unknown key id was looked for.
+    /// The number of fetches for each unknown key id.
     private var lookups: [[UInt8]: Int] = [:]
     private var newKeys: [NetworkAddress: (count: Int, since: Double)] = [:]
-    /// Seconds after the last fetch at which the next is wanted; nil when no token has asked for one.
+    /// Seconds after the last fetch at which the next is due; nil if no token needs one.
     private(set) var wantedAfter: Double?
 
-    /// A token with this `kid`, empty for none, was not verified by any key of the set. `address` is nil for this machine.
+    /// Records a token that no key of the set verifies. `keyID` is its `kid`, empty if missing; `address` is nil for
+    /// this machine.
     mutating func note(_ keyID: some Sequence<UInt8>, from address: NetworkAddress?, at instant: Double) {
         let keyID = Array(keyID.prefix(Self.longestKeyID))
         let isFast: Bool
@@ -35,20 +36,20 @@ struct UnknownKeyBudget: Sendable {
             if lookups.count >= Self.mostKeys { lookups = [:] }
             lookups[keyID] = 0
             isFast = takesNewKey(address, at: instant)
-            // Looked for slowly from the first time on.
+            // Use slow fetches for this key id from the start.
             if !isFast { lookups[keyID] = Self.fastLookups }
         }
         wantedAfter = min(wantedAfter ?? .infinity, isFast ? Self.fastSeconds : Self.slowSeconds)
     }
 
-    /// A fetch begins, for every key id that was noted.
+    /// Counts a fetch for every recorded key id.
     mutating func fetchBegins() {
         guard wantedAfter != nil else { return }
         wantedAfter = nil
         for keyID in lookups.keys { lookups[keyID, default: 0] += 1 }
     }
 
-    /// The set has other keys than before.
+    /// Resets the budget after the set's keys have changed.
     mutating func setChanged() {
         lookups = [:]
     }

@@ -5,14 +5,14 @@ package import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The admin API: who may ask, and what is then done, away from the server's thread.
+/// The admin API: authorizes requests and handles them outside the server's thread.
 ///
-/// One request at a time on the queue of its lane, so that no change of a setting waits for a report, a password or a
-/// backup.
+/// Each lane has a queue that handles one request at a time. So a change of a setting never waits for a report, a
+/// password hash or a backup.
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
     private let publicURL: String?
-    /// Whether browsers reach the gateway by HTTPS.
+    /// Whether browsers reach the gateway over HTTPS.
     private let isSecure: Bool
     private let routes: [AdminRoute]
     private let now: @Sendable () -> Date

@@ -39,8 +39,8 @@ struct AdminCall: Sendable {
         return try AdminBody(request.body, operation.body ?? .object([]))
     }
 
-    /// Runs a change in one transaction: nothing else changes between the reads of `change` and its writes. Whatever is not
-    /// in the control database, such as counts, is read before or afterwards.
+    /// Runs a change in one transaction, so that no other change occurs between the reads and the writes of `change`.
+    /// Data outside the control database, such as counts, must be read before or afterwards.
     func changing<Result>(_ change: (AdminCall) throws -> Result) throws -> Result {
         try directory.transaction { directory in
             var call = self
@@ -49,8 +49,8 @@ struct AdminCall: Sendable {
         }
     }
 
-    /// Refuses a change that was made from something else than what there is now. Only in ``changing(_:)``: later, another
-    /// change could come between the check and the write. Throws 428 or 412.
+    /// Checks `If-Match` against the current state. Call it only in ``changing(_:)``: elsewhere, another change could
+    /// occur between the check and the write. Throws 428 without the field, 412 if the tag does not match.
     func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
         assert(operation.match != .no, "the route does not say that it takes If-Match")
         assert(directory.isInTransaction, "If-Match is checked outside the transaction that writes")

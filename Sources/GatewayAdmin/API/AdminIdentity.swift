@@ -7,7 +7,8 @@ struct AdminIdentity: Sendable {
     let role: AdminRole
     /// The session; nil for a token.
     var session: (token: String, expiresMilliseconds: Int64)?
-    /// When the user was made, which tells users of the same name apart; nil for a token, whose name is unique.
+    /// When the user was created, to distinguish a user from an earlier one of the same name. Nil for a token, whose
+    /// name is unique.
     var userCreatedMilliseconds: Int64?
     /// True until the second factor is set up that every user needs: nothing else may be done before.
     var mustEnrol = false

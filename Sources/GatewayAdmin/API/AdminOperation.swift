@@ -20,11 +20,11 @@ struct AdminOperation: Sendable {
 
     /// Which others it waits for.
     enum Lane: Sendable {
-        /// Settings, keys and enforcement: what is in the control database.
+        /// Settings, keys and enforcement: the content of the control database.
         case common
-        /// What is elsewhere, such as events, counts and deliveries. Settings do not wait for it.
+        /// Events, counts and deliveries, which are stored elsewhere. Settings do not wait for this lane.
         case data
-        /// The token service's own data.
+        /// The data of the token service.
         case sessions
         /// A tenth of a second, because of scrypt.
         case password

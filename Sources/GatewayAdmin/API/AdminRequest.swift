@@ -56,10 +56,10 @@ struct AdminRequest: Sendable {
     /// True for methods that change nothing (RFC 9110, section 9.2.1).
     var isSafe: Bool { method == "GET" || method == "HEAD" }
 
-    /// What the session's cookie holds; nil when there is none, or more than one.
+    /// The value of the session cookie; nil if there is no such cookie, or more than one.
     ///
-    /// Where browsers reach the gateway by HTTPS only the cookie with the prefix counts: a page of a sibling domain, or
-    /// anybody on the way of a plain request, can plant one without it (RFC 6265bis, section 4.1.3.2).
+    /// Over HTTPS only the cookie with the prefix `__Host-` is accepted. Without the prefix, a page of a sibling domain
+    /// or an attacker on a plain HTTP connection could set the cookie (RFC 6265bis, section 4.1.3.2).
     func sessionToken(isSecure: Bool) -> String? {
         let name = AdminCookie.name(isSecure: isSecure)
         var found: String?
@@ -68,7 +68,7 @@ struct AdminRequest: Sendable {
                 .split(
                     separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2, parts[0].utf8.elementsEqual(name.utf8) else { continue }
-            // Which of two is the gateway's own nobody can tell.
+            // With two cookies of the name, the gateway's own cannot be identified.
             guard found == nil else { return nil }
             found = String(parts[1])
         }
@@ -87,7 +87,7 @@ struct AdminRequest: Sendable {
             return fetchSite.map { $0 == "same-origin" || $0 == "none" }
         }
         if origin == publicURL { return true }
-        // A host that is not ASCII would be normalized, and no browser sends one.
+        // `URLComponents` would normalize a host that is not ASCII. Browsers send such hosts in Punycode.
         guard origin.utf8.allSatisfy({ $0 < 0x80 }), let url = URLComponents(string: origin),
             url.scheme == "https" || url.scheme == "http",
             let name = url.host, let host

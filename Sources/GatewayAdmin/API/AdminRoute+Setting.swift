@@ -3,11 +3,11 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension AdminRoute {
-    /// Shows a setting of an app, and sets it.
+    /// Routes that show and change a setting of an app.
     ///
-    /// Its shape stands in the document under `name`, or where it is used. `set` makes the change from what there is to what
-    /// the body says, in one transaction with the check of `If-Match`, and answers with what of `made` there is: what only
-    /// the answer to a change may have.
+    /// The OpenAPI document has the setting's shape under `name`, or inline if nil. `set` makes the change in the
+    /// transaction that checks `If-Match`. The answer also has the members of `made`, such as a new secret, which only
+    /// the answer to a change has.
     static func setting<Setting: AppSetting>(
         _ type: Setting.Type, _ path: String, _ summaries: (show: String, set: String),
         named name: String? = nil,

@@ -24,7 +24,7 @@ struct AdminRoute: Sendable {
         self.answer = answer
     }
 
-    /// The route on this lane, unless it has one of its own.
+    /// Returns the route on this lane, unless it already has a lane.
     func on(_ lane: AdminOperation.Lane) -> AdminRoute {
         var route = self
         if operation.lane == .common { route.operation.lane = lane }

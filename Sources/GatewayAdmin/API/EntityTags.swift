@@ -1,7 +1,8 @@
 /// The entity tags of an `If-Match` field (RFC 9110, section 13.1.1).
 ///
-/// A proxy that compresses answers changes their tags: most make them weak (`W/"…"`), Apache's `mod_deflate` adds a suffix
-/// (`"…-gzip"`). Tags here are hashes of the uncompressed content, so both forms still name the same state.
+/// A proxy that compresses responses changes their tags. Most proxies make them weak (`W/"…"`); Apache's `mod_deflate`
+/// adds a suffix (`"…-gzip"`). Tags are hashes of the uncompressed content, so both forms still identify the same
+/// state.
 struct EntityTags {
     private let tags: [Substring.UTF8View]
 
@@ -14,13 +15,13 @@ struct EntityTags {
         }
     }
 
-    /// Whether the field has `*`, or a tag of `current`, which are strong tags in quotes.
+    /// Whether the field is `*` or has a tag of `current`. Those are strong tags with their quotes.
     func match(_ current: [String]) -> Bool {
         tags.contains { tag in tag.elementsEqual("*".utf8) || current.contains { Self.names(tag, $0) } }
     }
 
     private static func names(_ tag: Substring.UTF8View, _ current: String) -> Bool {
-        // Current tags have one length, so a longer tag with the same beginning has only a suffix more.
+        // All current tags have the same length, so a longer tag with the same beginning differs only by a suffix.
         tag.elementsEqual(current.utf8)
             || tag.starts(with: (current.dropLast() + "-").utf8) && tag.last == UInt8(ascii: "\"")
     }

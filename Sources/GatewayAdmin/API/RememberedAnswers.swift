@@ -122,7 +122,7 @@ final class RememberedAnswers: Sendable {
         of request: AdminRequest, _ route: AdminOperation, _ identity: AdminIdentity
     ) -> String? {
         guard route.takesIdempotencyKey, let key = request.idempotencyKey else { return nil }
-        // A user who was deleted leaves nothing to another one of the same name.
+        // With the time of creation, so that a new user does not get the answers of a deleted user of the same name.
         return "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n\(key)"
     }
 

@@ -5,7 +5,7 @@ internal import GatewayStorage
 
 /// Apps and their write keys.
 struct AppRoutes: Sendable {
-    /// What an app, or each, had to do in the last 24 hours; nil when the counts cannot be read now.
+    /// The activity of an app, or of each app, in the last 24 hours; nil if the counts cannot be read now.
     let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> BytewiseDictionary<AppActivity>?
     let writeKeyUses: @Sendable () throws -> BytewiseDictionary<Int64>
 
@@ -83,7 +83,7 @@ struct AppRoutes: Sendable {
     private struct Shown {
         let app: App
         let rules: AppRules
-        /// Nil when it is not known now.
+        /// Nil if the counts cannot be read now.
         let activity: AppActivity?
 
         init(_ app: App, _ rules: AppRules, _ activity: BytewiseDictionary<AppActivity>?) {
@@ -113,7 +113,7 @@ struct AppRoutes: Sendable {
     private static let changes = AdminOperation.Body.object(
         [.may("name", .text(longest: 200))] + AppRules.taken)
 
-    /// A write key for one reader. Viewers see only how it begins.
+    /// A write key as one reader may see it. Viewers see only its prefix.
     private struct ShownKey {
         let key: WriteKey
         let text: String?
@@ -129,7 +129,7 @@ struct AppRoutes: Sendable {
         .init("description", \.key.description), .time("created_ms", \.key.createdMilliseconds),
         .time("last_used_ms", \.key.usedMilliseconds))
 
-    /// For so long after its last use, shipped apps are expected to use a write key still.
+    /// Deleting a key that was used within this time needs a confirmation, because shipped apps probably still use it.
     private static let usedKeyMilliseconds: Int64 = 30 * 86_400_000
 
     private static let deletion = AnswerShape<AppDeletion>(

@@ -146,7 +146,7 @@ struct ProjectRoutes: Sendable {
 
     private static func items(_ call: AdminCall) throws -> [ProjectItem] {
         let kind = try kind(call)
-        // A message may be for one user, whom its content names.
+        // Hidden from viewers, because a message may name a user.
         if kind == nil { try call.checkSeesContent("reading inbox messages") }
         let project = try call.directory.projects.project(of: call[0])
         if let kind { return project.items(kind) }

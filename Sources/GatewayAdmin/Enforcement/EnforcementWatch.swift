@@ -31,9 +31,9 @@ final class EnforcementWatch: Sendable {
     private let known: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> KnownTokens.Sum
     /// When each app's last alert was made.
     private let alerted = Lock<BytewiseDictionary<Int64>>([:])
-    /// Ids of alerts that are over and could not be removed yet. They are not sent again.
+    /// Ids of resolved alerts that could not be deleted yet. They are not sent again.
     private let unremoved = Lock<BytewiseSet>([])
-    /// The plans of all apps, and the version of the database that they are of.
+    /// The plans of all apps, with the database version at which they were read.
     private let knownPlans = Lock<(version: Int64, plans: BytewiseDictionary<EnforcementPlan>)?>(nil)
     private let changed: @Sendable () -> Void
     private let gateways: @Sendable () -> Int
@@ -44,11 +44,11 @@ final class EnforcementWatch: Sendable {
     private let queue = DispatchQueue(label: "enforcement")
     private let ticker: Ticker
 
-    /// `directory` must have a database connection of its own, or changes are not noticed.
+    /// `directory` must have its own database connection; otherwise changes go unnoticed.
     ///
-    /// `recent` counts the requests of all gateways, `known` those of this one, which sees its part of an app's users. `tells` is
-    /// false while another gateway tells of many refusals. What is switched is decided in the transaction that does it, so any
-    /// gateway may.
+    /// `recent` counts the requests of all gateways, `known` only those of this gateway. `tells` is false while another
+    /// gateway sends alerts about many rejections. Any gateway may make a scheduled switch, because it is decided in
+    /// its own transaction.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,
@@ -90,7 +90,7 @@ final class EnforcementWatch: Sendable {
                 knownPlans.withLock { $0 = nil }
             }
             let plans = try plans()
-            // A new app with the id of a deleted one is told of at once.
+            // So that a new app with the id of a deleted app gets an alert without delay.
             alerted.withLock { alerted in alerted = alerted.filter { plans[$0.key] != nil } }
             for (appID, plan) in plans {
                 guard plan.state == .required else { continue }
@@ -101,7 +101,8 @@ final class EnforcementWatch: Sendable {
                 }
             }
             if isChanged {
-                // The version says what others have changed.
+                // The database version changes only with commits of other connections, so this gateway's own change
+                // drops the plans here.
                 knownPlans.withLock { $0 = nil }
                 changed()
             }
@@ -114,7 +115,7 @@ final class EnforcementWatch: Sendable {
         }
     }
 
-    /// The plans of all apps, read again when the database has changed.
+    /// The plans of all apps. Reads them again if the database has changed.
     private func plans() throws(GatewayError) -> BytewiseDictionary<EnforcementPlan> {
         let version = try directory.version()
         if let known = knownPlans.withLock({ $0 }), known.version == version { return known.plans }
@@ -209,7 +210,7 @@ final class EnforcementWatch: Sendable {
         }
     }
 
-    /// Removes an alert that is over. One that cannot be removed is removed at a later look, before due alerts are taken.
+    /// Deletes a resolved alert. If that fails, a later check deletes it before due alerts are sent.
     private func remove(_ id: String) throws(GatewayError) {
         try directory.alerts.remove(id)
         unremoved.withLock { _ = $0.remove(id) }

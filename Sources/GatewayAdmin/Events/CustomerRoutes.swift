@@ -81,7 +81,7 @@ struct CustomerRoutes: Sendable {
         return call.answer(counts)
     }
 
-    /// The name of a customer in the audit log, which must not keep the id after everything else is deleted.
+    /// A customer's pseudonym for the audit log. The log must not retain the id after the customer's data is deleted.
     private func pseudonym(
         _ identifier: CustomerIdentifier, _ call: AdminCall, of appID: String
     ) throws -> String {

@@ -17,7 +17,7 @@ struct EventRoutes: Sendable {
                 "GET", "/apps/{app}/events/export", .operator, "Export events, oldest first",
                 query: Self.filters + [Export.format, .init("after", .text(longest: 64))],
                 .file(Export.mediaTypes), answer: export),
-            // After the export, whose path has the same shape.
+            // After the export, because this path would match `export` as a position.
             AdminRoute(
                 "GET", "/apps/{app}/events/{position}", .viewer,
                 "Show the event with this position, as lists and deliveries name it", .json(Self.event),
@@ -54,7 +54,7 @@ struct EventRoutes: Sendable {
         query.userID = try call.user(of: query.appID, in: index) { last, isEnough in
             try log.users(of: query.appID, after: last, isEnough)
         }
-        // By whether something is found, a viewer would learn what is not shown.
+        // The presence of a result would tell a viewer hidden values.
         for name in ["message_id", "request_id", "name"] where call.query(name) != nil {
             try call.checkSeesContent("the filter \(name)")
         }
@@ -71,8 +71,8 @@ struct EventRoutes: Sendable {
         return query
     }
 
-    /// The events of a request were stored together, soon after the time that the gateway wrote into its id. They are
-    /// looked for there first.
+    /// Searches for a request id first around the time in the id, because a request's events are stored together soon
+    /// after the gateway generated its id.
     private func page(of query: EventQuery, before sequence: Int64?, limit: Int) throws -> EventPage {
         if sequence == nil, let query = query.aroundRequest {
             let page = try log.newest(query, before: nil, limit: limit)
@@ -99,7 +99,7 @@ struct EventRoutes: Sendable {
         return call.answer(json: body)
     }
 
-    /// A position is after its event.
+    /// Shows one event. A position is the offset after its event.
     private func show(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app().id
         let positions = try log.positions()
@@ -132,7 +132,7 @@ struct EventRoutes: Sendable {
         let positions = try positions()
         let after = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) }
         let start = after ?? 0
-        // What continues from a position is part of an export that was noted, or of a list.
+        // Only the first page is audited. Later pages continue an export that has an entry, or a list.
         if start == 0 { try noteExport(call, query) }
         let hasMissed = start > 0 ? try log.hasMissed(after: start, of: query.appID) : false
         // Whatever begins with the oldest event misses nothing; what goes on from a position does, also when retention

@@ -40,7 +40,7 @@ struct SampleRoutes: Sendable {
 
     static let code = AdminOperation.Parameter.Value.integer(1...999)
 
-    /// A sample, and what a client wrote as the reader is told.
+    /// A sample as one reader may see it.
     private struct Shown {
         let sample: FailureSample
         let user: String?

@@ -4,8 +4,8 @@ internal import GatewayModel
 extension UserMask {
     private static let hidden = "…"
 
-    /// An entry as the reader sees it. A viewer sees no values, which may name users, and no hashes, which would confirm a
-    /// guessed user id.
+    /// Returns an entry as the reader may see it. Viewers see no values, which may name users, and no hashes, which
+    /// would confirm a guessed user id.
     func audit(_ entry: AuditEntry) -> AuditEntry {
         guard hides else { return entry }
         var shown = entry
@@ -20,9 +20,9 @@ extension UserMask {
     private func target(of entry: AuditEntry) -> String {
         switch entry.subject {
         case .operators: return entry.target
-        // Without an app there is no pseudonym.
+        // Pseudonyms are per app.
         case .user: return entry.appID.flatMap { user(entry.target, of: $0) } ?? Self.hidden
-        // Operators choose the ids of messages, and may name a message after its recipient.
+        // Operators choose the ids of messages, and an id may contain the recipient's name.
         case .message:
             guard let slash = entry.target.utf8.firstIndex(of: UInt8(ascii: "/")) else { return entry.target }
             return entry.target[...slash] + Self.hidden

@@ -3,14 +3,14 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// How an answer of the admin API names the users of apps: a viewer sees pseudonyms, operators and owners what is stored.
+/// Shows users of apps under pseudonyms to viewers, and as stored to operators and owners.
 struct UserMask: Sendable {
-    /// The key of the pseudonyms; nil shows what is stored.
+    /// The key of the pseudonyms; nil for operators and owners.
     let key: [UInt8]?
 
     static let none = UserMask(key: nil)
 
-    /// True for a viewer, who sees no ids and nothing that a client wrote.
+    /// True for a viewer, who sees no ids and no text from a client.
     var hides: Bool { key != nil }
 
     private func pseudonyms(_ appID: String) -> Pseudonyms? { key.map { Pseudonyms(key: $0, appID: appID) } }
@@ -21,7 +21,7 @@ struct UserMask: Sendable {
         return pseudonyms.user(id)
     }
 
-    /// Text that a client chose, such as the id of a request; nil for a viewer.
+    /// Text chosen by a client, such as a request id; nil for a viewer.
     func clientText(_ text: String?) -> String? { hides ? nil : text }
 
     /// An event for the reader.
@@ -34,7 +34,7 @@ struct UserMask: Sendable {
 }
 
 extension AdminCall {
-    /// How the answer names users.
+    /// The mask for the caller's role.
     func userMask() throws -> UserMask {
         seesContent ? .none : UserMask(key: try directory.pseudonymKey())
     }
@@ -42,13 +42,13 @@ extension AdminCall {
     /// True for operators and owners.
     private var seesContent: Bool { identity.role >= .operator }
 
-    /// Refuses viewers what only operators and owners see. Throws 403.
+    /// Throws 403 for a viewer.
     func checkSeesContent(_ what: String) throws {
         guard !seesContent else { return }
         throw AdminProblem(403, "forbidden", "\(what) needs the role operator")
     }
 
-    /// Writes to the audit log that stored ids and contents were read, unless by the owner of the data directory.
+    /// Writes to the audit log that stored ids and contents were read, except by a command on the data directory.
     func noteReading(
         _ action: String, _ target: String, app appID: String? = nil, _ details: JSONObject = [:]
     ) throws {
@@ -57,9 +57,11 @@ extension AdminCall {
             action, target, app: appID, after: details.isEmpty ? nil : .object(details))
     }
 
-    /// The user that a filter means, who may be named by the pseudonym. Returns the user's id; the text as it stands
-    /// when it is nobody's pseudonym; nil when nobody is asked for. Throws 503 while there are more users to look at,
-    /// 422 when they are too many, 403 for a viewer that names an id: the answer would say whose pseudonym is whose.
+    /// The id of the user in a filter, which may have a pseudonym. Returns nil without the filter, and the text itself
+    /// if it is not a known pseudonym.
+    ///
+    /// Throws 503 while the search for the pseudonym is running, 422 if the app has too many users, and 403 if a viewer
+    /// gives an id: the answer would reveal its pseudonym.
     func user(
         of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void

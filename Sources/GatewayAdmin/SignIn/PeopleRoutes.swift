@@ -43,7 +43,7 @@ struct PeopleRoutes: Sendable {
             ) { call in
                 let body = try call.body()
                 _ = try Self.user(call, call[0])
-                // Takes a tenth of a second, so not in the transaction.
+                // Outside the transaction, because hashing a password takes a tenth of a second.
                 let password = try SignInRoutes.password(body, of: call[0], cost: passwordCost)
                 return try call.changing { call in
                     try call.checkMatch(try Self.user(call, call[0]).tagged)

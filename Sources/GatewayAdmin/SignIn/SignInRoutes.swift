@@ -151,8 +151,8 @@ struct SignInRoutes: Sendable {
         return name
     }
 
-    /// Tries a code of the session's user, counted together with wrong passwords. Returns what `body` does, which is nil
-    /// for a wrong code. Throws 429 after too many.
+    /// Checks a code of the session's user. Wrong codes count together with wrong passwords. `body` returns nil for a
+    /// wrong code. Throws 429 after too many attempts.
     func tryCode<Value>(_ call: AdminCall, _ body: (_ user: String) throws -> Value?) throws -> Value? {
         let name = call.identity.name
         let user = try call.directory.admins.users().first { $0.name == name }
@@ -162,7 +162,7 @@ struct SignInRoutes: Sendable {
         do {
             value = try body(name)
         } catch {
-            // No code was compared.
+            // The error occurred before a code was compared.
             throttle.takeBack(name: counted, address: call.request.clientAddress)
             throw error
         }
@@ -174,8 +174,8 @@ struct SignInRoutes: Sendable {
         return value
     }
 
-    /// What attempts are counted by: a name, and for a user when it was made, so that nothing that was counted of a deleted
-    /// user holds for another one of the same name.
+    /// The key under which attempts are counted: a name and, for an existing user, the time of creation. So attempts of
+    /// a deleted user do not count for a new user of the same name.
     private static func counted(_ name: String, _ user: AdminUser?) -> String {
         user.map { "\($0.createdMilliseconds):\($0.name)" } ?? name
     }
@@ -198,8 +198,8 @@ struct SignInRoutes: Sendable {
         return call.noContent
     }
 
-    /// The user with this name and password; nil, after the same time, when there is none. Counts as wrong until the
-    /// throttle hears otherwise, under the name that is returned besides.
+    /// The user with this name and password; nil otherwise, after the same time. The attempt counts as wrong until the
+    /// throttle is told otherwise, under the returned name.
     private func user(
         _ name: String, _ password: String, _ call: AdminCall
     ) throws -> (user: AdminUser?, counted: String) {

@@ -127,7 +127,8 @@ final class SignInThrottle: Sendable {
         return own + [(Key(name: name, place: nil), 50)]
     }
 
-    /// The name as it is counted: no user has a longer one, with the time at which it was made.
+    /// The key under which attempts are counted, limited to the length of the longest user name with a time of
+    /// creation.
     private static func known(_ name: String) -> String {
         String(decoding: name.utf8.prefix(96), as: UTF8.self)
     }

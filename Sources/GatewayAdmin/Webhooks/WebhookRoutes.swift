@@ -207,7 +207,7 @@ struct WebhookRoutes: Sendable {
     private func change(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
         _ = try call.directory.webhooks.endpoint(call[1], of: call[0])
-        // Looks for the user among the events, so not in the transaction.
+        // Outside the transaction, because it searches the events for the user.
         let members = try members(call, body)
         try call.changing { call in
             let before = try call.directory.webhooks.endpoint(call[1], of: call[0])

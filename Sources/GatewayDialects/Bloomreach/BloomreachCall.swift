@@ -102,7 +102,7 @@ struct BloomreachCall {
             })
     }
 
-    /// Reads the body as the JSON object of an event, in which half surrogates are replaced.
+    /// Parses the body as the JSON object of one event, with unpaired surrogates replaced.
     func eventBody<Value>(
         _ read: (JSONNode, EventFaults) throws(BloomreachRefusal) -> Value
     ) throws(BloomreachRefusal) -> Value {

@@ -8,7 +8,7 @@ struct BloomreachTime {
         case instant
         /// `age`, counted again at every try.
         case age(Double)
-        /// Neither, or one that is not a time: when the request came.
+        /// The time of receipt: the request has neither member, or one that cannot be read.
         case none
     }
 
@@ -18,7 +18,7 @@ struct BloomreachTime {
     /// Milliseconds since 1970.
     let receivedMilliseconds: Int64
 
-    /// Whether `timestamp` or `age` is not a time, so that the time of receipt stands in for it.
+    /// Whether the time of receipt replaces a `timestamp` or `age` that cannot be read.
     let isReplaced: Bool
 
     /// The year 10000, from which on dates have no four-digit year.

@@ -32,7 +32,7 @@ struct BrazeDecoder {
         contents.apiKey = root["api_key"]?.string
         contents.deviceTime = root["time"]?.double
         contents.wantsTriggers = root["respond_with"]?["triggers"]?.bool == true
-        // Half of a surrogate pair makes an id unusable, as a control character does.
+        // An unpaired surrogate makes an id invalid, as a control character does.
         let whole = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
         let hasDevice = !faults.haveReplaced(["device_id"], of: root, at: whole, in: request.body)
         let device = hasDevice ? EventIdentifier(root["device_id"]).text : nil

@@ -2,22 +2,22 @@ internal import CountersignJOSE
 internal import GatewayHTTP
 
 extension BodyRepair {
-    /// Takes out the bad elements of these members of the body, and clears bad members beside them.
+    /// Removes the invalid elements of these members of the body, and clears invalid members beside the lists.
     mutating func isolateElements(of lists: [StaticString]) {
         for member in members(at: root) ?? [] {
             guard lists.contains(where: { holds($0, in: member.name) }) else {
                 clear(member.value, nesting: 1)
                 continue
             }
-            // If the elements cannot be told apart, the body stays as it is and is rejected.
+            // If the ends of the elements cannot be found, the body stays unchanged and is rejected.
             for element in elements(at: member.value.lowerBound) ?? [] { isolate(element, nesting: 2) }
         }
     }
 }
 
 extension EventFaults {
-    /// Whether a half surrogate was replaced in one of these members of an object. Two ids that differ in such halves only
-    /// would become one, so an event with one is rejected.
+    /// Whether an unpaired surrogate was replaced in one of these members of an object. An event with such an id is
+    /// rejected, because the replacement could make two ids equal.
     func haveReplaced(_ names: [StaticString], of object: JSONNode, at json: Range<Int>, in text: [UInt8])
         -> Bool
     {

@@ -1,23 +1,23 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// The time of an event as its sender wrote it.
+/// The time of an event as sent by the client.
 ///
-/// An event is stored whatever its time is. If the time is not a single instant, such as one without an offset, or is not
-/// in the years 0 to 9999, the time of receipt is stored and the answer has a warning.
+/// An event with an unusable time is stored with the time of receipt, and the response has a warning. A time is
+/// unusable if it is ambiguous, such as one without an offset, or outside the years 0 to 9999.
 enum EventTime {
     /// The years 0 to 9999, in milliseconds since 1970.
     private static let dates: Range<Int64> = -62_167_219_200_000..<253_402_300_800_000
 
-    /// The unit of a time that is a number.
+    /// The unit of a numeric time.
     enum Unit {
-        /// Seconds, as the protocol says. A number that is too large for a date is in milliseconds.
+        /// Seconds, as the protocol defines. A number too large for a date is read as milliseconds.
         case seconds
-        /// Seconds or milliseconds. The size of the number tells which, in the years 1973 to 2286.
+        /// Seconds or milliseconds, distinguished by the size of the number. Covers the years 1973 to 2286.
         case eitherOne
     }
 
-    /// Milliseconds since 1970; nil if the value is not a single instant.
+    /// Milliseconds since 1970; nil if the time is unusable.
     static func milliseconds(_ node: JSONNode, _ unit: Unit = .eitherOne) -> Int64? {
         let found: Int64?
         if let number = node.double {
@@ -43,8 +43,8 @@ enum EventTime {
             ? Milliseconds(number).count : nil
     }
 
-    /// A text of 10 or 13 digits, as seconds or milliseconds have today, with or without a fraction. One of 8, 12 or 14
-    /// digits may be a date.
+    /// Parses text of 10 or 13 digits (present-day seconds or milliseconds), with an optional fraction. Text of 8, 12
+    /// or 14 digits is not accepted, because it may be a date.
     private static func number(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
         let digits = text.prefix { $0.isASCIIDigit }.count
         guard digits == 10 || digits == 13,
@@ -53,7 +53,7 @@ enum EventTime {
         return Double(String(decoding: text, as: UTF8.self))
     }
 
-    /// What the answer says of an event whose time was replaced.
+    /// The warning for an event whose time was replaced.
     static func warning(_ index: Int) -> EventWarning {
         EventWarning(
             index: index, code: "time_replaced",

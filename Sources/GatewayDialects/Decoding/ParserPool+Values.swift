@@ -24,8 +24,8 @@ extension ParserPool {
         return .success(value)
     }
 
-    /// What `body` makes of the root of a body with events and of its faults, or why it is no JSON, in the native dialect's
-    /// words. `isolate` takes out events that are not JSON.
+    /// Parses a body with events and returns the value that `body` makes of its root and faults, or a 400 response in
+    /// the native dialect's form. `isolate` removes events that are not JSON.
     func parseEvents<Value>(
         _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
     ) -> Parsed<Value> {
@@ -36,7 +36,7 @@ extension ParserPool {
         }
     }
 
-    /// What `body` makes of the root of a body with events and of its faults, or why it is no JSON.
+    /// Parses a body with events and returns the value that `body` makes of its root and faults, or the parser's error.
     func readEvents<Value>(
         _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
     ) -> Result<Value, InvalidJSON> {

@@ -27,7 +27,7 @@ struct RejectedEvent {
         ]).write(to: &output)
     }
 
-    /// Why an event is rejected in which a half surrogate would have to be replaced in an id.
+    /// The rejection of an event with an unpaired surrogate in an id.
     static func replacedID(_ index: Int, _ members: String) -> RejectedEvent {
         RejectedEvent(
             index: index, code: "invalid_event",
@@ -35,22 +35,22 @@ struct RejectedEvent {
     }
 }
 
-/// An event that was stored otherwise than it was sent.
+/// A change that the gateway made to an event before storing it.
 struct EventWarning {
-    /// Its place in the request, from 0.
+    /// The index of the event in the request, from 0.
     let index: Int
-    /// A stable word in snake case.
+    /// A stable code in snake case.
     let code: String
     let reason: String
 
-    /// Appends `warnings`, a member with a comma before it, unless there are none.
+    /// Appends the member `warnings`, with a comma before it, if there are any.
     static func write(_ warnings: [EventWarning], to output: inout [UInt8]) {
         guard let list = list(warnings) else { return }
         output.append(contentsOf: #","warnings":"#.utf8)
         list.write(to: &output)
     }
 
-    /// The value of that member; nil if there are no warnings.
+    /// The value of `warnings`; nil if there are none.
     static func list(_ warnings: [EventWarning]) -> JSONValue? {
         guard !warnings.isEmpty else { return nil }
         return .array(
@@ -62,7 +62,7 @@ struct EventWarning {
             })
     }
 
-    /// The schema of that member.
+    /// The schema of `warnings`.
     static let schema: JSONValue = [
         "type": "array", "items": ["$ref": "#/components/schemas/RejectedEvent"],
         "description":

@@ -18,7 +18,7 @@ struct FollowingCall: Sendable {
     /// What stood for the other part of the path that varies, the consumer's name; empty where there is none.
     let name: String
     let requestID: String
-    /// The token of the request; empty if there is none.
+    /// The token of the request; empty if missing.
     let token: String
     /// True when the client takes lines of JSON, and takes them compressed.
     let takesLines: Bool
@@ -60,7 +60,7 @@ struct FollowingCall: Sendable {
         }
     }
 
-    /// The members of the body for the audit log.
+    /// The members of the body as the audit log stores them.
     func members(except names: String...) -> JSONValue {
         .object(body.filter { member in !names.contains { member.key.utf8.elementsEqual($0.utf8) } })
     }

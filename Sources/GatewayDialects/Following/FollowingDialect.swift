@@ -29,7 +29,7 @@ package struct FollowingDialect: Dialect {
     let limiter: RateLimiter<BytewiseText>
     /// Asked on a thread that may wait.
     let access: @Sendable (_ token: String) throws -> ReaderAccess
-    /// Writes a change of a consumer by a token to the audit log, on a thread that may wait.
+    /// Writes a change of a consumer by a token to the audit log, on a thread that may block.
     let audit: Audit
 
     package typealias Audit =

@@ -1,17 +1,17 @@
 internal import CountersignJOSE
 internal import GatewayHTTP
 
-/// Takes the bad records out of an upload of locations, whose shapes ``GeolocationDecoder`` describes.
+/// Removes the invalid records from an upload of locations; ``GeolocationDecoder`` describes the shapes.
 ///
-/// If anything else in an object with records is not JSON, that object becomes one bad record. The vendor's SDK sends a
-/// request again for ever that is answered with 400.
+/// If any other part of an object with records is not JSON, the object counts as one invalid record. The body is not
+/// rejected, because the vendor's SDK retries a request forever that is answered with 400.
 extension BodyRepair {
     mutating func isolateLocations() {
         let root = root
         if let elements = elements(at: root) {
             for element in elements { isolateRecords(in: element, nesting: 1) }
         } else if let members = members(at: root), let last = members.last {
-            // Up to the brace after the last member.
+            // Up to the closing brace after the last member.
             var end = last.value.upperBound
             while byte(at: end) != UInt8(ascii: "}"), byte(at: end) != nil { end += 1 }
             isolateRecords(in: root..<(end + 1), nesting: 0)
@@ -39,7 +39,7 @@ extension BodyRepair {
         [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(byte(at: value.lowerBound))
     }
 
-    /// Whether a value is a location or an array with one.
+    /// Whether a value is a location or an array of locations.
     private func holdsLocations(_ value: Range<Int>) -> Bool {
         isLocation(value) || elements(at: value.lowerBound)?.contains { isLocation($0) } == true
     }

@@ -32,7 +32,8 @@ struct GeolocationTokens: Sendable {
         let fields = try read(request) { body in
             (
                 EventIdentifier(body["org"]),
-                // The SDKs send texts; a number would be the device of whoever registers that text.
+                // The SDKs send strings. A number is ignored, because it would otherwise name the device registered
+                // with that text.
                 [body["uuid"], body["device_id"]].map { id in
                     id?.kind == .number ? EventIdentifier.invalid : EventIdentifier(id)
                 }
