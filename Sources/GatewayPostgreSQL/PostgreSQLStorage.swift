@@ -140,7 +140,7 @@ package struct PostgreSQLStorage: Storage {
 
     package func settle() -> Bool {
         gateways.settle()
-        // One that has not loaded a change by now judges nothing any more.
+        // A gateway that has not loaded a change by now has stopped accepting requests.
         return true
     }
 

@@ -57,12 +57,12 @@ package protocol Storage: Sendable {
     /// The gateways that share it; nil where one has it alone.
     var cluster: (any Cluster)? { get }
 
-    /// Returns when the gateways that run on it have loaded what was committed before this call. Returns false when one has
-    /// not within some seconds.
+    /// Waits until all running gateways have loaded everything committed before this call. Returns false if a gateway
+    /// has not within some seconds.
     func settle() -> Bool
 
-    /// Copies everything into a new folder below `folder`, while `floorBytes` of the disk stay free. Throws `invalid` where
-    /// the database's own tools do that.
+    /// Copies all data into a new folder in `folder`. Fails rather than leave less than `floorBytes` free. Throws
+    /// `invalid` for PostgreSQL, whose own tools make backups.
     func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup
 }
 

@@ -20,7 +20,7 @@ package final class TokenService: Sendable {
     private let baseURL = Lock("")
     private let audiences = Lock<BytewiseSet>([])
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
-    /// Whether revocations and keys can be read.
+    /// Whether revocations and keys can be read from storage.
     package let health: RefreshHealth
     /// The version of the sessions that was read last, and when.
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
@@ -35,7 +35,7 @@ package final class TokenService: Sendable {
         var next: Int64 = 0
     }
 
-    /// How often expired rows are looked for, and how soon again after an error.
+    /// Milliseconds between two searches for expired rows, and before a retry after an error.
     private static let pruneMilliseconds: Int64 = 3_600_000
     private static let pruneRetryMilliseconds: Int64 = 60_000
 
@@ -109,9 +109,9 @@ package final class TokenService: Sendable {
         prune(at: now)
     }
 
-    /// Deletes expired rows, a batch at a time until none is left, and looks for more once an hour. The next batch is due at
-    /// the next look, so that requests come in between. The first look is when the gateway opens its storage, so that
-    /// `retention` knows a time before the clock may leap.
+    /// Deletes expired rows in batches until none is left, then searches for more once an hour. Each periodic refresh
+    /// deletes one batch, so that requests are not delayed. The first run is at start, so that `retention` records a
+    /// time before the clock can jump.
     private func prune(at now: Int64) {
         let isDue = pruning.withLock { pruning in
             guard !pruning.isRunning,

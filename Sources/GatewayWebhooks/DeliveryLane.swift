@@ -13,7 +13,7 @@ struct DeliveryLane: Sendable {
     private var requests: [WebhookRequest] = []
     /// True while a job is being done: there is never a second one.
     var isBusy = false
-    /// The most events that one delivery may have since the receiver answered 413; nil when the setting alone counts.
+    /// The reduced batch size after a 413 response; nil if only the endpoint's setting applies.
     private var mostEvents: Int?
     /// The two kinds take turns.
     private var isRequestsTurn = true
@@ -53,19 +53,19 @@ struct DeliveryLane: Sendable {
         return .request(limited, request)
     }
 
-    /// The endpoint with the batch size that its receiver takes.
+    /// The endpoint with its batch size reduced after a 413 response.
     private var limited: WebhookEndpoint {
         var limited = endpoint
         if let mostEvents { limited.batchSize = min(mostEvents, endpoint.batchSize) }
         return limited
     }
 
-    /// Halves the batch size after a 413.
+    /// Halves the batch size after a 413 response.
     mutating func halve(from events: Int) {
         mostEvents = max(1, events / 2)
     }
 
-    /// Raises a halved batch size by an eighth after each delivery that was accepted.
+    /// Raises a reduced batch size by an eighth after each accepted delivery.
     mutating func grow() {
         guard let most = mostEvents else { return }
         let larger = most + max(1, most / 8)

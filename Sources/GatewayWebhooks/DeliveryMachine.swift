@@ -28,11 +28,11 @@ package struct DeliveryMachine: Sendable {
     package enum Outcome: Sendable {
         /// It was taken: 2xx.
         case delivered(through: Int64)
-        /// There is no event up to this number that the endpoint wants. `hasMore` is true when there are some after it to
-        /// look at, `isAfterGap` when retention has deleted some that no delivery has reported.
+        /// No event up to this sequence number matches the endpoint's filters. `hasMore` is true if there are later
+        /// events to check. `isAfterGap` is true if retention deleted events and no delivery has reported this.
         case nothing(through: Int64, hasMore: Bool, isAfterGap: Bool)
         case failed(status: Int?, retryAfterSeconds: Int?)
-        /// The receiver answered 413 to several events: fewer are sent next.
+        /// The receiver answered 413 to several events. The next attempt has fewer.
         case tooLarge(retryAfterSeconds: Int?)
         /// Nobody was asked: the events could not be read, or the gateway stops.
         case notTried
@@ -54,7 +54,7 @@ package struct DeliveryMachine: Sendable {
         mayHaveMore = true
     }
 
-    /// Begins a step, or says until when there is none.
+    /// Starts a step, or returns the time until which there is nothing to do.
     package mutating func next(atMilliseconds now: Int64) -> Step {
         if isDelivering || isPaused || !mayHaveMore { return .rest(untilMilliseconds: nil) }
         let due = progress.nextMilliseconds
@@ -68,8 +68,8 @@ package struct DeliveryMachine: Sendable {
             Work(after: progress.committed, through: progress.through, attempt: progress.failures + 1))
     }
 
-    /// Notes that the body with this digest, whose events end at `through`, is sent now. Returns its `webhook-id`: the one
-    /// of the attempt before if that sent the same body, otherwise a new one.
+    /// Records that a body with this digest is about to be sent, with events up to `through`. Returns its `webhook-id`:
+    /// the id of the last attempt if the body is the same, else a new one.
     package mutating func willSend(through: Int64, digest: String, newID: () -> String) -> String {
         let known = progress.digest == digest ? progress.messageID : nil
         let id = known ?? newID()
@@ -119,7 +119,7 @@ package struct DeliveryMachine: Sendable {
         isPaused = true
     }
 
-    /// Takes over the endpoint's settings. A change by an operator, or a resume, makes the next attempt due at once.
+    /// Applies the endpoint's settings. A change or a resume by an operator makes the next attempt due at once.
     package mutating func take(over endpoint: WebhookEndpoint) {
         if endpoint.pause != nil {
             pause()
@@ -143,14 +143,15 @@ extension WebhookRequest {
     /// Attempts after which a replay is given up; a test is tried once.
     package static let mostAttempts = 10
 
-    /// Notes that a body with this digest is sent now. A body other than that of the attempt before gets a new `webhook-id`.
+    /// Records that a body with this digest is about to be sent. If the body differs from the last attempt, it gets a
+    /// new `webhook-id`.
     package mutating func willSend(digest: String, newID: () -> String) {
         if let before = self.digest, before != digest { messageID = newID() }
         self.digest = digest
     }
 
-    /// The request after an attempt, which has come `through` a number of event when it was delivered; nil when it is over.
-    /// `isTooLarge` says that it is repeated with fewer events.
+    /// The request's state after an attempt; nil if the request is complete. `through` is the last sequence number of a
+    /// successful delivery. `isTooLarge` repeats the delivery with fewer events.
     package func after(
         delivered: Bool, through: Int64, hasMore: Bool, isTooLarge: Bool = false, retryAfterSeconds: Int?,
         atMilliseconds now: Int64, newID: () -> String, random: (ClosedRange<Int64>) -> Int64

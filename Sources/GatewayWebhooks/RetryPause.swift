@@ -19,7 +19,7 @@ package enum RetryPause {
         return max(pause, wanted(retryAfterSeconds))
     }
 
-    /// The pause that a webhook asks for, in milliseconds: at most a day, 0 when it asks for none.
+    /// The pause requested by a webhook's `Retry-After`, in milliseconds: at most a day, 0 if there is none.
     package static func wanted(_ retryAfterSeconds: Int?) -> Int64 {
         min(Milliseconds(seconds: max(retryAfterSeconds ?? 0, 0)).count, longest)
     }

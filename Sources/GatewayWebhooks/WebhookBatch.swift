@@ -38,7 +38,7 @@ package struct WebhookBatch: Sendable {
         body.append(contentsOf: "]}".utf8)
     }
 
-    /// SHA-256 of a body, by which a retry finds out whether it would send the same.
+    /// SHA-256 of a body, to detect whether a retry has the same body.
     package static func digest(of body: [UInt8]) -> String { SHA256.digest(body).hexadecimal }
 
     /// What a test delivers.

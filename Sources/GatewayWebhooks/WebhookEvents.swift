@@ -6,8 +6,8 @@ package protocol WebhookEvents: Sendable {
     /// The number of the last event that an endpoint needs no more. One that is new begins after its first number.
     func committed(of endpoint: WebhookEndpoint) throws -> Int64
 
-    /// Stores that an endpoint needs nothing up to a number any more. `isAfterGap` is true when events before that were
-    /// missed and no delivery has reported it.
+    /// Stores that all events up to `sequence` were delivered or skipped. `isAfterGap` is true if retention deleted
+    /// events before it and no delivery has reported this.
     func commit(_ sequence: Int64, isAfterGap: Bool, of endpoint: WebhookEndpoint) throws
 
     /// The next events that an endpoint wants: after one number, and up to the other where there is one. `isAfterGap` is true

@@ -25,7 +25,7 @@ package final class WebhookRunner: Sendable {
         var nextSweep: Int64 = 0
     }
 
-    /// The status of a receiver that takes no body of this size (RFC 9110, section 15.5.14).
+    /// 413 Content Too Large (RFC 9110, section 15.5.14).
     private static let tooLarge = 413
 
     /// Seconds in which new events are gathered.

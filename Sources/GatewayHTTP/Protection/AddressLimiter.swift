@@ -1,16 +1,16 @@
 internal import Foundation
 internal import GatewayModel
 
-/// Limits the requests of an address: of an IPv4 address, of an IPv6 /64, and of all /64s of a /48 together, since one
-/// customer may have a whole /48.
+/// Limits the request rate of each IPv4 address, each IPv6 /64, and all /64s of an IPv6 /48 together. One customer may
+/// own a whole /48.
 package struct AddressLimiter: Sendable {
-    /// The rate of a /48 in rates of a /64.
+    /// The rate limit of a /48, as a multiple of the limit of a /64.
     static let networkShare = 16
 
     private let units: RateLimiter<NetworkAddress>
     private let networks: RateLimiter<NetworkAddress>
 
-    /// `rate` is requests a second, of all the gateways that `sharers` counts together; 0 is no limit.
+    /// `rate` is requests per second, divided among the gateways counted by `sharers`. 0 means no limit.
     package init(
         rate: Int, sharers: @escaping @Sendable () -> Int = { 1 },
         now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
@@ -19,10 +19,10 @@ package struct AddressLimiter: Sendable {
         networks = RateLimiter(rate: rate * Self.networkShare, sharers: sharers, now: now)
     }
 
-    /// The rejection of a request over the limit, 429; nil for others.
+    /// The 429 response for a request over the limit; nil for other requests.
     func rejection(_ request: HTTPRequest) -> HTTPResponse? {
         guard units.rate > 0, let unit = request.limitedUnit else { return nil }
-        // The /64 is limited first, so that a rejected request takes no token of its network.
+        // The /64 is checked first, so that a rejected request takes no token from the bucket of its /48.
         if let response = units.take(unit).refusal(request, policy: "address", burst: units.burst) {
             return response
         }

@@ -1,17 +1,17 @@
 package import CountersignCore
 internal import GatewayModel
 
-/// Which web pages may call an app (WHATWG Fetch, section 3.3). An app allows none by default.
+/// The web pages that may call an app (WHATWG Fetch, section 3.3). An app allows none by default.
 ///
-/// Only endpoints that are ``Endpoint/forPages`` answer with its fields, also when they reject a request: nothing else of the
-/// gateway can be read by a page of another origin.
+/// Only endpoints with ``Endpoint/forPages`` send CORS headers, also when they reject a request. Pages of other origins
+/// can read no other responses of the gateway.
 package struct CORS: Sendable {
     /// Origins by app id; `*` is every origin.
     let origins: @Sendable (_ appID: String) -> BytewiseSet
     /// What any app allows: a preflight request does not say which app it is for.
     let originsOfAllApps: @Sendable () -> BytewiseSet
 
-    /// What pages may ask of a path; empty for a path that they may not call.
+    /// The methods that pages may use on a path; empty if pages may not call it.
     let methods: @Sendable (_ path: String) -> [String]
     /// The fields of the header that pages may send.
     private let allowedHeaders: String
@@ -61,8 +61,7 @@ package struct CORS: Sendable {
             ], body: [])
     }
 
-    /// The outcome with the fields that let the page read it, where pages may call the path and the app allows the page's
-    /// origin.
+    /// Adds CORS headers to the response if pages may call the path and the app allows the page's origin.
     func decorated(_ outcome: HTTPOutcome, for request: HTTPRequest) -> HTTPOutcome {
         guard let origin = request.header("origin"), !methods(request.path).isEmpty else { return outcome }
         switch outcome {

@@ -23,7 +23,7 @@ package struct Middleware: Sendable {
         return cors.decorated(router.route(request), for: request)
     }
 
-    /// An answer that was made before the request came here, or after it, with the fields that let a page read it.
+    /// Adds CORS headers to a response that was created outside of this middleware.
     package func readable(_ response: HTTPResponse, for request: HTTPRequest) -> HTTPResponse {
         guard request.headerBytes("origin") != nil, !request.path.hasPrefix("/admin"),
             !response.headers.contains(where: { $0.name == "Vary" && $0.value == "Origin" }),

@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Token buckets in bounded memory, each kept as the moment at which it would be full (the generic cell rate algorithm
-/// of ITU-T I.371).
+/// Token buckets in bounded memory. A bucket is stored as the time at which it will be full (the generic cell rate
+/// algorithm of ITU-T I.371).
 ///
-/// A set-associative table: a keyed hash of the key chooses a set of ``ways`` buckets. Only a full bucket gives way to
-/// another key. When none in the set is full, further keys share the set's overflow bucket. A key never gets tokens
-/// earlier than a bucket of its own would give them.
+/// The table is set-associative: a keyed hash of the key selects a set of ``ways`` buckets. A new key may replace only
+/// a full bucket. If no bucket in the set is full, new keys share the set's overflow bucket. So a key never gets tokens
+/// earlier than its own bucket would give them.
 package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// What becomes of a request.
     package enum Decision: Equatable {
@@ -26,9 +26,9 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     }
 
     private struct Table {
-        /// ``ways`` for each set; empty before the first request.
+        /// ``ways`` buckets per set; empty before the first request.
         var buckets: [Bucket] = []
-        /// When the overflow bucket of each set is full.
+        /// The time at which the overflow bucket of each set will be full.
         var overflow: [UInt64] = []
     }
 
@@ -37,12 +37,12 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     private let sets: Int
     private let sharers: @Sendable () -> Int
     private let now: @Sendable () -> UInt64
-    /// Keeps others from choosing keys of one set.
+    /// Prevents clients from choosing keys that share a set.
     private let secret = UInt64.random(in: .min ... .max)
     private let table = Lock(Table())
 
-    /// The rate is shared with as many gateways as `sharers` says, this one included: each takes its part. `capacity` is
-    /// the number of buckets, 16 bytes each.
+    /// `sharers` is the number of gateways that share the rate, including this one; each uses an equal part. `capacity`
+    /// is the number of buckets, 16 bytes each.
     package init(
         rate: Int, capacity: Int = 65_536, sharers: @escaping @Sendable () -> Int = { 1 },
         now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
@@ -78,7 +78,8 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
                     break
                 }
             }
-            // A key that has used the overflow bucket must not find a fresh one.
+            // A key's new bucket starts with the level of the overflow bucket, so that replacing a bucket gives no
+            // extra tokens.
             let fullAt = found.map { table.buckets[$0].fullAt } ?? table.overflow[set]
             let full = max(fullAt, now) + cost
             guard full - now <= depth else {

@@ -1,11 +1,11 @@
 /// One thing that a client can ask for.
 package struct Endpoint: Sendable {
     let method: String
-    /// A path such as `/v1/batch`; a part in braces stands for any one segment that is not empty.
+    /// A path such as `/v1/batch`. A part in braces matches any one segment that is not empty.
     let path: String
     /// What `/openapi.json` says of it; nil leaves it out.
     var operation: APIOperation?
-    /// Whether pages of an app's origins may call it (``CORS``).
+    /// Whether pages of an app's allowed origins may call the endpoint (``CORS``).
     private(set) var isForPages = false
     /// Answers the request; the second argument holds what stood for the parts in braces, in their order.
     let handle: @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
@@ -18,7 +18,7 @@ package struct Endpoint: Sendable {
         self.handle = handle
     }
 
-    /// The same endpoint, which pages of an app's origins may call too: one that apps call, and no other.
+    /// The same endpoint, callable by pages of an app's allowed origins. Use only for endpoints that apps call.
     package var forPages: Endpoint {
         var copy = self
         copy.isForPages = true

@@ -74,7 +74,7 @@ package struct Router: Sendable {
             }.map(\.endpoint)
     }
 
-    /// What pages of an app's origins may ask of a path; empty when they may not call it.
+    /// The methods that pages of an app's allowed origins may use on a path; empty if they may not call it.
     package func methodsForPages(of path: String) -> [String] {
         endpoints(of: path).filter(\.isForPages).map(\.method).sorted()
     }

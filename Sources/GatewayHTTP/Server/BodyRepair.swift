@@ -1,20 +1,20 @@
 package import CountersignJOSE
 internal import GatewayModel
 
-/// Takes the events that are not JSON out of a body, so that the others can be stored.
+/// Removes events that are not JSON from a body, so that the others can be stored.
 ///
-/// Each replaced value keeps its length, so that offsets in the body stay valid. No part of a value is parsed more than
-/// once at each level, so the time is in proportion to the length of the body.
+/// A replacement has the length of the removed value, so offsets in the body stay valid. Each level parses a part of
+/// the body at most once, so the time is linear.
 package struct BodyRepair {
-    /// The most members of an object around events.
+    /// Limit for the members of an object around events.
     private static let mostMembers = 1_000
 
     private let request: HTTPRequest
     private let limits: GatewayLimits
-    /// By the number of arrays and objects around a value, which count towards the limit of depth.
+    /// Parsers by the number of arrays and objects around a value, which count towards the depth limit.
     private var parsers: [Int: StrictJSONParser] = [:]
     private(set) var faults = EventFaults()
-    /// Whether a value was replaced.
+    /// Whether the body was changed.
     private(set) var hasChanged = false
 
     init(_ request: HTTPRequest, _ limits: GatewayLimits) {
@@ -22,24 +22,24 @@ package struct BodyRepair {
         self.limits = limits
     }
 
-    /// The offset of the body's value.
+    /// The offset of the top-level value.
     package var root: Int { request.body.withUnsafeBytes { StrictJSONParser.rootOffset(of: $0) } }
 
-    /// The most events of a request.
+    /// The maximum number of events in a request.
     package var mostEvents: Int { limits.batchEvents }
 
     package func byte(at offset: Int) -> UInt8? {
         request.body.indices.contains(offset) ? request.body[offset] : nil
     }
 
-    /// Whether the bytes are exactly `text`.
+    /// Whether the range has exactly the bytes of `text`.
     package func holds(_ text: StaticString, in range: Range<Int>?) -> Bool {
         guard let range else { return false }
         return request.body[range].elementsEqual(
             UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    /// The members of the object at `offset`; nil if it is not an object, or where a member ends is in doubt.
+    /// The members of the object at `offset`; nil if there is no object or the end of a member cannot be found.
     package func members(at offset: Int) -> [JSONText.Part]? {
         guard byte(at: offset) == UInt8(ascii: "{") else { return nil }
         let parts = request.body.withUnsafeBytes {
@@ -48,9 +48,9 @@ package struct BodyRepair {
         return parts.flatMap { $0.count > Self.mostMembers ? nil : $0 }
     }
 
-    /// The elements of the array at `offset`; nil if it is not an array, or where an element ends is in doubt.
+    /// The elements of the array at `offset`; nil if there is no array or the end of an element cannot be found.
     ///
-    /// If there are more than ``mostEvents``, one last element stands for all others.
+    /// If there are more than ``mostEvents``, one last element covers all others.
     package func elements(at offset: Int) -> [Range<Int>]? {
         guard byte(at: offset) == UInt8(ascii: "[") else { return nil }
         return request.body.withUnsafeBytes {
@@ -58,12 +58,12 @@ package struct BodyRepair {
         }
     }
 
-    /// Parses a value alone. If it is not JSON, records why and empties it. Returns whether it is JSON.
+    /// Parses one value. If it is not JSON, records the reason and empties the value. Returns whether it is JSON.
     @discardableResult
     package mutating func isolate(_ value: Range<Int>, nesting: Int) -> Bool {
         guard let error = error(of: value, nesting: nesting) else { return true }
         faults.reasons[value.lowerBound] = error.reason(for: "the event", limits)
-        // Of the same kind, because some decoders tell events from other values by it.
+        // The replacement has the same type, because some decoders recognise events by their type.
         switch request.body[value.lowerBound] {
         case UInt8(ascii: "{"): replace(value, by: "{}")
         case UInt8(ascii: "["): replace(value, by: "[]")
@@ -72,8 +72,8 @@ package struct BodyRepair {
         return false
     }
 
-    /// Empties an array or object beside the events that is not JSON, or makes a number `null` that is out of range. It is
-    /// not stored, so the events need not be lost for it.
+    /// Empties an array or object outside the events that is not JSON; replaces a number that is out of range with
+    /// `null`. These values are not stored, so the events are not rejected because of them.
     package mutating func clear(_ value: Range<Int>, nesting: Int) {
         guard error(of: value, nesting: nesting) != nil else { return }
         switch request.body[value.lowerBound] {
@@ -85,7 +85,7 @@ package struct BodyRepair {
         }
     }
 
-    /// Returns whether there were any.
+    /// Returns whether a surrogate was replaced.
     mutating func replaceUnpairedSurrogates() -> Bool {
         faults.replaced = request.body.withUnsafeMutableBytes {
             JSONText.replaceUnpairedSurrogates(in: $0)
@@ -120,21 +120,21 @@ package struct BodyRepair {
     }
 }
 
-/// Events of a body that are not JSON, and the half surrogates that were replaced. Empty for nearly all bodies.
+/// The events of a body that are not JSON, and the unpaired surrogates that were replaced. Empty for nearly all bodies.
 package struct EventFaults {
-    /// By the offset of the event.
+    /// The reasons, by the offset of the event.
     fileprivate(set) var reasons: [Int: String] = [:]
-    /// Offsets of escapes of U+FFFD that were half surrogates, in order.
+    /// The offsets of replaced surrogates, which are now escapes of U+FFFD, in order.
     fileprivate(set) var replaced: [Int] = []
 
     package init() {}
 
-    /// Why the event at this place is not JSON; nil if it is.
+    /// Why the event in this range is not JSON; nil if it is JSON.
     package func reason(for event: Range<Int>) -> String? {
         reasons.isEmpty ? nil : reasons[event.lowerBound]
     }
 
-    /// Whether a half surrogate was replaced in this part of the body.
+    /// Whether an unpaired surrogate was replaced in this part of the body.
     package func hasReplacement(in part: Range<Int>) -> Bool {
         var low = 0
         var high = replaced.count
@@ -147,7 +147,7 @@ package struct EventFaults {
 }
 
 extension StrictJSONError {
-    /// Why `subject`, which is the body or an event, is not accepted.
+    /// Why `subject`, the body or an event, is rejected.
     func reason(for subject: String, _ limits: GatewayLimits) -> String {
         switch self {
         case .empty: "\(subject) is empty; send one JSON object"

@@ -158,8 +158,8 @@ final class ConnectionWatch: @unchecked Sendable {
         var ofUnit: [NetworkAddress: [ObjectIdentifier: WatchedConnection]] = [:]
         /// Those that were not told to go.
         var staying = 0
-        /// Until then no connection is looked for that could make room, unless the newcomer's address has fewer connections
-        /// than the one for which the last look found none.
+        /// No search for connections to close runs before this time, unless the new connection's address has fewer
+        /// connections than in the last failed search.
         var nextLook = DispatchTime(uptimeNanoseconds: 0)
         var fruitless = 0
         var nextReport = DispatchTime(uptimeNanoseconds: 0)
@@ -177,7 +177,8 @@ final class ConnectionWatch: @unchecked Sendable {
     private static let room = 32
     private static let pauseNanoseconds: UInt64 = 100_000_000
 
-    /// `report` hears, once a minute at most, that connections were closed because no descriptor was left.
+    /// `report` receives a message, at most once a minute, when connections were closed because no file descriptor was
+    /// free.
     init(
         limits: GatewayLimits,
         hasFreeDescriptor: @escaping @Sendable () -> Bool = { countersign_has_free_descriptor() != 0 },
@@ -188,7 +189,7 @@ final class ConnectionWatch: @unchecked Sendable {
         self.report = report
     }
 
-    /// The most connections that are being closed and still have their descriptors, beside so many open ones.
+    /// The maximum number of closing connections that still have a descriptor, in addition to `connections` open ones.
     static func mostLeaving(_ connections: Int) -> Int { min(128, max(8, connections / 4)) }
 
     var count: Int { connections.withLock { $0.all.count } }
@@ -220,7 +221,7 @@ final class ConnectionWatch: @unchecked Sendable {
                 Self.close(oldest.0, &connections)
             }
             let own = unit.flatMap { connections.ofUnit[$0]?.count } ?? 0
-            // Half of the room beside the slots is for addresses without a connection.
+            // Half of the extra room is reserved for addresses without a connection.
             let room = Self.mostLeaving(limits.connections) / (own > 0 ? 2 : 1)
             guard connections.all.count < limits.connections + room else { return false }
             guard connections.staying >= limits.connections else { return true }
@@ -235,7 +236,7 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
-    /// The connections to close for a newcomer whose address has `own` open connections.
+    /// The connections to close for a new connection whose address has `own` open connections.
     private static func leaving(_ connections: Connections, own: Int) -> [WatchedConnection] {
         var idle: [(WatchedConnection, DispatchTime)] = []
         var slow: [(WatchedConnection, DispatchTime)] = []
@@ -261,8 +262,8 @@ final class ConnectionWatch: @unchecked Sendable {
         ticker.start { [weak self] in self?.look() }
     }
 
-    /// Closes overdue connections, and connections whose request can never become whole. Without a free descriptor the
-    /// library accepts nothing until a connection is closed, so some are closed as if all slots were taken.
+    /// Closes overdue connections and connections whose request can never be complete. Without a free file descriptor
+    /// the HTTP library accepts no connection, so some connections are closed as if all slots were in use.
     func look(at now: DispatchTime = .now()) {
         let isFull = !hasFreeDescriptor()
         let isReported = connections.withLock { connections in

@@ -14,7 +14,8 @@ enum Framing {
         if fields.count > limits.headerFields {
             return refusal(431, "too_many_headers", "more than \(limits.headerFields) header fields")
         }
-        // The library takes more than the limit, so that a request of nearly so much is still answered.
+        // The HTTP library accepts more than the limit, so that a request slightly over it still gets a complete
+        // response.
         let bytes = fields.reduce(method.utf8.count + target.count + " HTTP/1.1\r\n".utf8.count + 1) {
             $0 + $1.nameBytes.count + $1.valueBytes.count + ": \r\n".utf8.count
         }

@@ -21,8 +21,8 @@ package final class HTTPServer: Sendable {
     /// busy then.
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
-    /// `report` hears when the process has no file descriptor left for a connection, and what to do about it. Throws
-    /// `cannotBind` when there is none now.
+    /// `report` receives a message with advice when no file descriptor is free for a connection. Throws `cannotBind` if
+    /// no descriptor is free now.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,

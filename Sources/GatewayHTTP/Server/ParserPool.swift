@@ -16,7 +16,7 @@ package final class ParserPool: Sendable {
     private let limits: GatewayLimits
     private let maximumNameBytes: Int
 
-    /// Parsers of bodies whose members have names of at most `maximumNameBytes`.
+    /// Creates parsers for bodies with member names of at most `maximumNameBytes`.
     package init(limits: GatewayLimits, maximumNameBytes: Int = .max) {
         self.limits = limits
         self.maximumNameBytes = maximumNameBytes
@@ -29,10 +29,10 @@ package final class ParserPool: Sendable {
         }
     }
 
-    /// Parses a body with events and hands its root to `body`, with the events that are not JSON.
+    /// Parses a body with events and passes its root to `body`, with the events that are not JSON.
     ///
-    /// Half surrogates become U+FFFD. If the body is still not JSON, `isolate` takes the bad events out of it. What is
-    /// left must be JSON. Then the request's body is the changed one.
+    /// Unpaired surrogates become U+FFFD. If the body is still not JSON, `isolate` removes the invalid events. The rest
+    /// must be JSON. The request then has the changed body.
     package func withEvents(
         of request: HTTPRequest, isolate: (inout BodyRepair) -> Void,
         _ body: (JSONNode, EventFaults) -> Void

@@ -10,8 +10,8 @@ package enum ProcessLimits {
     package static var openFiles: Int { countersign_open_files() }
     private static let ticker = Ticker(queue: DispatchQueue(label: "memory"), everySeconds: 1)
 
-    /// Raises the limit of open files for the connections of so many listeners, and lets memory go back once it is not
-    /// needed.
+    /// Raises the limit of open files to suit the number of listeners, and configures the allocator to return unused
+    /// memory.
     package static func prepare(for limits: GatewayLimits, listeners: Int) {
         let connections = limits.connections + ConnectionWatch.mostLeaving(limits.connections)
         countersign_raise_open_files(listeners * connections + otherFiles)
@@ -19,10 +19,11 @@ package enum ProcessLimits {
         ticker.start { countersign_return_free_pages() }
     }
 
-    /// Returns how many connections each listener may have open: `wanted`, or as many as the limit of open files leaves.
+    /// Returns the maximum number of connections for each listener: `wanted`, or fewer if the limit of open files
+    /// requires it.
     package static func connections(_ wanted: Int, listeners: Int, openFiles: Int) -> Int {
         let most = (openFiles - min(otherFiles, openFiles / 2)) / max(1, listeners)
-        // Connections that are being closed still have their descriptors.
+        // Closing connections still have their descriptors.
         guard most < wanted + ConnectionWatch.mostLeaving(wanted) else { return wanted }
         return min(wanted, max(1, most * 4 / 5, most - ConnectionWatch.mostLeaving(most)))
     }

@@ -5,7 +5,7 @@ internal import GatewayModel
 /// What becomes of a request that has been read, whoever brought it: a connection, or somebody in the same process.
 package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
-    /// Adds to an answer what a page needs to read it, wherever the answer was made.
+    /// Adds the headers that a web page needs to read a response, independent of the response's source.
     package typealias Decorator = @Sendable (HTTPResponse, HTTPRequest) -> HTTPResponse
 
     let limits: GatewayLimits
@@ -107,7 +107,7 @@ package final class RequestService: Sendable {
         }
     }
 
-    /// The answer as it is sent; nil stands for a request that could not be read.
+    /// The response as sent; `request` is nil for a request that could not be read.
     func decorated(_ response: HTTPResponse, for request: HTTPRequest?) -> HTTPResponse {
         request.map { decorate(response, $0) } ?? response
     }

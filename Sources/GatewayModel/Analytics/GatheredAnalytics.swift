@@ -40,15 +40,15 @@ package struct GatheredAnalytics: Sendable {
     package var users: [Hour: DistinctCounter] = [:]
     package var failedUsers: Set<FailedUser> = []
     package var samples: [FailureSample] = []
-    /// Requests that are in no count, because there were too many different counts.
+    /// Requests that were dropped from the counts, because there were too many different counts.
     package var dropped = 0
 
-    /// Different counts in memory: 300 bytes each.
+    /// Maximum number of counts in memory, 300 bytes each.
     package static let mostCounts = 50_000
-    /// Counters of users in memory: 4 KiB each.
+    /// Maximum number of user counters in memory, 4 KiB each.
     package static let mostHours = 2_000
     package static let mostFailedUsers = 50_000
-    /// Samples in memory: 20 KiB each at most.
+    /// Maximum number of samples in memory, up to 20 KiB each.
     package static let mostSamples = 500
 
     package init(
@@ -72,8 +72,8 @@ package struct GatheredAnalytics: Sendable {
         }
     }
 
-    /// Adds what was gathered later. In memory that is bounded: minutes before the last hour become whole hours when there
-    /// are too many counts, then the oldest hours are dropped.
+    /// Adds counts gathered later. Memory is bounded: if there are too many counts, minutes before the last hour are
+    /// merged into hours. Then the oldest hours are dropped.
     package mutating func add(_ later: GatheredAnalytics) {
         counts.merge(later.counts, uniquingKeysWith: +)
         for (hour, counter) in later.users { users[hour, default: DistinctCounter()].add(counter) }
@@ -100,7 +100,7 @@ package struct GatheredAnalytics: Sendable {
             let start = minute.start < hour ? minute.start - minute.start % 3_600_000 : minute.start
             kept[Minute(start: start, key: minute.key), default: 0] += count
         }
-        // Half of the room stays free, or each further second would shrink all again.
+        // Shrink to half of the limit, so that not every later call has to shrink again.
         let excess = kept.count - Self.mostCounts / 2
         if excess > 0 {
             for minute in kept.keys.sorted(by: { $0.start < $1.start }).prefix(excess) {

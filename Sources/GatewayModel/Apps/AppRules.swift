@@ -32,7 +32,8 @@ extension AppRules: AppSetting {
         for origin in origins where !Self.wasOrigin(origin) { try Self.check(origin) }
     }
 
-    /// Rejects origins that no browser sends, which would match nothing. Those that were stored before this was checked stay.
+    /// Rejects origins that no browser sends, since they would match nothing. Origins stored by an earlier version are
+    /// accepted.
     package func checkOrigins(besides known: [String]) throws(GatewayError) {
         for origin in origins where !known.contains(origin) { try Self.check(origin) }
     }
@@ -45,7 +46,7 @@ extension AppRules: AppSetting {
                 + "https://shop.example, http://localhost:3000 or capacitor://localhost", member: "/origins")
     }
 
-    /// Whether an earlier version accepted a text as an origin.
+    /// Whether an earlier version accepted this text as an origin.
     private static func wasOrigin(_ text: String) -> Bool {
         guard let url = URLComponents(string: text),
             url.scheme == "https" || url.scheme == "http",

@@ -1,14 +1,14 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The text that browsers and web views send in `Origin` (RFC 6454, section 6.2).
+/// Validates the `Origin` header that browsers and web views send (RFC 6454, section 6.2).
 enum WebOrigin {
-    /// Schemes whose pages have no origin, or whose requests no page makes.
+    /// Schemes whose pages have an opaque origin or send no requests.
     private static let withoutOrigin = [
         "about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto", "ws", "wss",
     ]
 
-    /// Why no browser sends this text; nil if one may.
+    /// Why no browser sends this origin; nil if a browser may send it.
     static func fault(in text: String) -> String? {
         guard text.utf8.count <= 300, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             return "an origin is ASCII without spaces: write another letter of the host as xn--"
@@ -41,26 +41,26 @@ enum WebOrigin {
         return isWeb ? fault(inHost: host) : fault(inName: host)
     }
 
-    /// The host, and the port after the last colon that is not in brackets.
+    /// Splits into the host and the port after the last colon outside brackets.
     private static func parts(_ text: Substring) -> (host: Substring, port: Substring?) {
         let end = text.lastIndex(of: "]") ?? text.startIndex
         guard let colon = text[end...].lastIndex(of: ":") else { return (text, nil) }
         return (text[..<colon], text[text.index(after: colon)...])
     }
 
-    /// The host of a page of the web, as the URL standard writes it.
+    /// Checks the host of a web page against the URL standard's form.
     private static func fault(inHost host: Substring) -> String? {
         if host.hasPrefix("[") {
             return isAddress(host) ? nil : "the IPv6 address is not in its shortest form"
         }
         guard host == host.lowercased() else { return "browsers send the host in lower case" }
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
-        // Browsers keep one dot at the end.
+        // Browsers preserve one dot at the end.
         let named = labels.count > 1 && labels.last?.isEmpty == true ? labels.dropLast() : labels[...]
         guard host.utf8.count <= 254, named.allSatisfy({ isLabel($0) }) else {
             return "the host must be a name whose parts have 1 to 63 letters, digits, - and _"
         }
-        // A host whose last part is a number is an IPv4 address.
+        // A host whose last part is a number must be an IPv4 address.
         guard let last = named.last, last.utf8.allSatisfy(\.isASCIIDigit) || last.hasPrefix("0x") else {
             return nil
         }
@@ -72,14 +72,14 @@ enum WebOrigin {
         1...63 ~= text.utf8.count && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_") }
     }
 
-    /// The host of another scheme, which browsers leave as it is written, such as an extension's id.
+    /// Checks the host of another scheme, such as an extension's id. Browsers do not normalize it.
     private static func fault(inName host: Substring) -> String? {
         let isName =
             host.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_.") } && !host.contains("..")
         return isName ? nil : "the host must be letters, digits, -, _ and single dots"
     }
 
-    /// Whether an address in brackets is written as browsers write it.
+    /// Whether an address in brackets has the form that browsers send.
     private static func isAddress(_ text: Substring) -> Bool {
         guard text.hasSuffix("]") else { return false }
         let inner = String(text.dropFirst().dropLast())
@@ -89,7 +89,7 @@ enum WebOrigin {
         guard inet_ntop(AF_INET6, &address, &canonical, socklen_t(canonical.count)) != nil else {
             return false
         }
-        // Browsers write the last part of an IPv4 address in an IPv6 one in hexadecimal, which inet_ntop does not.
+        // Browsers write the last part of an IPv4-mapped IPv6 address in hexadecimal; `inet_ntop` does not.
         let written = String(
             decoding: canonical.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         return written.contains(".") ? !inner.contains(".") && inner == inner.lowercased() : written == inner

@@ -1,9 +1,10 @@
 internal import CountersignCore
 package import Foundation
 
-/// Runs work on a serial queue, and waits only so long for its result.
+/// Runs work on a serial queue and waits for its result for a limited time.
 ///
-/// While earlier work is overdue, no further work begins: work that hangs takes one thread and delays one caller.
+/// While earlier work is overdue, no new work is started. So work that hangs blocks one thread and delays one caller
+/// only.
 package final class BoundedWait: Sendable {
     private let queue: DispatchQueue
     private let limit: DispatchTimeInterval
@@ -14,7 +15,7 @@ package final class BoundedWait: Sendable {
         limit = .milliseconds(milliseconds)
     }
 
-    /// The result of `work`; nil when it is not there in time. The work goes on then.
+    /// The result of `work`; nil after the time limit. The work then continues in the background.
     package func result<Value: Sendable>(of work: @escaping @Sendable () -> Value) -> Value? {
         guard !isOverdue.withLock({ $0 }) else { return nil }
         let found = Lock<Value?>(nil)

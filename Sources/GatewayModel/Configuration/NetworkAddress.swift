@@ -50,7 +50,7 @@ package struct NetworkAddress: Hashable, Sendable {
     /// Who is limited as one: an IPv4 address, or the /64 that one IPv6 customer has.
     package var limitedUnit: NetworkAddress { isV4 ? self : masked(64) }
 
-    /// The /48 of an IPv6 address, the most that one site is usually assigned (RFC 6177).
+    /// The /48 of an IPv6 address, the largest block usually assigned to one site (RFC 6177).
     package var network: NetworkAddress { masked(48) }
 }
 

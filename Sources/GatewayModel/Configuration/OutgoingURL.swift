@@ -53,8 +53,8 @@ enum OutgoingURL {
 }
 
 extension OutgoingURL {
-    /// A URL as the audit log has it: whole when it is only an origin, else the origin and the first eight digits of the
-    /// SHA-256 of the whole, such as `https://hooks.example/…#1a2b3c4d`.
+    /// A URL as the audit log stores it: unchanged if it is only an origin. Otherwise the origin and the first eight
+    /// hexadecimal digits of the URL's SHA-256, such as `https://hooks.example/…#1a2b3c4d`.
     static func audited(_ url: String) -> String {
         guard let authority = url.range(of: "://")?.upperBound else { return url.isEmpty ? "" : "…" }
         let end = url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex

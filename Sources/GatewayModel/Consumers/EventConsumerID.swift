@@ -13,7 +13,7 @@ package struct EventConsumerID: Hashable, Sendable {
 
     package let appID: String
     package let kind: Kind
-    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, but neither `.` nor `..`; unique among those of the app and the kind.
+    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, except `.` and `..`. Unique among the app's consumers of this kind.
     package let name: String
 
     package init(appID: String, kind: Kind = .pull, name: String) {

@@ -5,7 +5,7 @@ package enum EventIdentifier {
     /// Not there, `null`, or the empty string, which is no id.
     case absent
     case value(String)
-    /// Neither a string nor an integer, too long, or with control characters, which have no place in logs and tables.
+    /// Neither a string nor an integer, too long, or with control characters.
     case invalid
 
     package static let longest = 512
@@ -16,7 +16,7 @@ package enum EventIdentifier {
             self = .absent
             return
         }
-        // An integer of 64 bits is the id of its decimal digits. A fraction or an exponent is not, because it has no single text.
+        // A 64-bit integer is equivalent to its decimal digits. Other numbers have no unique text and are rejected.
         if let number = node.int64 {
             self = .value(String(number))
             return

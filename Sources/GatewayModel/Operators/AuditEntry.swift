@@ -40,15 +40,15 @@ package struct AuditEntry: Sendable {
         self.hash = hash
     }
 
-    /// What the target of an entry is.
+    /// The kind of an entry's target, which decides what a viewer sees of it.
     package enum Target: Sendable {
-        /// What operators set or make, a session, or a pseudonym.
+        /// Something that operators configure, a session, or a pseudonym.
         case operators
-        /// A user of the app.
+        /// The id of an app's user.
         case user
-        /// An App Inbox message, perhaps for one user.
+        /// An App Inbox message, which may be for one user.
         case message
-        /// Of an action that is not known here.
+        /// The target of an action that this version does not know.
         case unknown
     }
 
@@ -62,7 +62,7 @@ package struct AuditEntry: Sendable {
             ? .operators : .unknown
     }
 
-    /// The first words of actions.
+    /// The first words of the known actions.
     private static let knownNouns: BytewiseSet = [
         "app", "audit", "backup", "client", "consumer", "customer", "enforcement", "event", "key",
         "key_source",

@@ -30,10 +30,10 @@ extension SettingPart {
         }
     }
 
-    /// The value as it is answered: without its secrets.
+    /// The value as responses show it, without secrets.
     package var json: JSONValue { .object(members) }
 
-    /// The value as the audit log has it.
+    /// The value as the audit log stores it.
     package var audited: JSONValue {
         .object(
             JSONObject(

@@ -17,7 +17,7 @@ package struct JSONField<Owner>: Sendable {
     package let get: @Sendable (Owner) -> JSONValue
     /// The field as it is kept: with its secrets.
     package let keep: @Sendable (Owner) -> JSONValue
-    /// The field as the audit log has it, which keeps it in clear for ever.
+    /// The field's value for the audit log, which stores it permanently in clear text.
     package let audit: @Sendable (Owner) -> JSONValue
     /// Sets the field to a value of its shape, and leaves it as it is for any other.
     package let set: @Sendable (inout Owner, JSONValue) -> Void
@@ -113,8 +113,8 @@ extension JSONField {
         JSONField(name, at: path, shown: .string, taken: .must(name, .text(longest: longest)))
     }
 
-    /// The URL of a request that the gateway makes. Its path and query may hold a secret, so the audit log has only the
-    /// origin of one that has any, and a fingerprint by which two URLs can be told apart.
+    /// The URL of a request that the gateway makes. Its path and query may contain a secret. So the audit log stores
+    /// only the origin and, if the URL has more, a fingerprint that tells two URLs apart.
     package static func url(_ name: String, _ path: Path<String>) -> JSONField {
         JSONField(
             name, shown: .string, taken: .must(name, .text(longest: 2_048)),

@@ -85,9 +85,9 @@ package struct DeliveryProgress: Sendable, Equatable {
     /// The `webhook-id` of what is being delivered, and the number of its last event; nil when nothing is.
     package var messageID: String?
     package var through: Int64?
-    /// The digest of its body.
+    /// The SHA-256 of the delivery's body.
     package var digest: String?
-    /// True when events before `committed` were missed and no delivery has reported it.
+    /// True if retention deleted events before `committed`, and no delivery has reported this yet.
     package var isAfterGap = false
     /// The endpoint's revision at the last attempt; nil before the first.
     package var revision: Int64?
@@ -102,7 +102,7 @@ package struct DeliveryProgress: Sendable, Equatable {
         self.committed = committed
     }
 
-    /// The progress once nothing up to a number is to be delivered any more.
+    /// The progress after all events up to `sequence` were delivered or skipped.
     package func moved(to sequence: Int64, isAfterGap: Bool) -> DeliveryProgress {
         var moved = DeliveryProgress(committed: max(committed, sequence))
         moved.isAfterGap = isAfterGap
@@ -122,7 +122,7 @@ package struct WebhookRequest: Sendable, Equatable {
     package let kind: Kind
     /// The `webhook-id` of what is delivered next.
     package var messageID: String
-    /// The digest of the body that was sent under it; nil before the first attempt.
+    /// The SHA-256 of the body sent with this id; nil before the first attempt.
     package var digest: String?
     /// The events of a replay: after the first number and up to the second.
     package var after: Int64

@@ -34,7 +34,7 @@ package struct KnownTokens: Sendable {
     private var old: [UInt64: UInt64] = [:]
     private var turnedMilliseconds: Int64 = 0
     private var users: [UInt64: User] = [:]
-    /// The users by the second in which they were seen last, at most of the last three hours.
+    /// The number of users by the second of their last request, for at most the last three hours.
     private var seconds: [Int64: Sum] = [:]
     private var lastMilliseconds: Int64 = 0
     private var forgotMilliseconds: Int64 = 0
@@ -70,7 +70,7 @@ package struct KnownTokens: Sendable {
         code == .expired || code == .noMatchingPublicKeys
     }
 
-    /// What happened since a time, of the last hour, to the second.
+    /// Counts users since a time within the last hour, to the second.
     func sum(since milliseconds: Int64) -> Sum {
         var sum = Sum()
         // Those that are later still were seen while the clock was ahead.
@@ -84,7 +84,7 @@ package struct KnownTokens: Sendable {
 
     private static func second(_ milliseconds: Int64) -> Int64 { milliseconds / 1_000 }
 
-    /// Moves a user to the second in which they were seen.
+    /// Moves a user from the second of the previous request to that of the latest.
     private mutating func count(_ seen: User, insteadOf before: User?) {
         if let before, var sum = seconds[Self.second(before.seenMilliseconds)] {
             sum.users -= 1

@@ -85,7 +85,8 @@ package final class LiveFeed: Sendable {
         }
     }
 
-    /// Drops the verdicts of deleted apps. Call it when their ids are free: readers still see the last ones until then.
+    /// Drops the verdicts of deleted apps. Call it when their ids become available again; until then, readers still see
+    /// the last verdicts.
     package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             state.ring.removeAll { appIDs.contains($0.key.appID) }

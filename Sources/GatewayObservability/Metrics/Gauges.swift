@@ -11,7 +11,7 @@ package struct Gauges: Sendable {
     package var tokens: Tokens
     /// Log lines that were dropped so far.
     package var droppedLogLines: Int
-    /// Requests that are missing in the dashboard's counts so far.
+    /// Requests so far that are missing from the dashboard's counts.
     package var uncountedRequests: Int
     /// Spans that were not exported; nil where none are recorded.
     package var droppedSpans: Int?

@@ -61,7 +61,7 @@ package final class Metrics: GatewayObserver {
         }
     }
 
-    /// Drops the series of deleted apps. A request that was answered just before may still be counted.
+    /// Drops the series of deleted apps. A request in progress may create a series again.
     package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             state.requests = state.requests.filter { $0.key.appID.map(appIDs.contains) != true }

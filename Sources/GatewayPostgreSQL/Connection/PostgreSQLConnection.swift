@@ -58,7 +58,7 @@ package final class PostgreSQLConnection: SQLConnection {
 
     deinit { PQfinish(handle) }
 
-    /// The encoding of the database's texts, by the server's name for it.
+    /// The database's text encoding, by the server's name.
     var serverEncoding: String {
         PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? "unknown"
     }

@@ -8,7 +8,7 @@ internal import GatewayStorage
 final class EventUpkeep: @unchecked Sendable {
     /// What may be deleted before a store answers its first batch.
     private static let secondsAtStart = 2.0
-    /// After a step that deletes, requests have the server alone for so many times as long as the step took.
+    /// The pause after a deletion step, as a multiple of the step's duration.
     private static let restShare: UInt64 = 3
 
     private let pool: PostgreSQLPool
@@ -17,9 +17,9 @@ final class EventUpkeep: @unchecked Sendable {
     private let everySeconds: Double
     private let size = Lock((bytes: 0, partitions: 0))
     private let clock = Lock(RetentionClock())
-    /// When the oldest event of each app was received that has not been due yet.
+    /// The time of receipt of each app's oldest event that was not due yet.
     private let oldest = Lock<BytewiseDictionary<Int64>>([:])
-    /// The app whose events keep each day's partition.
+    /// For each day's partition, an app that still retains events in it.
     private let keepers = Lock<[Int: String]>([:])
     // `condition` guards `isStopping` and `hasEnded`.
     private let condition = Condition()
@@ -117,7 +117,7 @@ final class EventUpkeep: @unchecked Sendable {
             var pause = DispatchTime(uptimeNanoseconds: 0)
             while let sweep = sweeps.first, DispatchTime.now() < end, !isEnding(after: pause) {
                 let began = DispatchTime.now().uptimeNanoseconds
-                // A transaction that is tried again begins with the same sweep.
+                // A retried transaction starts with the same sweep.
                 let (stepped, goesOn) = try connection.committing {
                     var sweep = sweep
                     let goesOn = try sweep.step(connection)
@@ -137,7 +137,7 @@ final class EventUpkeep: @unchecked Sendable {
         }
     }
 
-    /// Waits until a time, or until it is stopped. Returns true then.
+    /// Waits until a time, or until stopped. Returns true if stopped.
     private func isEnding(after pause: DispatchTime) -> Bool {
         condition.lock()
         defer { condition.unlock() }

@@ -26,8 +26,9 @@ extension EventPartitions {
         }
     }
 
-    /// Drops the days of which no app keeps anything. Returns the consumers that have lost events which were held for
-    /// them. `keepers` remembers an app that keeps each other day, of which nothing is read while the app's rules keep it.
+    /// Drops the partitions of days that no app retains. Returns consumers whose hold expired, so that unread events
+    /// were deleted. `keepers` caches an app that retains each other day; a day is not read while the app's rules
+    /// retain it.
     static func dropEvents(
         _ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64, keepers: inout [Int: String],
         _ connection: PostgreSQLConnection
@@ -52,7 +53,7 @@ extension EventPartitions {
         return passed
     }
 
-    /// From app to app, whatever the number of events, until one keeps the day.
+    /// Finds the apps with events on a day by an index, one statement per app, until one retains the day.
     private static func apps(
         of day: Int, until keeps: (String) -> Bool, _ connection: PostgreSQLConnection
     ) throws -> (others: [String], keeper: String?) {

@@ -2,10 +2,10 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Deletes the events and customers of one app that it keeps no longer, a few at a time.
+/// Deletes events and customers beyond one app's retention, a few at a time.
 ///
-/// It remembers the last event that it deleted, and when the oldest one of an app was received: until that one is due, no
-/// event is read. Ids of a day stay for as long as devices may send them again; others go with their events.
+/// It remembers the last deleted event and the oldest event's time of receipt. No event is read until the oldest is
+/// due. Message ids of a day stay for as long as devices may send them again; all others are deleted with their events.
 struct RetentionSweep {
     static let rowsPerStep = 500
     static let bytesPerStep: Int64 = 4 << 20
@@ -13,9 +13,9 @@ struct RetentionSweep {
     let appID: String
     let rules: AppRules
     let nowMilliseconds: Int64
-    /// When the oldest event was received; nil while that is not known.
+    /// The oldest event's time of receipt; nil if unknown.
     var oldestMilliseconds: Int64?
-    /// The bytes of all customers, from the first step on: their sum reads all of the app's customers.
+    /// The bytes of all customers, cached after the first step, because their sum reads all of the app's customers.
     private var customerBytes: Int64?
     /// Consumers that have lost events which were held for them.
     var passed: [EventConsumerID] = []
@@ -38,7 +38,7 @@ struct RetentionSweep {
             try connection.first(
                 "SELECT seq FROM retention_mark WHERE app_id = ?1", .text(appID)
             ) { $0.int64(0) } ?? 0
-        // One row says whether more of them are to be read.
+        // Reading one row is enough to decide whether more are needed.
         oldestMilliseconds = try rows(after: mark, limit: 1, connection).first?.received
         guard let oldest = oldestMilliseconds, oldest < cutoff || excess > 0 else {
             return try excess > 0 && forgetOne(seenUntil: .max, connection)

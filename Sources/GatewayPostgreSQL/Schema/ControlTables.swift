@@ -163,9 +163,9 @@ enum ControlTables {
 
         """ + secrets + sessions
 
-    /// The text of write keys; NULL for keys of the versions before, which kept only the hash.
+    /// The text of write keys; NULL for keys of earlier versions, which stored only the hash.
     static let writeKeyText = "ALTER TABLE write_key ADD COLUMN text TEXT"
-    /// The last good set of each key source, which was a note of the cluster before.
+    /// The last good set of each key source. Earlier versions stored it as a cluster note.
     static let publishedKeySets = """
         CREATE TABLE published_key_set (
             app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
@@ -177,7 +177,7 @@ enum ControlTables {
 
         """
 
-    /// When setting up a second factor was begun.
+    /// When the setup of a second factor was started.
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms BIGINT NOT NULL DEFAULT 0"
 

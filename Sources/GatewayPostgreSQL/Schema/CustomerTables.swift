@@ -211,7 +211,7 @@ enum CustomerTables {
 
         """
 
-    /// How many properties a customer has, and the most that one may have: 1,000, and 1 MiB of all that is kept of a customer.
+    /// Counts a customer's properties and limits them to 1,000, and all data of a customer to 1 MiB.
     static let propertyLimit = """
         ALTER TABLE customer ADD COLUMN properties BIGINT NOT NULL DEFAULT 0;
         CREATE FUNCTION count_customer_property() RETURNS trigger LANGUAGE plpgsql AS $$

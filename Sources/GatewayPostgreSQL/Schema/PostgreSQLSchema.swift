@@ -70,7 +70,7 @@ package enum PostgreSQLSchema {
 
         """
 
-    /// 0 in an empty database. Throws `conflict` for a database that cannot hold every text.
+    /// The schema version; 0 in an empty database. Throws `conflict` for a database whose encoding is not UTF-8.
     private static func version(_ connection: PostgreSQLConnection) throws -> Int {
         let encoding = connection.serverEncoding
         guard encoding == "UTF8" else {

@@ -72,8 +72,8 @@ package protocol AnalyticsLog: Sendable {
     /// What would have been rejected in the last 1 to 168 hours had tokens been required. Users are counted by full hours.
     func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError) -> EnforcementPreview
 
-    /// Samples of failed requests, the latest first, after the one that the page before ended with. What is nil is not
-    /// looked at.
+    /// Samples of failed requests, newest first, after the last sample of the previous page. Nil filters match
+    /// everything.
     func samples(
         of appID: String, requestID: String?, code: AuthErrorCode?, from: Int64, to: Int64,
         before: (atMilliseconds: Int64, id: String)?, limit: Int

@@ -60,12 +60,12 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     private let report: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "analytics")
     private let ticker: Ticker
-    /// Reports do without the counts of the last second while the file is locked.
+    /// Limits how long reports wait for a locked file. A report may then lack the counts of the last second.
     private let reports: BoundedWait
     private let droppedRequests = Lock(0)
     // Touched on `queue` only, after `init`.
     private var database: any SQLDatabase
-    /// Counts that were taken from the source and are not written yet.
+    /// Counts taken from the source but not yet written.
     private var pending = GatheredAnalytics()
     private var nextSweep: Int64 = 0
     private var retention: RetentionClock
@@ -120,12 +120,12 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         queue.sync { write() }
     }
 
-    /// Keeps what was gathered so far, for a report. Returns without when that takes long.
+    /// Writes the counts gathered so far before a report is read. Returns early if that takes too long.
     package func flushForReport() {
         _ = reports.result { [self] in write() }
     }
 
-    /// Requests that are in no count, because the counts could not be written for so long that memory was full.
+    /// Requests missing from the counts, because the file could not be written for so long that memory was full.
     package var dropped: Int { droppedRequests.withLock { $0 } }
 
     /// Removes the counts and samples of an app, a few rows at a time, those too that were gathered until now.
@@ -160,7 +160,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         do {
             try GatewayError.storing {
                 do {
-                    // The registers of users are read, merged and written.
+                    // In one exclusive transaction, because user registers are read, merged and written back.
                     try database.commit(alone: true) { connection in
                         let table = AnalyticsTable(connection: connection)
                         for (minute, count) in gathered.counts { try table.add(minute, count) }
@@ -179,7 +179,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
             if isSweepDue { nextSweep = milliseconds + Self.sweepMilliseconds }
         } catch {
             report(error.reason)
-            // A locked file is locked for another connection as well.
+            // A new connection would not help with a locked file.
             if !isLocked, let reopened = try? open() { database = reopened }
         }
     }

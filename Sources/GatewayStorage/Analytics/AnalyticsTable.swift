@@ -99,7 +99,7 @@ struct AnalyticsTable {
             """, .integer(Int64(Self.samplesPerCode)))
     }
 
-    /// Deletes rows by the primary key, app by app, so that no row is read that stays.
+    /// Deletes rows by the primary key, one app after the other, so that no remaining row is read.
     private func delete(from table: String, before milliseconds: Int64) throws {
         var appID = ""
         while let next = try connection.first(

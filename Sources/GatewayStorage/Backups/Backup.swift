@@ -51,9 +51,9 @@ package struct Backup: Sendable, Equatable {
         "analytics.sqlite",
     ]
 
-    /// Copies a data directory; a gateway may run on it. `report` hears how far it is. Throws `notFound` when nothing is
-    /// there to copy, and `storage`, also when less than `floorBytes` of either disk would stay free. What was begun is
-    /// deleted then.
+    /// Copies a data directory; a gateway may be running on it. `report` receives the progress. Throws `notFound` if
+    /// there is nothing to copy. Throws `storage` also if less than `floorBytes` would stay free on either disk. An
+    /// incomplete copy is deleted.
     package static func create(
         of dataDirectory: String, in folder: String, floorBytes: Int = 0, now: Date = Date(),
         report: (Step) -> Void = { _ in }
@@ -109,10 +109,10 @@ package struct Backup: Sendable, Equatable {
         }
     }
 
-    /// Bytes to which the log of a database may grow while the database is copied, if the database is small.
+    /// The size to which a small database's write-ahead log may grow during the copy.
     private static let logBytes = 256 << 20
 
-    /// Throws `storage` when so many bytes more would leave less than the floor.
+    /// Throws `storage` if writing this many more bytes would leave less than the floor.
     private static func checkSpace(
         for bytes: Int = 0, in folder: String, _ floorBytes: Int
     ) throws(GatewayError) {
@@ -125,7 +125,8 @@ package struct Backup: Sendable, Equatable {
                 : "the copy was ended: \(folder) has \(free >> 20) MiB left\(floor)")
     }
 
-    /// Throws `storage` when the log of a database has grown too much: it is not cut back before the copy ends.
+    /// Throws `storage` if a database's write-ahead log has grown too much. It cannot be truncated before the copy
+    /// ends.
     private static func checkLog(of database: String) throws(GatewayError) {
         let log = DiskSpace.size(of: database + "-wal")
         guard log > max(logBytes, DiskSpace.size(of: database) / 2) else { return }
@@ -135,7 +136,7 @@ package struct Backup: Sendable, Equatable {
                 + "or when fewer events come")
     }
 
-    /// Deletes what copies have left that were cut short, and to which nothing was written for an hour.
+    /// Deletes interrupted copies that have not been written to for an hour.
     private static func removePartials(in folder: String) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         for name in names where name.hasPrefix(prefix) && name.hasSuffix(partialSuffix) {
@@ -284,7 +285,7 @@ package struct Backup: Sendable, Equatable {
         for file in files {
             guard case .object(let file) = file, case .string(let name)? = file["name"],
                 Self.databases.contains(name), case .integer(let bytes)? = file["bytes"],
-                // More than SQLite's largest file; sums of these cannot overflow.
+                // Larger than SQLite's largest file, and small enough that sums cannot overflow.
                 (0..<1 << 50).contains(bytes),
                 case .string(let sha256)? = file["sha256"], case .object(let rows)? = file["rows"]
             else { return nil }

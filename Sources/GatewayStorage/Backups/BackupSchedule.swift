@@ -2,10 +2,10 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Makes a backup every so many hours, counted from the newest one that is there, and deletes the oldest. One that was made
-/// while the clock was ahead counts as the oldest. After a failure it waits before it tries again.
+/// Makes a backup at a fixed interval after the newest existing one, and deletes the oldest. A backup dated in the
+/// future, made with a wrong clock, counts as the oldest. Retries after a failure with increasing pauses.
 package final class BackupSchedule: Sendable {
-    /// Minutes after the first failure, doubled by each further one.
+    /// Minutes until the first retry, doubled after each further failure.
     private static let firstPauseMinutes = 5.0
     private static let longestPauseMinutes = 240.0
 
@@ -43,7 +43,7 @@ package final class BackupSchedule: Sendable {
         ticker.stop()
     }
 
-    /// Makes one when the newest is old enough, and the last failure long enough ago.
+    /// Makes a backup if the newest is old enough and no retry pause is running.
     func makeIfDue() {
         guard uptime() >= failures.withLock({ $0.until }) else { return }
         let now = now()

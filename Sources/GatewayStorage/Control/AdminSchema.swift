@@ -86,7 +86,7 @@ enum AdminSchema {
         ) STRICT;
         """
 
-    /// When setting up a second factor was begun, in milliseconds since 1970; 0 for one that an older version has begun.
+    /// When the setup of a second factor was started, in milliseconds since 1970; 0 if an older version started it.
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms INTEGER NOT NULL DEFAULT 0"
 

@@ -31,11 +31,11 @@ extension AdminStore {
         }
     }
 
-    /// How long a secret waits for its first password.
+    /// The time limit for confirming a new secret with its first code.
     package static let begunMilliseconds: Int64 = 10 * 60_000
 
-    /// Keeps a secret for ``begunMilliseconds``, until its first password has come. One that was kept before is forgotten.
-    /// Throws `conflict` when the user has a second factor already, `notFound`, `storage`.
+    /// Stores a secret for ``begunMilliseconds``, until the first code confirms it. Replaces an unconfirmed secret.
+    /// Throws `conflict` if the user already has a second factor, `notFound`, `storage`.
     package func beginSecondFactor(
         _ password: OneTimePassword, of name: String, at milliseconds: Int64
     ) throws(GatewayError) {

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// A JWK Set that was fetched for an app.
+/// A JWK Set fetched for an app.
 package struct PublishedKeySet: Sendable, Equatable {
     package let json: String
     /// Milliseconds since 1970.
@@ -14,10 +14,10 @@ package struct PublishedKeySet: Sendable, Equatable {
     }
 }
 
-/// The last good set of each key source, so that it holds over a restart and for all gateways of a database. It is deleted
-/// with its app.
+/// Stores the last good set of each key source, so that it survives a restart and is shared by all gateways of a
+/// database. A set is deleted with its app.
 extension AppDirectory {
-    /// Returns the stored set of an app's source, or nil when none of its URL is stored. Throws `storage`.
+    /// Returns the stored set of an app's source, or nil if there is none for the source's URL. Throws `storage`.
     package func publishedKeySet(of source: KeySource, for appID: String) throws(GatewayError)
         -> PublishedKeySet?
     {
@@ -29,12 +29,13 @@ extension AppDirectory {
         }
     }
 
-    /// Stores a set, unless a newer one of the same URL is stored. A set that is newer by more than `tolerance` milliseconds
-    /// was fetched by a clock that was ahead, and is replaced. Throws `storage`, also for an app that is not there.
+    /// Stores a set, unless a newer one of the same URL is stored. A stored set dated more than `tolerance`
+    /// milliseconds later was fetched with a wrong clock and is replaced. Throws `storage`, also for an app that does
+    /// not exist.
     package func keepPublishedKeySet(
         _ set: PublishedKeySet, of source: KeySource, for appID: String, tolerance: Int64
     ) throws(GatewayError) {
-        // Not a change that gateways have to load: they look for newer sets by themselves.
+        // Not marked as a change to load, because gateways poll for newer sets.
         try database.write(alone: false) { connection in
             try connection.run(
                 """

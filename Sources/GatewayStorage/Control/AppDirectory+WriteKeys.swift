@@ -3,13 +3,13 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 package import GatewayModel
 
-/// A key that apps send events with. It ships in every copy of an app, so it is no secret.
+/// A key with which apps send events. Every copy of an app contains it, so it is not secret.
 package struct WriteKey: Sendable {
     /// The first 16 hexadecimal digits of its SHA-256.
     package let id: String
     /// The first characters of the key itself, by which a person finds the one in an app; nil for a key of an older version.
     package let prefix: String?
-    /// The key itself; nil for a key of an older version, which kept only its hash.
+    /// The key itself; nil for a key of an older version, which stored only its hash.
     package let text: String?
     package let description: String
     package let createdMilliseconds: Int64
@@ -19,7 +19,7 @@ package struct WriteKey: Sendable {
     /// The key as the audit log has it.
     package var json: JSONValue { ["id": .string(id), "description": .string(description)] }
 
-    /// What the key with this hash is called in logs and paths.
+    /// The id of the key with this hash, used in logs and paths.
     package static func identifier(_ hash: [UInt8]) -> String { Array(hash.prefix(8)).hexadecimal }
 }
 
@@ -34,8 +34,8 @@ extension AppDirectory {
         return try read { try Self.writeKeys(of: app.id, $0) }
     }
 
-    /// Makes a write key. Returns the key's entry and its text. Throws `conflict` when the app has as many as it may,
-    /// `notFound`, `storage`.
+    /// Creates a write key. Returns the key's entry and its text. Throws `conflict` if the app has the maximum number
+    /// of keys, `notFound`, `storage`.
     package func createWriteKey(
         for appID: String, description: String
     ) throws(GatewayError) -> (entry: WriteKey, text: String) {

@@ -42,9 +42,9 @@ public final class AppDirectory: ControlStore {
         AppDirectory(database, actor: actor, now: now)
     }
 
-    /// Runs `body` in one transaction during which nobody else changes anything, with a directory that reads and writes in
-    /// it: what `body` has read is still true when it writes. It may run again from its beginning. Throws `storage`, and
-    /// what `body` throws, as it is.
+    /// Runs `body` in one transaction, with a directory that reads and writes in it. No other change occurs between the
+    /// reads and the writes of `body`. `body` may run again from its start. Throws `storage`, and rethrows errors of
+    /// `body`.
     package func transaction<Result>(_ body: (AppDirectory) throws -> Result) throws -> Result {
         try database.alone { try body(AppDirectory($0, actor: actor, now: now)) }
     }
@@ -87,11 +87,11 @@ public final class AppDirectory: ControlStore {
         try read { try Self.app(id, $0) }
     }
 
-    /// Makes an app, with enforcement disabled.
+    /// Creates an app, with enforcement disabled.
     ///
     /// - Parameters:
     ///   - id: 1 to 64 lower-case letters, digits, `-` and `_`, not beginning with `-`.
-    ///   - name: What people call it; the id when nil.
+    ///   - name: The displayed name; the id if nil.
     /// - Returns: The app and its write key.
     /// - Throws: `invalid`, `conflict`, `storage`.
     public func createApp(id: String, name: String? = nil) throws(GatewayError) -> (
@@ -341,7 +341,7 @@ public final class AppDirectory: ControlStore {
             + String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &random)] })
     }
 
-    /// Enough characters to tell keys apart, and too few to send with: 28 are missing.
+    /// Enough characters to distinguish keys, but too few to send events: 28 are missing.
     static func prefix(ofWriteKey text: String) -> String { String(text.prefix(7)) }
 
     private static func noKey(_ id: String, _ appID: String) -> GatewayError {

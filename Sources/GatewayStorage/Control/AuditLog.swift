@@ -19,7 +19,7 @@ package struct AuditLog: ControlStore {
         try write { try audit($0, action, target, app: appID, before: before, after: after) }
     }
 
-    /// The hash of the newest entry. It changes with each change that an operator makes. Throws `storage`.
+    /// The hash of the newest entry. Every change by an operator adds an entry, so the hash changes. Throws `storage`.
     package func head() throws(GatewayError) -> [UInt8]? {
         try read { connection in
             try connection.first("SELECT hash FROM audit_head") { $0.blob(0) }

@@ -63,7 +63,7 @@ enum ControlDatabase {
         SinkSchema.script,
         AdminSchema.auditHead,
         WebhookSchema.digest,
-        // NULL for keys of the versions before, which kept only the hash.
+        // NULL for keys of earlier versions, which stored only the hash.
         "ALTER TABLE write_key ADD COLUMN text TEXT",
         AppSettingSchema.publishedKeySets,
         AdminSchema.begunSecondFactor,

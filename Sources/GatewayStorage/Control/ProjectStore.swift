@@ -197,8 +197,8 @@ package struct ProjectStore: ControlStore {
             "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
     }
 
-    /// Deletes the App Inbox messages to one person, who asks to be forgotten: the audit log has only their number. Returns
-    /// how many. Throws `storage`.
+    /// Deletes the App Inbox messages to a customer whose data is being erased. The audit log has only their number.
+    /// Returns that number. Throws `storage`.
     package func removeInboxMessages(to recipients: [CustomerIdentifier], of appID: String)
         throws(GatewayError)
         -> Int
@@ -211,7 +211,7 @@ package struct ProjectStore: ControlStore {
                     """, .text(appID), .text(recipient.name), .text(recipient.value))
                 return count + connection.changes
             }
-            // Gateways load what the audit log says was changed.
+            // Gateways reload their data when the audit log has a new entry.
             if count > 0 {
                 try audit(
                     connection, "project.item.delete", "inbox_message", app: appID,

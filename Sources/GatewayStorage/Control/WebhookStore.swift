@@ -77,8 +77,8 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Stops deliveries, or makes the next one due at once where `pause` is nil, also of an endpoint that is not paused. Those who listen to the app's alerts hear of it when there
-    /// is an `alert`. Throws `notFound`, `storage`.
+    /// Pauses deliveries. If `pause` is nil, resumes them and makes the next one due at once, even if the endpoint is
+    /// not paused. Sends `alert`, if given, to the app's alert webhook. Throws `notFound`, `storage`.
     package func setPause(
         _ pause: WebhookEndpoint.Pause?, of id: String, of appID: String, alert: JSONValue? = nil,
         at milliseconds: Int64

@@ -45,7 +45,7 @@ struct EventCounts {
 
     var isEmpty: Bool { last == counted }
 
-    /// Bytes of an app that are not in the table yet.
+    /// Bytes of an app's events that are not in the table yet.
     func bytes(of appID: String) -> Int64 { Int64(usage[appID]?.bytes ?? 0) }
 
     /// Notes events that are part of the commit; the last of them is `sequence`.

@@ -106,8 +106,8 @@ enum CustomerSchema {
         END;
         """
 
-    /// How many properties a customer has, counted as the bytes are. Of customers who have more than one may have, the
-    /// newest stay.
+    /// Adds a count of each customer's properties. Only the newest properties of a customer over the limit are
+    /// retained.
     static let propertyCount = """
         DELETE FROM customer_property WHERE (customer_id, name) IN (
             SELECT customer_id, name FROM (

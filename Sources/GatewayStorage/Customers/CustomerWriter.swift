@@ -14,10 +14,11 @@ package struct CustomerWriter {
     /// The most soft ids of all names together.
     package static let maximumAllSoftIDs: Int64 = 256
 
-    /// The most properties of a customer; a further one is not added.
+    /// The maximum number of properties of a customer. Further properties are not added.
     package static let maximumProperties: Int64 = 1_000
 
-    /// The most bytes of a customer's ids, properties and read messages; beyond them no property is added or becomes longer.
+    /// The maximum bytes of a customer's ids, properties and read messages. Above it, no property is added or becomes
+    /// longer.
     package static let maximumBytes: Int64 = 1 << 20
 
     let connection: any SQLConnection
@@ -80,7 +81,7 @@ package struct CustomerWriter {
             target = survivor.id
             let identified = found.first(where: \.isIdentified) ?? survivor
             for other in found where other.id != target {
-                // What a client that has not signed in says of itself takes no room from the customer who has.
+                // An unauthenticated profile must not displace properties of the authenticated customer.
                 let isKept = other.id == identified.id
                 try trimProperties(of: isKept ? target : other.id, besides: isKept ? other.id : target)
                 try merge(other.id, into: target, atMilliseconds: receivedMilliseconds)
@@ -154,7 +155,7 @@ package struct CustomerWriter {
             .integer(Self.maximumProperties), .integer(Self.maximumBytes))
     }
 
-    /// Deletes the oldest properties of a customer, until those of both customers are no more than one may have.
+    /// Deletes the oldest properties of a customer, until both customers together are within the limits.
     private func trimProperties(of customer: String, besides other: String? = nil) throws {
         let sums = try connection.first(
             "SELECT sum(bytes), sum(properties), sum(CASE WHEN id = ?2 THEN bytes ELSE 0 END), "

@@ -166,11 +166,12 @@ final class EventIndex {
         return nil
     }
 
-    /// Sequence numbers of at most `limit` events of an app after one, the oldest first. Some of the events may be gone.
+    /// Sequence numbers of up to `limit` events of an app after `sequence`, oldest first. Some of the events may be
+    /// deleted.
     func sequences(
         ofApp hash: UInt64, after sequence: Int64, limit: Int
     ) throws(IndexFileError) -> [Int64] {
-        // Read before the list of runs: what has left the memory since is in one of the runs.
+        // Read before the list of runs: events that leave memory meanwhile are then found in a run.
         let newest = recent.sequences(of: hash, after: sequence, limit: limit)
         let runs = state.withLock { $0.runs }
         var found: [Int64] = []

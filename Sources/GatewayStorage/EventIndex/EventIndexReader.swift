@@ -147,7 +147,7 @@ struct EventIndexReader {
         return count
     }
 
-    /// Counts the events themselves, where the index is damaged.
+    /// Counts the rows of events, for parts of the index that are damaged.
     private func countRows(of appID: String, from first: Int64, to last: Int64) throws -> Int {
         try sqlite.first(
             "SELECT count(*) FROM event WHERE +app_id = ?1 AND seq BETWEEN ?2 AND ?3", .text(appID),

@@ -47,7 +47,7 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Numbers of an app's events after one, of those from `first` on, which it knows.
+    /// Sequence numbers of an app's events after `sequence`, among the events in memory, which begin at `first`.
     func sequences(of app: UInt64, after sequence: Int64, limit: Int) -> (found: [Int64], first: Int64) {
         state.withLock { state in
             guard let state else { return ([], .max) }

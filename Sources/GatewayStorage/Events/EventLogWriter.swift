@@ -43,12 +43,12 @@ final class EventLogWriter {
     private var times: EventTimes
     private var keys = EventKeys()
 
-    /// Opens the file, creates or migrates its schema, and makes what is missing of the index. Throws `SQLiteError` when
-    /// the file cannot be opened, or was written by a newer version.
+    /// Opens the file, creates or migrates its schema, and builds missing parts of the index. Throws `SQLiteError` if
+    /// the file cannot be opened or was written by a newer version.
     ///
-    /// After a failed flush SQLite recovers commits that the disk may not have, because the system considers their pages
-    /// written: what is read then exists in memory alone. So the recovered rows are copied into the database and flushed before
-    /// any of them counts as stored. While a reader needs the log, the log itself is written again and flushed instead.
+    /// After a failed flush, SQLite may recover commits that are only in memory, because the system considers their
+    /// pages written. So the recovered rows are copied into the database and flushed before any of them counts as
+    /// stored. While a reader needs the write-ahead log, the log is rewritten and flushed instead.
     init(
         path: String, recent: RecentEvents = RecentEvents(), afterFailure isAfterFailure: Bool = false,
         sizes: EventIndex.Sizes = EventIndex.Sizes(), now: @escaping @Sendable () -> Date = { Date() }

@@ -6,7 +6,7 @@ package struct EventQuery: Sendable {
     package var appID: String
     package var userID: String?
     package var messageID: String?
-    /// The id of the request that brought them.
+    /// The id of the request that sent the events.
     package var requestID: String?
     package var type: String?
     package var name: String?
@@ -21,8 +21,8 @@ package struct EventQuery: Sendable {
         self.appID = appID
     }
 
-    /// The same within five seconds of the time in the request's id; nil for an id without a time (RFC 9562, section 5.7),
-    /// and for a query that has times already. Ids that clients choose may have any time in them.
+    /// The query limited to five seconds around the time in the request id. Nil if the id has no time (RFC 9562,
+    /// section 5.7) or the query already has a time range. The time may be wrong in an id chosen by a client.
     package var aroundRequest: EventQuery? {
         guard fromMilliseconds == nil, toMilliseconds == nil,
             let bytes = requestID.flatMap({ UUIDText.bytes(of: $0) }), bytes[6] >> 4 == 7
@@ -31,7 +31,7 @@ package struct EventQuery: Sendable {
         var query = self
         query.fromMilliseconds = milliseconds - 5_000
         query.toMilliseconds = milliseconds + 5_000
-        // The stretches whose times are known have 8,192 events each, and the window may touch three of them.
+        // Times are known for ranges of 8,192 events, and the time range may overlap three of them.
         query.mostLooked = 3 * EventPage.mostLooked
         return query
     }

@@ -108,7 +108,7 @@ struct EventConditions {
         text += " AND " + condition.replacing("?", with: "?\(values.count)")
     }
 
-    /// The same of several conditions, of which one must hold.
+    /// Adds a condition that is true if any of several conditions is true.
     mutating func add(anyOf conditions: [(String, SQLValue)]) {
         let texts = conditions.map { condition, value in
             values.append(value)

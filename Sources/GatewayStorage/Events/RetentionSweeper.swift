@@ -2,27 +2,28 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// Deletes events and customers that are older or more than an app keeps, a few at a time. Used by the writer's thread.
+/// Deletes events and customers beyond each app's retention, a few at a time. Used by the writer's thread.
 ///
-/// The index finds the oldest events of an app, so events of other apps are not read. The oldest event is remembered from
-/// one sweep to the next: an app of which nothing is due costs no statement about events and no transaction. Freed pages are
-/// used again; the file itself does not shrink.
+/// The index finds the oldest events of an app, so no events of other apps are read. The oldest event is cached between
+/// sweeps. An app without due events costs no query on events and no transaction. Freed pages are reused; the file
+/// itself does not shrink.
 struct RetentionSweeper {
-    /// What the index and the log know of the apps' events.
+    /// Queries on the index and the log.
     struct Events {
         /// The sequence number of the newest event.
         var newest: Int64
         /// Bytes of an app's events that `app_usage` does not count yet.
         var uncountedBytes: (_ appID: String) -> Int64 = { _ in 0 }
-        /// Sequence numbers of at most so many events of an app after one, the oldest first. Some of the events may be gone.
+        /// Sequence numbers of up to `limit` events of an app after one, oldest first. Some of the events may be
+        /// deleted.
         var ofApp: (_ appID: String, _ after: Int64, _ limit: Int) throws -> [Int64]
-        /// Whether a user of an app has an event after one.
+        /// Whether a user of an app has an event after a sequence number.
         var hasAny: (_ appID: String, _ userID: String, _ after: Int64) throws -> Bool
     }
 
-    /// Rows that one step deletes, so that a request never waits long for it.
+    /// Maximum rows per step, so that requests wait only briefly.
     static let rowsPerStep = 200
-    /// Apps that one step looks at.
+    /// Maximum apps checked in one step.
     static let appsPerStep = 100
     /// A step stops deleting once it has reached this many bytes.
     static let bytesPerStep: Int64 = 4 << 20
@@ -42,17 +43,17 @@ struct RetentionSweeper {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// Where the events of an app begin.
+    /// The position of an app's oldest event.
     private struct Oldest {
-        /// The app has no event up to this one.
+        /// The app has no event up to this sequence number.
         var after: Int64
-        /// When the next event was received; nil when that is not known, or there is none.
+        /// The next event's time of receipt; nil if it is unknown or there is no event.
         var receivedMilliseconds: Int64?
     }
 
     private var waiting: [(appID: String, rules: AppRules)] = []
     private var nowMilliseconds: Int64 = 0
-    /// Survives the end of a sweep.
+    /// Retained from one sweep to the next.
     private var oldest: BytewiseDictionary<Oldest> = [:]
 
     /// True when there is nothing left to do in this sweep.
@@ -72,10 +73,10 @@ struct RetentionSweeper {
         oldest[appID] = nil
     }
 
-    /// Does a part of the sweep, in a transaction of its own when there is something to delete. The apps take turns.
+    /// Does a part of the sweep, in one transaction if there is something to delete. The apps take turns.
     ///
-    /// `counting` completes the counts of apps first, in the same transaction. `forgotten` hears of users that have no event
-    /// left. Returns the consumers that events were held for in vain: they were deleted before these had read them.
+    /// `counting` completes the counts of apps first, in the same transaction. `forgotten` receives users without
+    /// remaining events. Returns consumers whose hold expired, so that unread events were deleted.
     @discardableResult
     mutating func step(
         _ connection: SQLiteConnection, _ events: Events, counting: () throws -> Void = {},
@@ -110,7 +111,7 @@ struct RetentionSweeper {
             known = try app.oldest(after: known.after)
             oldest[app.id] = known
         }
-        // Nil before the newest event: the index has named nothing but events that are gone.
+        // Nil although there are newer events: all events found by the index were already deleted.
         guard let received = known.receivedMilliseconds else { return known.after < app.events.newest }
         return received < cutoff
     }
@@ -157,7 +158,7 @@ struct RetentionSweeper {
         let connection: SQLiteConnection
         let events: Events
 
-        /// The oldest event after one.
+        /// The oldest event after a sequence number.
         func oldest(after sequence: Int64) throws -> Oldest {
             let found = try events.ofApp(id, sequence, RetentionSweeper.rowsPerStep)
             for sequence in found {
@@ -169,7 +170,7 @@ struct RetentionSweeper {
             return Oldest(after: isEnd ? events.newest : found.last ?? sequence)
         }
 
-        /// Returns whether there may be more to delete, and where the app's events begin then.
+        /// Returns whether there may be more to delete, and the app's oldest remaining event.
         func sweep(
             _ cutoff: Int64, _ limit: Int?, from known: Oldest, _ hold: inout RetentionHold,
             usersOfDeleted: (BytewiseSet, Int64) throws -> Void
@@ -216,7 +217,8 @@ struct RetentionSweeper {
             return (room.isUsedUp || !isComplete, oldest)
         }
 
-        /// When an event of the app was received; nil when the event is gone. Its body is not read: a long one fills many pages.
+        /// The event's time of receipt; nil if the event is deleted. Does not read the body, because a long one fills
+        /// many pages.
         private func received(_ sequence: Int64) throws -> Int64? {
             try connection.first(
                 "SELECT received_ms FROM event WHERE seq = ?1 AND app_id = ?2", .integer(sequence), .text(id)

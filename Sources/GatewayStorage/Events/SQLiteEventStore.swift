@@ -50,18 +50,19 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var erasures: [Erasure] = []
     private var isClosing = false
     private var hasEnded = false
-    // Touched by the writer thread only, after `init`.
-    /// Nil until it could be opened, and again after a failure.
+    // Used only by the writer thread after `init`.
+    /// Nil before the log could be opened, and again after a failure.
     private var log: EventLogWriter?
     private var hasBeenOpen = false
-    /// Why the log was not opened the last time, and until when that holds: opening may read many events.
+    /// The last failure to open the log. Until the given time it is not opened again, because opening may read many
+    /// events.
     private var unopened: (failure: StoreFailure, until: DispatchTime)?
     /// The files that `log` has open.
     private var files: DatabaseFiles
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
     private var clock: RetentionClock
-    /// When the next sweep begins or, during a sweep, its next step.
+    /// When the next sweep starts or, during a sweep, its next step.
     private var nextSweep = DispatchTime(uptimeNanoseconds: 0)
     private var nextErasure = DispatchTime(uptimeNanoseconds: 0)
     private var sweepBegan = DispatchTime(uptimeNanoseconds: 0)
@@ -76,14 +77,14 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private static let gatherMicroseconds: UInt32 = 300
     /// How many times, as long as fewer wait than shared the one before.
     private static let mostGathers = 3
-    /// After a step that deletes, requests have the thread alone for so many times as long as the step took.
+    /// The pause after a deletion step, as a multiple of the step's duration.
     private static let restShare: UInt64 = 3
     /// How long what is known of the disk's free space holds.
     private static let spaceMilliseconds = 100
 
-    /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are written every
-    /// `countSeconds`. Throws `SQLiteError` when the file cannot be opened, or was written by a newer version; not on a full
-    /// disk, where every batch fails until there is space.
+    /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are written
+    /// every `countSeconds`. Throws `SQLiteError` if the file cannot be opened or was written by a newer version. Does
+    /// not throw on a full disk; all batches then fail until there is space.
     package convenience init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
@@ -116,7 +117,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             log = try EventLogWriter(path: path, recent: recent, now: now)
             hasBeenOpen = true
         } catch let error as any StorageError where error.isFull {
-            // Then each batch tries again, so that it goes on once there is space.
+            // Each batch tries to open the log again, so that storing resumes when there is space.
         }
         files = DatabaseFiles(of: path)
         let thread = Thread { [self] in run() }
@@ -285,7 +286,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         return min(next, nextCount)
     }
 
-    /// Leaves the thread to requests for a multiple of the time that a deletion took.
+    /// The end of the pause after a deletion that began at `began`.
     private static func pause(after began: DispatchTime, times share: UInt64) -> DispatchTime {
         let end = DispatchTime.now().uptimeNanoseconds
         return DispatchTime(uptimeNanoseconds: end + share * (end - began.uptimeNanoseconds))
@@ -381,7 +382,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             sweeper.begin(
                 retention(), nowMilliseconds: clock.time(Milliseconds(now()).count))
         }
-        // A sweep that takes longer than it should rests less, or events may come faster than they are deleted.
+        // An overdue sweep pauses less. Otherwise events could arrive faster than they are deleted.
         let isLate = began > sweepBegan + retentionSeconds
         defer {
             nextSweep =

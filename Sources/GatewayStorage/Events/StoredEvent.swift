@@ -43,8 +43,8 @@ package struct StoredEvent: Sendable {
         self.texts = texts
     }
 
-    /// The event without its body and whatever else a client wrote, for a reader that may not see it. The ids stand for
-    /// the stored ones.
+    /// A copy without its body and all text from a client, for a reader who may not see it. The given ids replace the
+    /// stored ones.
     package func withoutContent(userID: String?, anonymousID: String?) -> StoredEvent {
         StoredEvent(
             self,

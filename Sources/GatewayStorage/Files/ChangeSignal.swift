@@ -2,18 +2,18 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// How a command that has changed a data directory waits until the gateway that runs there has loaded the change.
+/// Lets a command that changed a data directory wait until the running gateway has loaded the change.
 ///
-/// The file `gateway.changes` holds two numbers: how many changes commands have asked the gateway to load, and up to which
-/// it has loaded them. The gateway makes the file; without a gateway that runs, nothing is waited for.
+/// The file `gateway.changes` has two counters: changes that commands have asked the gateway to load, and changes that
+/// it has loaded. The gateway creates the file. Without a running gateway, a command does not wait.
 package final class ChangeSignal: Sendable {
     private static let fileName = "gateway.changes"
     private static let pauseMicroseconds: UInt32 = 5_000
 
     private let descriptor: Int32
 
-    /// The gateway's side, before the gateway answers its first request: it loads then what was committed until now. Throws
-    /// `dataDirectory`.
+    /// The gateway's side. Call it before loading the data directory and answering the first request. Marks earlier
+    /// requests as loaded. Throws `dataDirectory`.
     package init(in directory: DataDirectory) throws(GatewayError) {
         descriptor = open(try directory.file(Self.fileName), O_RDWR | O_CLOEXEC)
         noteLoaded(asked)
@@ -29,18 +29,18 @@ package final class ChangeSignal: Sendable {
     /// The number of the last change that is loaded.
     package var loaded: UInt64 { Self.number(descriptor, 1) }
 
-    /// Says that all changes up to this one are loaded.
+    /// Records that all changes up to this one are loaded.
     package func noteLoaded(_ number: UInt64) { Self.write(number, descriptor, 1) }
 
-    /// The command's side: returns once the gateway that runs on the data directory has loaded what was committed before, or
-    /// none runs. Returns false when it has not within so many seconds.
+    /// The command's side. Returns true once the running gateway has loaded everything committed before the call, or if
+    /// no gateway is running. Returns false after `seconds`.
     package static func settle(_ dataDirectory: String, seconds: Int64 = 5) -> Bool {
         let descriptor = open(dataDirectory + "/" + fileName, O_RDWR | O_CLOEXEC)
-        // No gateway with this file has run here. An older version loads changes within a second.
+        // No gateway of this version has run here. An older version loads changes within a second.
         guard descriptor >= 0 else { return true }
         defer { close(descriptor) }
         guard DataDirectoryLock.isHeld(in: dataDirectory) else { return true }
-        // Commands may ask at the same time. The lock ends with the descriptor at the latest.
+        // Commands may increment at the same time. Closing the descriptor releases the lock.
         flock(descriptor, LOCK_EX)
         let own = number(descriptor, 0) + 1
         write(own, descriptor, 0)

@@ -94,7 +94,7 @@ package final class DataDirectoryLock: Sendable {
     /// Leaves the gateway's addresses for programs that find it by its data directory.
     package func note(url: String, adminURL: String) {
         let text = Array("\(url)\n\(adminURL)\n".utf8)
-        // In this order: a file that was emptied first may get no space again on a full disk.
+        // Overwrite before truncating: a truncated file might get no space again on a full disk.
         _ = pwrite(descriptor, text, text.count, 0)
         _ = ftruncate(descriptor, off_t(text.count))
     }

@@ -5,7 +5,7 @@ internal import GatewayModel
 
 /// A file that one connection reads and writes, shared behind a lock.
 final class SQLiteWriter: SQLDatabase {
-    /// Nil while the disk is too full to open the file.
+    /// Nil while a full disk prevents opening the file.
     private let connection: Lock<Connection?>
     private let open: @Sendable () throws -> SQLiteConnection
 
@@ -19,8 +19,8 @@ final class SQLiteWriter: SQLDatabase {
         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304
         """
 
-    /// Opens the file, and makes it when it does not exist. On a full disk each use opens it again, so that a gateway starts
-    /// and goes on once there is space. Throws `storage`.
+    /// Opens the file, and creates it if it does not exist. On a full disk, each use tries to open it again, so that a
+    /// gateway can start and recovers when there is space. Throws `storage`.
     init(
         path: String, pragmas: String, _ migrations: [String], at now: Date
     ) throws(GatewayError) {

@@ -1,12 +1,12 @@
 internal import GatewayModel
 
-/// A database inside one of its own transactions: whatever is read and written through it belongs to that transaction.
+/// A database inside one of its own transactions. All reads and writes belong to that transaction.
 ///
-/// It must not be used after the transaction has ended, nor by another thread.
+/// It must not be used after the transaction has ended, or by another thread.
 final class OpenTransaction: SQLDatabase, @unchecked Sendable {
-    // Only the thread that runs the transaction uses both.
+    // Both are used only by the thread that runs the transaction.
     private let connection: any SQLConnection
-    /// The error for which the whole transaction may be run again. Later statements would only fail because of it.
+    /// The error after which the whole transaction may be retried. Later statements fail because of it.
     private(set) var retryable: (any StorageError)?
 
     init(_ connection: any SQLConnection) {
@@ -35,8 +35,8 @@ final class OpenTransaction: SQLDatabase, @unchecked Sendable {
 }
 
 extension SQLDatabase {
-    /// Runs `body` in one transaction during which nobody else writes, with a database that reads and writes in it. It may
-    /// run again from its beginning, as in ``commit(alone:_:)``. Throws `storage`, and what `body` throws, as it is.
+    /// Runs `body` in one exclusive transaction, with a database that reads and writes in it. `body` may run again from
+    /// its start, as in ``commit(alone:_:)``. Throws `storage`, and rethrows errors of `body`.
     package func alone<Result>(_ body: (any SQLDatabase) throws -> Result) throws -> Result {
         do {
             return try commit(alone: true) { connection in

@@ -250,7 +250,7 @@ package struct SessionTable {
         return isDone
     }
 
-    /// Rows of a table that one call of ``prune(at:by:)`` deletes.
+    /// Maximum rows of a table deleted by one call of ``prune(at:by:)``.
     static let prunedRows = 500
     /// By so much the clock may be ahead without being doubted.
     private static let doubtedMilliseconds: Int64 = 86_400_000

@@ -127,8 +127,8 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    /// Deletes the attempts of an app's alert webhook, which is kept by the app's id. Those of its other endpoints, whose ids
-    /// are random, go with the next ``sweep(keeping:at:)``.
+    /// Deletes the attempts of an app's alert webhook, which are stored under the app's id. Attempts of other
+    /// endpoints, whose ids are random, are deleted by the next ``sweep(keeping:at:)``.
     package func erase(appID: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let id = DeliveryRecord.alerts(of: appID)
