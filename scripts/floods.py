@@ -241,8 +241,8 @@ def floods(gateway):
 
 
 class Pulse:
-    """Asks for a path over and over, each time over a new connection, in a process of its own that the flood's load
-    generator does not delay."""
+    """Requests a path repeatedly, each time over a new connection. It is a separate process, so that the load generator
+    does not delay it."""
 
     def __init__(self, gateway, path="/livez", headers=lambda: ""):
         self.port, self.path, self.headers = gateway.port, path, headers
@@ -266,7 +266,7 @@ class Pulse:
         self.results.put((times, failed))
 
     def end(self):
-        """Returns milliseconds at p99, how often it asked, and how often it had no answer."""
+        """Returns the p99 latency in milliseconds, the number of requests, and the number without a response."""
         self.stopped.set()
         times, failed = self.results.get(timeout=30)
         self.process.join()
@@ -289,7 +289,7 @@ def expect(condition, what):
 
 
 def retention(program):
-    """An app with a limit in days beside another app's large log: sweeps come once a minute."""
+    """Retention of a small app in a log with many events of another app. Sweeps run once a minute."""
     gateway = Gateway(program)
     gateway.run("app", "create", "idle")
     fill(gateway, gateway.key, 400)
@@ -306,7 +306,7 @@ def retention(program):
 
 
 def properties(program):
-    """Anonymous profiles with more and more properties, which are merged into one."""
+    """Anonymous profiles with a growing number of properties, merged into one profile."""
     gateway = Gateway(program)
     fields = {"Authorization": f"Token {gateway.key}", "Content_Type": "application/json"}
 
@@ -323,7 +323,7 @@ def properties(program):
 
 
 def locked(program):
-    """Lists of apps while another process holds the file of the counts."""
+    """Lists of apps while another process locks the database of the counts."""
     gateway = Gateway(program)
     bearer = f"Authorization: Bearer {gateway.token}\r\n"
     lock = sqlite3.connect(f"{gateway.folder}/analytics.sqlite", isolation_level=None, timeout=10)
@@ -340,7 +340,7 @@ def locked(program):
 
 
 def limited(program):
-    """Requests in the names of very many networks; one address has used up its limit."""
+    """Requests with addresses of very many networks, while one address has used up its limit."""
     gateway = Gateway(program, "--requests-per-second-per-address", "5", "--trusted-proxies", "127.0.0.0/8")
 
     def forwarded():
@@ -397,7 +397,7 @@ def idle(files):
 
 
 def growing():
-    """Floods whose cost grows with stored data or open connections, sent from eight connections or addresses."""
+    """Floods whose cost grows with stored data or open connections, from eight connections or addresses."""
     yield "growing: retention beside a foreign log", retention
     yield "growing: Bloomreach properties", properties
     yield "growing: counts that are locked", locked
@@ -407,7 +407,7 @@ def growing():
 
 
 def run_growing(program, wanted):
-    """Returns whether a flood missed its aim."""
+    """Returns whether a flood exceeded its limit."""
     failed = False
     for name, prepare in growing():
         if wanted and not any(word in name for word in wanted):

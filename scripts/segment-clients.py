@@ -26,7 +26,7 @@ def main(binary):
             client = module.Client(write_key, on_error=lambda error, items: errors.append(error), **extra)
             for number in range(EVENTS):
                 client.track(f"{name}-user-{number % 7}", "Order Placed", {"client": name, "number": number})
-            # Half of an emoji, as in a title that was cut.
+            # Half an emoji, as in a truncated title.
             client.track(f"{name}-user-0", "Seen", {"title": "a\ud83d"})
             client.identify(f"{name}-user-0", {"plan": "pro"})
             client.page(f"{name}-user-0", "docs", "home")

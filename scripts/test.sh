@@ -15,7 +15,7 @@ kill_tree() {
 
 # Apart, so that the time of a first build is not the tests' own.
 swift build --build-tests
-# Reads objects of ELF.
+# The linter reads ELF object files.
 if [ "$(uname -s)" = Linux ]; then scripts/text-lint.py; fi
 
 # Where there is room, tests keep their files in memory: on a disk they would mostly wait for it to flush, which says

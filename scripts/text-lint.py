@@ -2,12 +2,12 @@
 """Fails when a target that handles requests compares or hashes text by its canonical form.
 
 The `==`, `<`, `hash(into:)` and `hasPrefix` of Swift's `String`, `Substring` and `Character` normalize text. For a
-run of combining marks this takes quadratic time, and texts are equal that SQL keeps apart. Where CountersignCore is
-imported, text is compared by its bytes instead (Sources/CountersignCore/Text). The script reads what each object file
-of a debug build refers to, so nothing depends on how the source is written.
+run of combining marks this takes quadratic time, and texts that SQL keeps apart are equal. Where CountersignCore is
+imported, text is compared by its bytes instead (Sources/CountersignCore/Text). The script reads the symbols that the
+object files of a debug build refer to, so it does not depend on the form of the source.
 
     scripts/text-lint.py            every target below, after `swift build`
-    scripts/text-lint.py --all      what the exceptions allow too
+    scripts/text-lint.py --all      also the files with exceptions
 """
 
 import re
@@ -24,7 +24,7 @@ TARGETS = [
     "GatewayObservability", "GatewayAdmission", "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayStream",
     "GatewayNATS", "GatewayAdmin", "CountersignGateway",
 ]
-# Left out of a build by COUNTERSIGN_NATS=0 and COUNTERSIGN_POSTGRESQL=0.
+# Omitted from builds with COUNTERSIGN_NATS=0 and COUNTERSIGN_POSTGRESQL=0.
 OPTIONAL = {"GatewayNATS", "GatewayPostgreSQL"}
 
 # SS is String, Ss Substring, SJ Character, Sy StringProtocol; SQ is Equatable, SH Hashable, SL Comparable.
@@ -42,11 +42,11 @@ FORBIDDEN = [
     (re.compile(r"^\$s10Foundation(11JSONDecoder|17JSONSerialization)|^\$sSo19NSRegularExpression"),
      "a parser of Foundation, which hashes names"),
 ]
-# An enumeration with raw values hashes its own texts.
-# `Identifiable` names the conformance of its ids and uses nothing of it.
+# The compiler generates hashing of raw values for these enumerations.
+# `Identifiable` refers to the conformance of its ids without calling it.
 ALLOWED_IN = re.compile(r"O(SHAA|SYAA|s12CaseIterableAA)\w*(TW|Wb|WT)$|OSHAAMc$|OSHAAWP$|s12IdentifiableAA2IDsAD")
 
-# File -> why no client can reach it with long text.
+# Exceptions: file -> why no client can send long text to it.
 CODES = "hashValue and _rawHashValue of codes that the program declares"
 EXCEPTIONS = {
     "CountersignCore/JSONValue+Any.swift": "dictionaries that an app passes to the SDK",
@@ -65,7 +65,7 @@ EXCEPTIONS = {
 
 
 def references(path):
-    """The symbols that an object file (ELF, 64 bits) refers to, each with the functions and data that do."""
+    """Returns the symbols that an object file (ELF, 64 bits) refers to, each with the functions and data that use it."""
     data = path.read_bytes()
     if data[:6] != b"\x7fELF\x02\x01":
         raise ValueError(f"{path} is not an ELF object of 64 bits: run this on Linux")

@@ -1,11 +1,11 @@
 import CountersignCore
 import Testing
 
-/// "anaïs" in one code point for ï, and in two.
+/// "anaïs" with ï as one code point, and as two.
 private let composed = "ana\u{EF}s"
 private let decomposed = "anai\u{308}s"
 
-/// Text is another when one byte of its UTF-8 differs.
+/// Texts are equal only if their UTF-8 bytes are equal.
 struct BytewiseTextTests {
     private struct Name: Hashable {
         let text: String

@@ -8,11 +8,11 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// The apps in memory while others change what is stored.
+/// The apps in memory after changes in storage.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AppRegistryTests {
     private let place: TestPlace
-    /// As a command or another gateway changes it.
+    /// Changes storage as a command or another gateway would.
     private let apps: AppDirectory
     private let cache = VerifiedTokenCache()
     private let registry: AppRegistry
@@ -34,7 +34,7 @@ struct AppRegistryTests {
         try #require(registry.app(id: "shop")).verifier.verify(token, userID: "user-1", at: 1_000).isAccepted
     }
 
-    /// Changes that other apps, operators and the gateway itself make all the time.
+    /// Changes of other apps, by operators and by the gateway that do not affect the app.
     @Test func aVerifiedTokenIsRememberedOverChangesOfOtherThings() throws {
         let before = try #require(registry.app(id: "shop"))
         let apiToken = try apps.apiTokens.create(name: "monitor", scopes: ["read"]).text
@@ -89,7 +89,7 @@ struct AppRegistryTests {
         #expect(cache.count == 0)
     }
 
-    /// Messages in an App Inbox are in memory too, and those to a person who is forgotten have no entry of their own.
+    /// App Inbox messages are in memory too. Erasing a customer's messages has no audit entry for each message.
     @Test func everythingThatIsServedOfAProjectIsLoadedAgainWhenItChanges() throws {
         let recipient = CustomerIdentifier(name: "registered", value: "ada")
         let changes: [() throws -> Void] = [

@@ -206,7 +206,7 @@ struct BackupTests {
             }
         }
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
-        // Another program may be writing the newer one.
+        // Another program may still be writing the newer one.
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
                 == ["countersign-2.partial", backup.name])

@@ -212,7 +212,7 @@ struct EnforcementTests {
         #expect(users(start + minute) == 1)
     }
 
-    /// Compares with users that are looked through one by one.
+    /// Compares with a model that checks every user.
     @Test func theCountsOfASecondAreThoseOfItsUsers() {
         var known = KnownTokens()
         var users: [Int: (seen: Int64, hasLost: Bool)] = [:]
@@ -235,7 +235,7 @@ struct EnforcementTests {
         }
     }
 
-    /// A database that counts how often it is read.
+    /// A database that counts reads.
     private struct CountedDatabase: SQLDatabase {
         let database: any SQLDatabase
         let reads = Lock(0)
@@ -263,7 +263,7 @@ struct EnforcementTests {
             bench.look()
             return database.reads.withLock { $0 }
         }
-        // The plans, and whether alerts are due.
+        // One read for the plans, one for due alerts.
         #expect(reads() == 2)
         #expect(reads() == 1)
         try bench.directory.setEnforcementPlan(required(10), for: "shop", at: start)

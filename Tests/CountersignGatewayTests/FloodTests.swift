@@ -368,7 +368,7 @@ struct FloodTests {
         #expect(!watch.admits(nil))
         watch.remove(senders[0].connection)
         #expect(watch.admits(nil))
-        // An address that has a connection leaves the last room to others.
+        // An address with a connection cannot use the rest of the extra room.
         let greedy = try #require(NetworkAddress("192.0.2.1"))
         watch.add(WatchedConnection(socket: -1, unit: greedy, passes: PassCount()))
         for sender in senders[1..<3] { watch.remove(sender.connection) }

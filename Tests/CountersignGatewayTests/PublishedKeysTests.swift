@@ -102,11 +102,11 @@ struct PublishedKeysTests {
             note("stale", at: instant)
             refresh(at: instant)
         }
-        // Twice soon, in case that it is published a moment later, then every ten seconds.
+        // Two fast fetches, in case the key is published a moment later, then one every ten seconds.
         #expect((12...14).contains(publisher.asked))
     }
 
-    /// A stranger invents key ids all the time; a rotation still holds within seconds.
+    /// One client names new unknown keys all the time. A rotation still takes effect within seconds.
     @Test func inventedKeyIDsOfOneAddressDelayNoRotation() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
@@ -125,12 +125,12 @@ struct PublishedKeysTests {
             note("\(instant)", from: "192.0.2.1", at: instant)
             refresh(at: instant)
         }
-        // Once for the rotation, and once for the stranger at most.
+        // One fetch for the rotation, and at most one for the unknown keys.
         #expect((asked + 1...asked + 2).contains(publisher.asked))
         #expect(keys.generation == 2)
     }
 
-    /// From any number of addresses the publisher is asked every two seconds at most.
+    /// The publisher is asked at most every two seconds, whatever the number of addresses.
     @Test func inventedKeyIDsOfManyAddressesAskEveryTwoSecondsAtMost() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
@@ -175,7 +175,7 @@ struct PublishedKeysTests {
         let token = try signer.sign(claims: ["sub": "user-1", "exp": 2_000])
         #expect(app.verifier.verify(token, userID: "user-1", at: 1_100).isAccepted)
 
-        // Another source's set is not taken over, nor that of a deleted app.
+        // Sets of another URL or a deleted app are not used.
         try directory.setKeySource(url: "https://other.example/jwks.json", of: "shop")
         try next.refresh()
         #expect(next.publishedKeys(of: "shop")?.keys.isEmpty == true)

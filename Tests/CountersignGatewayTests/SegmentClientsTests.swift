@@ -67,7 +67,7 @@ struct SegmentClientsTests {
         #expect(try stored().map(\.first) == [type])
     }
 
-    /// analytics-ruby 2.5 sends the user's id as the application has it, which is often a number of a database.
+    /// analytics-ruby 2.5 sends the application's user id unchanged, which is often a number.
     @Test func aNumericUserOfTheRubyClientIsStored() throws {
         let basic = Data((fixture.writeKey + ":").utf8).base64EncodedString()
         let answer = connection.post(
@@ -82,7 +82,7 @@ struct SegmentClientsTests {
         #expect(try stored() == [["track", "42", nil, "Order Placed"]])
     }
 
-    /// Python's `json` writes half of an emoji, such as a title that was cut, as an escape.
+    /// Python's `json` escapes an unpaired surrogate, such as at the end of a truncated title.
     @Test func aBatchOfThePythonClientWithHalfAnEmojiIsStored() throws {
         let events = (0..<20).map { number in
             #"{"properties": {"title": "\#(number == 7 ? #"a\ud83d"# : "a")"}, "timestamp": "2026-11-21T08:30:00.250000+00:00","#

@@ -167,7 +167,7 @@ struct SQLiteConnectionTests {
             var steps = 0
             try SQLiteConnection(path: path).copy(to: copy) {
                 steps += 1
-                // A copy that began anew at each commit would never end.
+                // If each commit restarted the copy, the copy would never end.
                 try writer.run("INSERT INTO t VALUES (1)")
             }
             #expect(steps > 2)
@@ -178,7 +178,7 @@ struct SQLiteConnectionTests {
             let reader = try SQLiteConnection(path: path)
             #expect(throws: Ended.self) { try reader.copy(to: path + "-other") { throw Ended() } }
             try? FileManager.default.removeItem(atPath: path + "-other")
-            // Nothing of it is left that would hold up others.
+            // The aborted copy holds no lock.
             #expect(try writer.first("PRAGMA wal_checkpoint(TRUNCATE)") { $0.int(0) } == 0)
         }
     }

@@ -67,7 +67,7 @@ extension PostgreSQLTests {
                         """
                     ) { ($0.int(0), $0.int(1)) } ?? (-1, -1)
                 }
-                /// Rows of events that one step reads and deletes, as the server counts them.
+                /// Event rows read and deleted by one step, from the server's statistics.
                 func work(_ sweep: inout RetentionSweep) throws -> (goesOn: Bool, read: Int, deleted: Int) {
                     try connection.transaction {
                         let before = try counts()

@@ -35,7 +35,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Texts that such a database cannot hold would fail at each event that has one.
+        /// Such a database cannot store every text, so storing some events would fail.
         @Test(arguments: ["SQL_ASCII", "LATIN1"])
         func aDatabaseThatIsNotUTF8IsRejectedInWords(encoding: String) throws {
             let database = try TestDatabase(encoding: encoding)

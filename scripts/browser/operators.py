@@ -263,7 +263,7 @@ def event(visitor, browser, gateway, storage):
     expect(other.dialog.get_by_text("Request id", exact=True)).to_be_visible()
     other.leave()
     visitor.button("All events of this user").click()
-    # Whose events they are stays out of the address.
+    # The user id is not in the page's address.
     expect(page.get_by_label("User", exact=True)).not_to_have_value("")
     expect(page).to_have_url(re.compile(r"events$"))
     expect(page.get_by_role("table", name="Events, newest first")).to_be_visible()
@@ -289,7 +289,7 @@ def new_app(visitor):
 
 
 def shown_once(visitor):
-    """Esc does not take away what cannot be shown again; a write key is shown again."""
+    """Esc does not close a dialog with a secret that is shown once. It closes one with a write key."""
     page = visitor.page
     visitor.open("apps/calm/settings")
     visitor.button("Create a write key").click()

@@ -58,7 +58,7 @@ def token_service(visitor):
 
 
 def customers(visitor, gateway):
-    """What the app keeps about a person, until they ask for its deletion."""
+    """Shows the data of a customer and erases it."""
     assert gateway.send("customer-9") == 200
     page = visitor.page
     visitor.open("apps/shop/customers")

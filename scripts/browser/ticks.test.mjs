@@ -1,4 +1,4 @@
-// The time axis of the dashboard's charts on days on which clocks are changed (make web).
+// Tests the time axis of the dashboard's charts on days with a daylight saving change (make web).
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-// Outside of a page Node takes files for modules by their package only.
+// Outside a page, Node detects modules only by their package.json.
 const folder = mkdtempSync(join(tmpdir(), "ticks-"));
 after(() => rmSync(folder, { recursive: true }));
 for (const file of ["format.js", "preferences.js"]) {
@@ -18,7 +18,7 @@ const { timeTicks } = await import(pathToFileURL(join(folder, "format.js")));
 
 const HOUR = 3_600_000;
 
-/** Texts of the ticks of so many hours, which begin at an instant. */
+/** The texts of the ticks for a number of hours from an instant. */
 function texts(zone, from, hours, most, minutes = 60) {
   process.env.TZ = zone;
   const starts = Array.from({ length: (hours * 60) / minutes }, (_, index) => Date.parse(from) + index * minutes * 60_000);
@@ -29,7 +29,7 @@ function count(from, to, step = 1) {
   return Array.from({ length: Math.ceil((to - from) / step) }, (_, index) => `${String(from + index * step).padStart(2, "0")}:00`);
 }
 
-// Each zone, the first instant of the day before, and the names of three days.
+// For each zone: the first instant of the previous day, and the texts of three days.
 const withoutMidnight = [
   ["America/Havana", "2026-03-07T05:00:00Z", ["7 Mar", "8 Mar", "9 Mar"]],
   ["Atlantic/Azores", "2026-03-28T01:00:00Z", ["28 Mar", "29 Mar", "30 Mar"]],

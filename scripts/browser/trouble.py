@@ -11,7 +11,7 @@ WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save .*|Save|Make.
 
 
 def viewer(browser, owner, screens):
-    """A viewer sees no control that the gateway would refuse, and no id."""
+    """A viewer sees no ids, and no controls for requests that the gateway would reject."""
     owner.open("members")
     owner.button("Add a member").click()
     owner.dialog.get_by_label("Name").fill("vera")

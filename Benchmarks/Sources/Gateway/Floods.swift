@@ -67,9 +67,9 @@ struct Floods {
         ]
     }
 
-    /// Texts of combining marks without a valid credential: whatever normalizes them takes seconds.
+    /// Runs of combining marks in requests without a valid credential. Normalizing such a run would take seconds.
     private func marks() throws -> [Flood] {
-        // Two classes by turns, so that each mark has to be moved past all before it.
+        // Alternates two combining classes, so that normalizing has to move each mark past all earlier ones.
         func marks(_ bytes: Int) -> String { String(repeating: "\u{301}\u{316}", count: bytes / 4) }
         func event(_ name: String) throws -> [UInt8] {
             try gzip(Self.text(#"{"device_id":"d","events":[{"name":"\#(name)","time":5}]}"#))
@@ -77,7 +77,7 @@ struct Floods {
         let zipped = ["Content-Encoding": "gzip"]
         let json = ["Content-Type": "application/json"]
         let poll = "/v1/apps/any/consumers/x/poll"
-        // 43 characters, as a token has.
+        // 43 characters, the length of a token.
         let token = ["Authorization": "Bearer csa_" + String(repeating: "x", count: 43)]
         return [
             Flood(

@@ -2,7 +2,8 @@ import Foundation
 
 @testable import CountersignJOSE
 
-/// libFuzzer's entry. The first byte says which parser gets the rest, in which each SUB stands for combining marks.
+/// libFuzzer's entry point. The first byte selects the parser of the rest. The first SUB bytes become runs of combining
+/// marks.
 @c(LLVMFuzzerTestOneInput)
 public func fuzzOne(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count > 0 else { return 0 }
@@ -31,12 +32,12 @@ private func cpuSeconds() -> Double {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// A run of combining marks whose classes alternate, which takes the longest to normalize.
+/// A run of combining marks with alternating classes, the slowest input for normalization.
 private enum CombiningMarks {
     static let symbol: UInt8 = 0x1A
     static let run = Array(String(repeating: "\u{301}\u{316}", count: 60_000).utf8)
 
-    /// The bytes with the first two symbols replaced: more of them would only be slower.
+    /// Replaces the first two SUB bytes. More replacements would only slow down fuzzing.
     static func expanded(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         var expanded: [UInt8] = []
         var runs = 0

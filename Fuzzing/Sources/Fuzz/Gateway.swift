@@ -119,7 +119,7 @@ private func fuzzQueries(_ bytes: [UInt8]) {
     }
 }
 
-/// A request of the reader API: the first line is the query, the rest the body.
+/// A request of the pull API: the first line is the query, the rest the body.
 private func fuzzReading(_ bytes: [UInt8]) {
     let parts = bytes.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
     let query = String(decoding: parts[0], as: UTF8.self)
@@ -134,7 +134,7 @@ private func fuzzReading(_ bytes: [UInt8]) {
     precondition(((try? call.member("from", longest: longest)) ?? nil)?.utf8.count ?? 0 <= longest)
 }
 
-/// The query of every route of the admin API.
+/// The query parameters of every admin route.
 private func fuzzParameters(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     let operation = AdminRoute(
@@ -146,7 +146,7 @@ private func fuzzParameters(_ bytes: [UInt8]) {
     _ = try? operation.parameters(of: text)
 }
 
-/// Fields of the header, one a line, read by every dialect and the admin API.
+/// Header fields, one per line, read by every dialect and the admin API.
 private func fuzzHeaders(_ bytes: [UInt8]) {
     let names = [
         "authorization", "cookie", "content-type", "x-forwarded-for", "origin", "accept", "accept-encoding",
@@ -168,7 +168,7 @@ private func fuzzHeaders(_ bytes: [UInt8]) {
     if let token = request.header("authorization") { _ = try? CompactJWS(parsing: token) }
 }
 
-/// Keys in whatever form an operator pastes.
+/// Public keys in any form that an operator may paste.
 private func fuzzPastedKeys(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     _ = (try? PastedKeys(text: text), try? PublicKey(text: text), try? JWKSet(json: text), try? SigningKey(pem: text))

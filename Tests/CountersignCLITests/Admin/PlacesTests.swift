@@ -163,13 +163,13 @@ struct PlacesTests {
 
     /// The output without what chance, time and the asker's name make of it.
     private func plain(_ text: String, of place: Place) throws -> String {
-        // Reading is noted of those who ask a server.
+        // Reads are audited on a server only.
         let read = #/(?m)^.* (event\.export|customer\.show|audit\.export) .*\n/#
         return try place.names().reduce(text.replacing(read, with: "")) { $0.replacing($1, with: "PLACE") }
             .replacing(#/cli:\w+ *|token:test(#[\w-]+)? */#, with: "ACTOR ")
             .replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "TIME").replacing(#/\b\d{13}\b/#, with: "MS")
             .replacing(#/countersign-\d{8}T\w+/#, with: "BACKUP")
-            // Only a running gateway knows that a write key was never used.
+            // Only a running gateway knows whether a write key was used.
             .replacing(#/\bnever\b|unknown here/#, with: "UNUSED")
             .replacing(#/"entries":\d+/#, with: "N")
             .replacing(#/\bwk_[A-Za-z0-9_\-]{4}(?![A-Za-z0-9_\-])/#, with: "PREFIX")

@@ -39,7 +39,7 @@ struct GatewayCommandTests {
         for line in ["write-key list shop", "write-key list shop --json"] {
             #expect(await run(line).1.output.contains(key), "\(line)")
         }
-        // Whether it was used since, only a running gateway knows.
+        // Only a running gateway knows whether the key was used.
         #expect(await run("write-key list shop").1.output.contains("unknown here"))
         for line in ["app list", "app show shop", "app list --json", "app show shop --json"] {
             let (code, recorded) = await run(line)
@@ -97,7 +97,7 @@ struct GatewayCommandTests {
         #expect(lines.first == "required for 10 % of users")
         #expect(said.output.contains("at 2090-01-01T00:00:00.000Z, for 50 % of users"))
         #expect(said.output.contains("once the tokens of 5 % of users stop working"))
-        // What is not named stays.
+        // Omitted options keep their values.
         let off = await run("enforcement set shop required --return-above 0")
         #expect(off.0 == .done)
         #expect(
@@ -214,7 +214,7 @@ struct GatewayCommandTests {
         _ = await run("enforcement set shop required --percent 10 --yes")
         let raised = await run("enforcement set shop required --percent 100 --yes")
         #expect(raised.1.talk.hasPrefix("shop: required for 10 % -> required for everyone\n"))
-        // What holds for a part of the users holds for none once tokens are only reported.
+        // The percentage applies only to the state required.
         #expect(
             await run("enforcement set shop optional").1.talk == "shop: required for everyone -> optional\n")
     }
@@ -222,7 +222,7 @@ struct GatewayCommandTests {
     @Test func whoeverAnswersLateOverwritesNothing() async throws {
         _ = await run("app create shop")
         let environment = environment
-        // While the question stands, somebody else changes the same setting.
+        // While the command asks, another operator changes the same setting.
         let io = RecordedIO(
             environment: environment,
             answer: { _ in

@@ -14,7 +14,7 @@ import Testing
 struct AdminDoctorTests {
     private let folder = TemporaryFolder()
 
-    /// Answers each path with this JSON; without one as a list that is empty, of write keys as a list of one.
+    /// Answers each path with the given JSON; other paths with an empty list, and write keys with one key.
     private struct Answers: AdminClient {
         var place = "https://collect.example"
         var answers: JSONObject

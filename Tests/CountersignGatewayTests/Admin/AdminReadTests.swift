@@ -137,7 +137,7 @@ struct AdminReadTests {
         let last = try delete(first)
         #expect(last.status == 409 && last.json["code"] as? String == "confirmation_required")
         #expect(last.body.contains("last write key"))
-        // Another one that nobody has used goes at once.
+        // A second key that was never used needs no confirmation.
         let second = try bench.apps.createWriteKey(for: "shop", description: "").entry.id
         #expect(try delete(second).status == 204)
         let third = try bench.apps.createWriteKey(for: "shop", description: "").entry.id
@@ -152,7 +152,7 @@ struct AdminReadTests {
         #expect(try delete(third, "?confirm=\(third)").status == 404)
     }
 
-    /// Versions before kept only the hash of a write key.
+    /// Earlier versions stored only the hash of a write key.
     @Test func aWriteKeyThatWasStoredAsAHashIsShownByHowItBegins() throws {
         try bench.place.connection(to: "control").execute("UPDATE write_key SET text = NULL")
         let listed = try bench.ask("GET", "apps/shop/write-keys", nil, bench.token("admin"))
@@ -213,7 +213,7 @@ struct AdminReadTests {
         #expect(try tokenID(writer) == "of-ada")
     }
 
-    /// A message id is unique only for one user, so a link to an event has its position.
+    /// A message id is unique only for one user, so links to an event use its position.
     @Test func aPositionIsOneEventAndNoOtherUsers() throws {
         for user in ["ada", "bob"] {
             let stored = try bench.client().post(
@@ -242,7 +242,7 @@ struct AdminReadTests {
         #expect(foreign.json["code"] as? String == "position_of_another_app")
     }
 
-    /// With the id that the gateway made, with one that the client chose, and with one whose time is a wrong one.
+    /// With an id from the gateway, one chosen by the client, and one that contains a wrong time.
     @Test(arguments: [
         nil, "trail-7", "01890a5d-ac96-774b-bcce-b302099a8057", "7D444840-9DC0-11D1-B245-5FFDCE74FAD2",
     ])

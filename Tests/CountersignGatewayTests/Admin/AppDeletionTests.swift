@@ -126,10 +126,10 @@ struct AppDeletionTests {
         #expect(try bench.ask("GET", "apps/kiosk/customers/cleo", nil, bench.token("write")).status == 200)
     }
 
-    /// What is counted in memory, and what is kept by the app's id without a column for it.
+    /// Covers counts in memory, and rows whose key contains the app's id.
     @Test func noSeriesAndNoAttemptOfTheAppIsLeft() throws {
         #expect(try send("m1", of: "ada", bench) == 200)
-        // From now on verdicts are kept for whoever watches.
+        // From here on, a reader watches the live feed.
         _ = bench.gateway.live.entries(after: nil)
         #expect(try send("m2", of: "ada", bench) == 200)
         #expect(bench.gateway.live.entries(after: 0).entries.count == 1)
@@ -143,15 +143,15 @@ struct AppDeletionTests {
             """, .integer(bench.now), .integer(bench.now))
         #expect(try delete("shop", of: bench).status == 202)
         #expect(try !metrics().contains(#"app="shop""#))
-        // Whoever watches still sees the last verdicts.
+        // The reader still sees the last verdicts.
         #expect(bench.gateway.live.entries(after: 0).entries.count == 1)
-        // A request that was on its way.
+        // A request that was in progress during the deletion.
         #expect(try send("m3", of: "ada", bench) == 401)
         bench.gateway.eraseDeletedApps()
         #expect(try !metrics().contains(#"app="shop""#))
         let left = try deliveries.all("SELECT endpoint_id FROM delivery") { $0.text(0) }
         #expect(!left.contains("alerts:shop"))
-        // Once the id is free, another app may have it.
+        // Another app may use the id after this time.
         bench.clock.advance(by: 61)
         bench.gateway.eraseDeletedApps()
         #expect(bench.gateway.live.entries(after: 0).entries.isEmpty)

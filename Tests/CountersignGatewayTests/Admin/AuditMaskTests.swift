@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// Entries of the audit log for readers who see no ids, and their values without secrets.
+/// The audit log for viewers, who see no ids, and its values, which never contain secrets.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AuditMaskTests {
     private static let user = "Alice-zbevnica"
@@ -84,7 +84,7 @@ struct AuditMaskTests {
         let entries = try bench.apps.auditLog.entries(limit: 500)
         let values = entries.flatMap { [$0.before, $0.after] }.compactMap(\.self).joined(separator: "\n")
         #expect(!values.contains("s3cr3t"), "\(values)")
-        // That a destination has changed can be seen, and where its host is.
+        // The entry shows that the destination has changed, and its host.
         let change = try #require(entries.first { $0.action == "webhook.change" })
         #expect(change.before?.contains("https://hooks.example/…#") == true, "\(change.before ?? "")")
         #expect(change.before != change.after)

@@ -10,7 +10,7 @@ import Testing
 @testable import GatewayObservability
 @testable import GatewayStorage
 
-/// Reports whose data cannot be read or written at the moment.
+/// Reports whose data cannot be read or written for a while.
 @Suite(.ownThreads, .timeLimit(.minutes(1)))
 struct HeldUpReportsTests {
     @Test(.onSQLite("its file is locked"), arguments: ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
@@ -30,7 +30,7 @@ struct HeldUpReportsTests {
             let answer = try bench.ask("PUT", "apps/shop/enforcement", #"{"state":"disabled"}"#, change)
             #expect(answer.status == 200)
         }
-        // One wait for the lock takes five seconds.
+        // A wait for the lock takes five seconds, so the reports did not wait for it.
         #expect(elapsed < .seconds(4))
         try other.run("ROLLBACK")
     }
@@ -121,7 +121,7 @@ struct HeldUpReportsTests {
             pending.add(counts(of: hour * 60..<hour * 60 + 60, names: names))
             #expect(pending.counts.count <= GatheredAnalytics.mostCounts)
         }
-        // A day is as many counts as hours times names once minutes have become hours, so all of it is there.
+        // After minutes are merged into hours, a day fits in memory (hours times names), so nothing is dropped.
         #expect(pending.dropped == 0)
         #expect(pending.counts.values.reduce(0, +) == Int(minutes) * names)
         let hours: Int64 = 24 * 30

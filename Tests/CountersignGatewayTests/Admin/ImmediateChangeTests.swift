@@ -12,7 +12,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// A change holds as soon as it is answered, or its command ends.
+/// A change is in effect when it is answered or its command ends.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ImmediateChangeTests {
     private let bench: AdminBench
@@ -64,7 +64,7 @@ struct ImmediateChangeTests {
         }
     }
 
-    /// A command on the gateway's data, which has no connection to the gateway.
+    /// A command on the gateway's data directory, without a connection to the gateway.
     @Test func aCommandEndsWhenTheRunningGatewayHasLoadedItsChange() throws {
         let late = Lock(0)
         let local = try LocalAdministration(
@@ -102,17 +102,17 @@ struct ImmediateChangeTests {
         #expect(ChangeSignal.settle(place.folder))
         let directory = try DataDirectory(path: place.folder)
         let signal = try ChangeSignal(in: directory)
-        // One has, and does not any more.
+        // A gateway has run and ended.
         #expect(ChangeSignal.settle(place.folder))
         #expect(signal.asked == 0)
         let lock = try directory.lock()
-        // One runs and cannot load.
+        // A gateway is running and cannot load changes.
         #expect(!ChangeSignal.settle(place.folder, seconds: 0))
         #expect(signal.asked == 1 && signal.loaded == 0)
         signal.noteLoaded(2)
         #expect(ChangeSignal.settle(place.folder, seconds: 0))
         #expect(signal.asked == 2)
-        // The next gateway begins with everything loaded that was asked before.
+        // The next gateway loads everything at start, so all requests count as loaded.
         #expect(try ChangeSignal(in: directory).loaded == 2)
         withExtendedLifetime(lock) {}
     }

@@ -9,10 +9,10 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// Two clients change the same state: the slower one gets 412, and no change is lost.
+/// Two clients change the same state. The slower one gets 412, and no change is lost.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct InterleavedChangeTests {
-    /// A database that lets something else happen just before its next transaction begins.
+    /// A database that runs another change just before its next transaction.
     private final class Interrupted: SQLDatabase {
         private struct Interruption: Sendable {
             let run: @Sendable () throws -> Void
@@ -68,7 +68,7 @@ struct InterleavedChangeTests {
         response.headers.first { $0.name == "ETag" }?.value
     }
 
-    /// Method, path, and the bodies of the two operators.
+    /// Method, path, and the two operators' bodies.
     private static let changes: [(String, String, String, String)] = [
         ("PATCH", "/apps/shop", #"{"name":"Mine"}"#, #"{"retention_days":30}"#),
         ("PATCH", "/apps/shop/keys/KEY", #"{"description":"mine"}"#, #"{"description":"theirs"}"#),
@@ -144,7 +144,7 @@ struct InterleavedChangeTests {
         #expect(tag(of: kept) != current)
     }
 
-    /// One of the two parts of the change is valid, and neither is made.
+    /// One of two settings in the body is invalid, so neither is changed.
     @Test func aChangeOfSeveralSettingsIsMadeWholeOrNotAtAll() throws {
         let read = first.answer("GET", "/apps/shop", query: nil, ifMatch: nil, body: [])
         let body = Array(#"{"retention_days":30,"name":""}"#.utf8)
@@ -153,7 +153,7 @@ struct InterleavedChangeTests {
         #expect(try apps.rules(of: "shop").retentionDays == nil)
     }
 
-    /// A proxy that compresses answers changes their tags.
+    /// Proxies that compress responses change their entity tags.
     @Test(arguments: [
         ("W/TAG", true), ("\"old\", W/TAG", true), ("W/\"old\" ,\tTAG", true), ("*", true),
         ("\"TEXT-gzip\"", true), ("W/\"TEXT-br\"", true), ("\"TEXT--gzip\"", true), ("W/\"old\"", false),

@@ -117,7 +117,7 @@ struct SecondFactorTests {
         for _ in 1...5 { #expect(try confirm(bench, visitor, wrong).status == 422) }
         let throttled = try confirm(bench, visitor, code(app, bench))
         #expect(throttled.status == 429 && throttled.headers["retry-after"] == "60")
-        // Passwords and codes are counted together.
+        // Wrong passwords and wrong codes count together.
         #expect(try bench.signIn("ada").status == 429)
         #expect(try bench.ask("POST", "session/second-factor", Self.password, visitor.headers).status == 429)
         let entry = try #require(
@@ -133,7 +133,7 @@ struct SecondFactorTests {
         bench.clock.advance(by: 600)
         let answer = try confirm(bench, visitor, code(late, bench))
         #expect(answer.status == 409 && answer.json["code"] as? String == "conflict")
-        // Beginning anew is not held up by that.
+        // The throttle does not apply to starting the setup again.
         let app = try begin(bench, visitor)
         bench.clock.advance(by: 599)
         #expect(try confirm(bench, visitor, code(late, bench)).status == 422)

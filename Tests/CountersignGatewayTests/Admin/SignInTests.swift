@@ -78,7 +78,7 @@ struct SignInTests {
         #expect(!parts.contains { $0.hasPrefix("Domain") })
     }
 
-    /// A page of a sibling domain can plant a cookie without the prefix.
+    /// A page of a sibling domain can set a cookie without the prefix.
     @Test func overHTTPSOnlyTheCookieWithTheHostPrefixCounts() throws {
         let bench = try AdminBench { $0.publicURL = "https://admin.example" }
         let visitor = try bench.visitor(.owner, "ada")
@@ -90,7 +90,7 @@ struct SignInTests {
         #expect(try status("countersign=\(token)") == 401)
         #expect(try status("countersign=planted; \(visitor.cookie)") == 200)
         #expect(try status("\(visitor.cookie); countersign=planted") == 200)
-        // Two of the same name: which is the gateway's own is not known.
+        // With two cookies of the same name, the gateway's own cannot be identified.
         for planted in ["__Host-countersign=planted", "__Host-countersign="] {
             #expect(try status("\(planted); \(visitor.cookie)") == 401)
             #expect(try status("\(visitor.cookie); \(planted)") == 401)
@@ -102,7 +102,7 @@ struct SignInTests {
         #expect(try plain.ask("GET", "session", nil, ["Cookie": other.cookie]).status == 200)
     }
 
-    /// What was counted of a user who was deleted is not counted of another one of the same name.
+    /// Attempts of a deleted user do not count for a new user of the same name.
     @Test func aNewUserOfTheSameNameBeginsWithoutFailedAttempts() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
         func attempt(_ password: String) throws -> Int {

@@ -12,7 +12,7 @@ import Testing
 @testable import GatewayObservability
 @testable import GatewayStorage
 
-/// A viewer sees pseudonyms and nothing that an app sent; operators and owners see what is stored.
+/// A viewer sees pseudonyms and no text from an app. Operators and owners see events as stored.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct UserMaskTests {
     private static let user = "Alice-zbevnica"
@@ -61,7 +61,7 @@ struct UserMaskTests {
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(Self.user)"}"#, owner)
         #expect(try bench.ask("DELETE", "apps/shop/sessions/\(id)", nil, owner).status == 204)
         #expect(try bench.ask("DELETE", "apps/shop/sessions?user=\(Self.user)", nil, owner).status == 200)
-        // A message for the user alone, changed and deleted.
+        // A message to this user only is changed and deleted.
         let message = "apps/shop/project/items/inbox-message/hello-Alice-zbevnica"
         for text in [Self.message, Self.message.replacing("Hello", with: "Welcome")] {
             #expect(try bench.ask("PUT", message, text, owner).status == 200)
@@ -120,7 +120,8 @@ struct UserMaskTests {
             }
             if body.contains(key.user(Self.user)) { named += 1 }
         }
-        // Events, each of them, samples twice, sessions, consumers, webhooks, the audit log twice and as CSV.
+        // Events as a list and one by one, samples, sessions, consumers, webhooks, and the audit log as list, JSON and
+        // CSV.
         #expect(named >= 10)
         let recheck = try #require(paths.first { $0.contains("samples/") })
         let again = try bench.ask("POST", recheck + "/recheck", "{}", bench.token("read"))
@@ -132,7 +133,7 @@ struct UserMaskTests {
         "apps/shop/events/export", "apps/shop/customers/Alice-zbevnica",
         "apps/shop/project/items/inbox-message",
         "apps/shop/project/items/inbox-message/hello-Alice-zbevnica",
-        // Whether something is found would say whose pseudonym is whose.
+        // The presence of a result would reveal a user's pseudonym.
         "apps/shop/events?user=Alice-zbevnica", "apps/shop/events?message_id=m1", "apps/shop/events?name=x",
         "apps/shop/events?request_id=trail-7", "apps/shop/samples?request_id=trail-7",
         "apps/shop/sessions?user=Alice-zbevnica", "live?user=Alice-zbevnica",
@@ -147,7 +148,7 @@ struct UserMaskTests {
         #expect(try bench.ask("GET", path, nil, bench.token("write")).status == 200)
     }
 
-    /// With a short id, whatever in an event looks like the id must stay as it was sent.
+    /// With a short user id, other text in an event that contains the id must stay unchanged.
     @Test func anOperatorSeesEventsAsTheyWereSent() throws {
         let bench = try AdminBench()
         let body =
@@ -179,7 +180,7 @@ struct UserMaskTests {
         #expect(entry.action == "customer.show" && entry.target == pseudonym)
         #expect(try bench.ask("GET", "audit/export", nil, cookie).status == 200)
         #expect(try last().action == "audit.export")
-        // Reading lists is not, nor is an export that goes on.
+        // Lists and continued exports are not audited.
         let count = try bench.apps.auditLog.entries(limit: 1_000).count
         let events = try bench.ask("GET", "apps/shop/events?user=\(Self.user)", nil, cookie)
         let position = try #require(items(events).last?["position"] as? String)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import GatewayStorage
 
-/// Two users whose names differ in Unicode form only.
+/// Two users whose names differ only in Unicode form.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct UserNameTests {
     private let composed = "ana\u{EF}s"

@@ -43,7 +43,7 @@ struct BloomreachTrackingTests {
         #expect(values[4] == nil)
     }
 
-    /// 456,001 properties by twelve requests without a token once made a profile that held up all others.
+    /// A profile with very many properties would slow down all requests, and needs no token.
     @Test func aCustomerUpdateSetsSoManyPropertiesAtMost() throws {
         for request in 0..<3 {
             let members = (0..<2_500).map { #""p\#(request)-\#($0)":1"# }.joined(separator: ",")
@@ -52,7 +52,7 @@ struct BloomreachTrackingTests {
                 #"{"properties":{\#(members)},"customer_ids":{"cookie":"\#(cookie)"}}"#)
             #expect(answer.map(ShippedClient.outcome) == .success)
         }
-        // The events have all of them.
+        // The stored events have all properties.
         #expect(try client.events().count == 3)
         let kept = try client.fixture.place.connection(to: "events").first(
             "SELECT count(*), (SELECT max(properties) FROM customer) FROM customer_property"

@@ -6,7 +6,7 @@ import Foundation
 import GatewayModel
 import Testing
 
-/// One event that is not JSON must not cost the others of its request, in any dialect.
+/// An event that is not JSON is rejected alone, in every dialect.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct DamagedEventsTests {
     private let fixture: GatewayFixture
@@ -20,7 +20,7 @@ struct DamagedEventsTests {
     enum Shape: CaseIterable {
         case native, brazeEvents, brazeAttributes, locations, bareLocations, namedLocations, wrappedLocations
 
-        /// An event with these further members.
+        /// An event with additional members.
         func event(_ id: String, _ members: String = "") -> String {
             let members = members.isEmpty ? "" : "," + members
             return switch self {
@@ -80,7 +80,7 @@ struct DamagedEventsTests {
             #""t":"# + String(repeating: "[", count: 63) + "1" + String(repeating: "]", count: 63),
             #""t":"\x""#, #""t":"\u12""#, "\"t\":\"\u{1}\"", "\"t\":\"a\u{0}b\"", #""t":nan"#, #""t":01"#,
             #""t":"#, #""t""#, #""t":'x'"#, #""t":tru"#,
-            // Two names that become the same.
+            // Two member names that become equal.
             #""a\ud83d":1,"a\ud83e":2"#,
         ].map { Array($0.utf8) } + [
             [0x22, 0x74, 0x22, 0x3A, 0x22, 0xC3, 0x28, 0x22], [0x22, 0xFF, 0x22, 0x3A, 0x31],
@@ -110,7 +110,7 @@ struct DamagedEventsTests {
         }
     }
 
-    /// Segment's Python client lost 20 of 20 events to half an emoji in one title.
+    /// Segment's Python client discards a whole batch that is rejected because of half an emoji.
     @Test(arguments: Shape.allCases)
     func halfASurrogatePairIsStoredAsTheReplacementCharacter(shape: Shape) throws {
         let halves = #""t":"a\ud83d","u":["\uDE00","\ud83d\ud83d\ude00"],"\udfff":"\\ud83d\\\ud83dx""#
@@ -147,7 +147,7 @@ struct DamagedEventsTests {
         #expect(try stored().count == names.count)
     }
 
-    /// Nothing of a body is believed whose events cannot be told apart.
+    /// A body is rejected if the ends of its events cannot be found.
     @Test(arguments: [
         #"{"batch":[{"type":"track"]}"#, #"{"batch":[{"a":"x},{"b":1}]}"#, #"{"batch":[{} {}]}"#,
         #"{"batch":[{},]}"#, #"{"batch":[{}],"batch":[{"a":1,"a":2}]}"#, #"{"batch":[{"a":[}]}"#,
@@ -176,7 +176,7 @@ struct DamagedEventsTests {
         #expect(answer.json["code"] as? String == "batch_too_large")
     }
 
-    /// Transistorsoft's SDK sends a record again for ever that gets another status than 2xx.
+    /// Transistorsoft's SDK retries a record forever unless the status is 2xx.
     @Test(arguments: [
         #"{"coords":{},"uuid":"a","uuid":"b"}"#, #"{"location":{"coords":{},"uuid":"a","uuid":"b"}}"#,
         #"{"location":[{"coords":{},"uuid":"a","uuid":"b"}]}"#, #"[{"coords":{},"uuid":"a","uuid":"b"}]"#,
@@ -192,7 +192,7 @@ struct DamagedEventsTests {
     }
 }
 
-/// Ids and times as real clients write them.
+/// Ids and times in the forms that real clients send.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct UnusualEventsTests {
     private let fixture: GatewayFixture
@@ -212,10 +212,10 @@ struct UnusualEventsTests {
         #expect(connection.post(batch(event), headers: try signed("42"))?.status == 200)
         #expect(
             try fixture.rows("message_id", "user_id", "anonymous_id", "body") == [["7", "42", "-3", event]])
-        // The same sender and message as text.
+        // The same user and message id as strings.
         let text = #"{"type":"track","event":"e","userId":"42","messageId":"7"}"#
         #expect(connection.post(batch(text), headers: try signed("42"))?.json["duplicates"] as? Int == 1)
-        // A token for somebody else is for somebody else.
+        // A token for another user fails verification.
         let answer = connection.post(batch(event), headers: try signed("43"))
         #expect((answer?.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 21)
         let group = #"{"type":"group","userId":42,"groupId":9223372036854775807,"messageId":"g"}"#
@@ -336,7 +336,7 @@ struct UnusualEventsTests {
             #expect(warnings?.map { $0["code"] as? String } == ["time_replaced"], "\(path)")
         }
         #expect(try fixture.rows("message_id").count == cases.count)
-        // Seconds and milliseconds where a protocol has seconds.
+        // Seconds and milliseconds, for protocols that define seconds.
         for time in ["1795249800.25", "1795249800250", #""2026-11-21T08:30:00.250Z""#] {
             _ = connection.post(
                 #"{"device_id":"d","events":[{"name":"e","time":\#(time)}]}"#, path: "/api/v3/data",
@@ -345,7 +345,7 @@ struct UnusualEventsTests {
         }
     }
 
-    /// Half an emoji does not change which customer or event a request is about.
+    /// Replacing an unpaired surrogate does not change the customer or the event's type.
     @Test func bloomreachStoresHalfASurrogatePairOutsideOfIDs() throws {
         try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
         try fixture.gateway.refreshApps()

@@ -65,7 +65,7 @@ struct FollowingTests {
         _ = try bench.ask("POST", "consumers/billing/seek", #"{"from":"end"}"#)
         _ = try bench.ask("POST", "consumers/billing/poll")
         _ = try bench.ask("DELETE", "consumers/billing")
-        // Nothing is changed by these.
+        // These requests change nothing, so they are not audited.
         _ = try bench.ask("DELETE", "consumers/billing")
         _ = try bench.ask("POST", "consumers", #"{"name":"billing"}"#, token: "wrong")
         let entries = try bench.fixture.apps.auditLog.entries(app: "shop", limit: 3)

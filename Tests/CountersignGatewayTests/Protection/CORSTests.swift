@@ -65,7 +65,7 @@ struct CORSTests {
         }
     }
 
-    /// What apps do not call is not for their pages.
+    /// Pages may not read endpoints that apps do not call.
     @Test(arguments: [
         "/metrics", "/readyz", "/livez", "/openapi.json", "/.well-known/jwks.json",
         "/.well-known/oauth-authorization-server", "/v1/apps/shop/events", "/v1/apps/shop/consumers",
@@ -84,7 +84,7 @@ struct CORSTests {
         }
     }
 
-    /// Rejections too: a page has to know why.
+    /// Pages can read why a request was rejected.
     @Test(arguments: [
         "/v1/batch", "/v1/track", "/v1/b", "/api/v3/data", "/api/locations", "/api/register", "/oauth/token",
         "/track/v2/projects/shop/customers", "/batch",
@@ -125,7 +125,7 @@ struct CORSTests {
         }
     }
 
-    /// A browser hides an answer without these fields from its page, which then cannot send less.
+    /// Without CORS headers the page cannot see that it has to send smaller requests.
     @Test(
         arguments: [
             ("POST", "/v1/batch", ["Content-Length": "99999999"], nil, 413, "body_too_large"),

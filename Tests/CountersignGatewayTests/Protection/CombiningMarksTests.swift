@@ -5,8 +5,8 @@ import Testing
 
 @testable import GatewayModel
 
-/// Requests without a credential whose texts are runs of combining marks. `scripts/text-lint.py` keeps them cheap; these say
-/// that each still gets its answer.
+/// Requests without a credential that contain runs of combining marks. `scripts/text-lint.py` ensures that they are
+/// cheap; these tests check that each gets its response.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct CombiningMarksTests {
     private static let marks = String(repeating: "\u{301}\u{316}", count: 4_000)

@@ -35,12 +35,12 @@ struct RateLimiterTests {
         let clock = Clock()
         let limiter = RateLimiter<Int>(rate: 1, capacity: 64, now: { clock.nanoseconds.withLock { $0 } })
         for _ in 0..<5 { #expect(limiter.take(0) == .allowed) }
-        // A thousand times as many as there are buckets.
+        // A thousand times the number of buckets.
         for key in 1...64_000 { _ = limiter.take(key) }
         #expect(limiter.take(0) == .limited(retryAfterSeconds: 1))
     }
 
-    /// Compares with a bucket for each key, without a bound. Keys outnumber the buckets, and any key may come at any time.
+    /// Compares with an unbounded limiter. There are more keys than buckets, used at random times.
     @Test(arguments: [8, 64, 512]) func noKeyGetsMoreThanABucketOfItsOwnWouldGive(capacity: Int) {
         let clock = Clock()
         let limiter = RateLimiter<Int>(
@@ -66,7 +66,7 @@ struct RateLimiterTests {
         let limiter = RateLimiter<Int>(rate: 1, capacity: 4_096, now: { clock.nanoseconds.withLock { $0 } })
         for key in 0..<256 { for _ in 0..<5 { #expect(limiter.take(key) == .allowed) } }
         for key in 0..<256 { #expect(limiter.take(key) == .limited(retryAfterSeconds: 1)) }
-        // Full buckets give way to others.
+        // Full buckets may be replaced.
         clock.advance(milliseconds: 5_000)
         for key in 256..<512 { for _ in 0..<5 { #expect(limiter.take(key) == .allowed) } }
     }
@@ -78,14 +78,14 @@ struct RateLimiterTests {
             limiter.rejection(
                 HTTPRequest(method: "GET", path: "/", clientAddress: address, receivedMilliseconds: 0)) == nil
         }
-        // One /64 has five at once; the /48 has 80.
+        // Each /64 has a burst of five, the /48 one of 80.
         let allowed = (0..<1_000).filter { isAllowed("2001:db8:1:\(String($0, radix: 16))::1") }
         #expect(allowed.count == 80)
         #expect(!isAllowed("2001:db8:1:ffff::1"))
         #expect(isAllowed("2001:db8:2::1"))
-        // IPv4 addresses count alone, however near they are.
+        // IPv4 addresses are limited separately, also neighbours.
         #expect((0..<200).allSatisfy { isAllowed("192.0.2.\($0)") })
-        // A /64 that is over its own limit takes nothing from its network.
+        // Rejected requests of a /64 take no tokens from the /48.
         for _ in 0..<1_000 { _ = isAllowed("2001:db8:3::1") }
         #expect(isAllowed("2001:db8:3:1::1"))
     }

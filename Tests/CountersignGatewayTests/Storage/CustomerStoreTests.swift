@@ -119,7 +119,7 @@ final class CustomerStoreTests {
         #expect(try property("city", ["registered": "jane"]) == nil)
     }
 
-    /// How many properties a customer has, and the bytes that are counted for it.
+    /// The number of a customer's properties, its stored count, and its stored bytes.
     private func size(_ ids: [String: String]) throws -> (properties: Int, counted: Int, bytes: Int) {
         let id = try #require(try customer(ids)).id
         let size = try place.connection(to: "events").first(
@@ -144,7 +144,7 @@ final class CustomerStoreTests {
         #expect(try size(["cookie": "A"]).properties == 1_000)
         #expect(try size(["cookie": "A"]).counted == 1_000)
         #expect(try property("p899", ["cookie": "A"]) == "1")
-        // Those that it has are changed and taken away, and others are not added.
+        // Existing properties can be changed and removed, but no property added.
         try apply(["cookie": "A"], ["p0": "2", "p1": "null", "late": "1"], at: 100)
         #expect(try property("p0", ["cookie": "A"]) == "2")
         #expect(try property("p1", ["cookie": "A"]) == nil)
@@ -157,7 +157,7 @@ final class CustomerStoreTests {
         try apply(["cookie": "A"], properties("p", 0..<20, long))
         let full = try size(["cookie": "A"])
         #expect(full.properties == 10 && full.bytes <= 1 << 20)
-        // One that is there does not become longer, but shorter, and then there is room.
+        // An existing property cannot become longer. Shortening it makes room.
         let kept = try place.connection(to: "events").all(
             "SELECT name FROM customer_property ORDER BY name"
         ) { $0.text(0) }
@@ -170,7 +170,7 @@ final class CustomerStoreTests {
         #expect(try size(["cookie": "A"]).bytes <= 1 << 20)
     }
 
-    /// The older customer survives. The properties of the customer with a hard id stay either way.
+    /// The older customer remains. The properties of the customer with a hard id are always retained.
     @Test(arguments: [true, false]) func mergedCustomersHaveTheLimitOfOne(anonymousFirst: Bool) throws {
         let first: (Bool) throws -> Void = { [self] isAnonymous in
             if isAnonymous {
@@ -192,7 +192,7 @@ final class CustomerStoreTests {
         let size = try size(["cookie": "B"])
         #expect(size.properties == 1_000 && size.counted == 1_000)
         for number in [1, 899] { #expect(try property("a\(number)", ["cookie": "B"]) == "1") }
-        // Of the rest the newest, and of one property the newer value.
+        // The newest of the other properties remain, and the newer value of a property that both had.
         #expect(try property("newest", ["cookie": "B"]) == "1")
         #expect(try property("a0", ["cookie": "B"]) == "\"theirs\"")
     }

@@ -204,14 +204,14 @@ struct EventIndexTests {
         #expect(try store("m-1", user: "ada", in: failed))
         let again = try EventLogWriter(path: path, afterFailure: true)
         defer { again.close() }
-        // The file without its log.
+        // The database file without its write-ahead log.
         let copy = folder.appendingPathComponent("alone.sqlite").path
         try FileManager.default.copyItem(atPath: path, toPath: copy)
         #expect(try SQLiteConnection(path: copy).first("SELECT count(*) FROM event") { $0.int(0) } == 1)
         #expect(try !store("m-1", user: "ada", in: again))
     }
 
-    /// A backup or an export may read for minutes. That disks keep what is written again, `make torture` checks.
+    /// A backup or an export may read for minutes. `make torture` checks that the rewritten log is durable.
     @Test func afterAFailedFlushNothingWaitsForAReader() throws {
         let failed = try open()
         defer { failed.close() }
@@ -223,7 +223,7 @@ struct EventIndexTests {
         let log = FileManager.default.contents(atPath: path + "-wal")
         let again = try EventLogWriter(path: path, afterFailure: true)
         defer { again.close() }
-        // The same bytes as before, up to what opening has added.
+        // The same bytes as before, except those that opening has appended.
         let rewritten = try #require(FileManager.default.contents(atPath: path + "-wal"))
         #expect(rewritten.starts(with: try #require(log)))
         #expect(try !store("m-2", user: "ada", in: again))
@@ -421,7 +421,7 @@ struct EventIndexTests {
         }
     }
 
-    /// A consumer's lag would be too small.
+    /// Without counting them, a consumer's lag would be too small.
     @Test func eventsInADamagedRunAreCounted() throws {
         let log = try open()
         for number in 0..<45 {
@@ -434,7 +434,7 @@ struct EventIndexTests {
         for name in runs {
             let file = URL(fileURLWithPath: IndexFolder.path(besides: path) + "/" + name)
             var bytes = try Data(contentsOf: file)
-            // The blocks come before everything that is checked when the run is opened.
+            // Damages the blocks, which precede everything that is checked when a run is opened.
             for index in 0..<bytes.count / 4 { bytes[index] ^= 0xFF }
             try bytes.write(to: file)
         }

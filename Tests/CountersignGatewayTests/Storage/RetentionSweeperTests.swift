@@ -32,7 +32,7 @@ struct RetentionSweeperTests {
             .integer(day * Self.day), .text(Self.text(bytes)))
     }
 
-    /// What the index says of the events, which are rows here.
+    /// Stands in for the index: answers from the rows of the table.
     private func events() throws -> RetentionSweeper.Events {
         let newest = try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0
         return RetentionSweeper.Events(newest: newest) { appID, sequence, limit in
@@ -119,7 +119,7 @@ struct RetentionSweeperTests {
         #expect(try sweep(["a": rules], day: 9) == 1)
     }
 
-    /// One sweep of a sweeper that goes on: how many transactions it began, and how many events it asked the index for.
+    /// The work of one sweep: its transactions, and the events requested from the index.
     private func work(
         of sweeper: inout RetentionSweeper, _ rules: BytewiseDictionary<AppRules>, day: Int64
     ) throws -> (transactions: Int, looked: Int) {
@@ -150,11 +150,11 @@ struct RetentionSweeperTests {
         let apps = BytewiseDictionary(uniqueKeysWithValues: ["idle", "empty"].map { ($0, rules) })
         var sweeper = RetentionSweeper()
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 2))
-        // What was found is remembered, whatever others store.
+        // The oldest event is cached, whatever other apps store.
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 0))
         try add("busy", day: 9)
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 1))
-        // Its one event is due: one transaction, and one event that is looked at.
+        // The app's only event is due: one transaction, one event read.
         #expect(try work(of: &sweeper, apps, day: 11) == (1, 1))
         #expect(try left("idle").isEmpty && usage("idle") == [0, 0])
         try add("idle", day: 11)
@@ -173,7 +173,7 @@ struct RetentionSweeperTests {
         rules.retentionDays = 2
         var sweeper = RetentionSweeper()
         var gone = try events()
-        // The index names events whose rows were deleted, as of a customer.
+        // The index has events whose rows were deleted, such as those of an erased customer.
         gone.newest = 5_000
         gone.ofApp = { _, sequence, limit in Array((sequence + 1...5_000).prefix(limit)) }
         try connection.execute("DELETE FROM event")
@@ -299,7 +299,7 @@ struct RetentionSweeperTests {
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
                 + EventConsumerSchema.script)
-        // More than a customer may have now: a file of an earlier version has it.
+        // More than the limit, as in a file of an earlier version.
         try change("c1", of: "a", day: 1, properties: 0, bytes: 0)
         for number in 0..<40 {
             try connection.run(

@@ -22,7 +22,7 @@ struct SQLiteEventStoreTests {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let data = fixture.dataDirectory
         fixture.gateway.stop()
-        // Started with room, then the floor is above what is left. The gateway serves, so that operators can make room.
+        // Free space falls below the floor. The gateway still starts, so that operators can delete data.
         var configuration = GatewayConfiguration(dataDirectory: data)
         configuration.port = 0
         configuration.diskFloorBytes = 1 << 50

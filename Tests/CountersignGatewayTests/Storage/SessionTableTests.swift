@@ -68,7 +68,7 @@ struct SessionTableTests {
         #expect(try store.perform { try $0.spend(assertion) })
     }
 
-    /// More sessions than one transaction may delete.
+    /// More sessions than one transaction deletes.
     @Test func expiredSessionsAreDeletedInBoundedBatchesUntilNoneIsLeft() throws {
         let store = try store()
         let expired = SessionTable.prunedRows * 2 + 1

@@ -73,7 +73,7 @@ struct WebhookRoutesTests {
         #expect(changed.status == 200 && changed.json["batch_size"] as? Int == 7)
         #expect(try bench.ask("PATCH", path, change, owner.merging(["If-Match": tag]) { $1 }).status == 412)
         #expect(changed.json["user"] as? String == "jane")
-        // A viewer sees pseudonyms, also in the log of changes.
+        // A viewer sees pseudonyms, also in the audit log.
         #expect((try bench.ask("GET", path, nil, viewer).json["user"] as? String)?.hasPrefix("u-") == true)
         #expect(!(try bench.ask("GET", "audit", nil, viewer).body.contains("jane")))
 

@@ -58,7 +58,7 @@ struct WebhookRunnerTests {
         #expect(records.first?.firstSequence == 1 && records.first?.lastSequence == 3)
     }
 
-    /// What may change between two attempts, and what the next one has then of the events 1 to 4.
+    /// A change between two attempts, and which of the events 1 to 4 the second attempt has.
     enum Change: CaseIterable {
         case filter, smallerBatches, largerBatches, deletion, retention, secret, nothing
 
@@ -88,7 +88,7 @@ struct WebhookRunnerTests {
         }
     }
 
-    /// A receiver that drops repeated ids must get every event that it has not seen yet.
+    /// A receiver that drops repeated ids still receives every event.
     @Test(arguments: Change.allCases, [false, true])
     func aRetryHasTheIdOfTheAttemptBeforeOnlyIfItSendsTheSameEvents(
         change: Change, isTakenOver: Bool
@@ -179,7 +179,7 @@ struct WebhookRunnerTests {
         #expect(bench.sent.withLock { $0.count } == 2)
     }
 
-    /// Of a webhook that waits after failures, of one that was paused, and by a gateway that was not running then.
+    /// For a webhook in back-off and for a paused one, with the gateway running or stopped during the resume.
     @Test(arguments: [false, true], [false, true])
     func resumingAttemptsAtOnce(isPaused: Bool, isTakenOver: Bool) throws {
         let endpoint = try bench.endpoint()
@@ -204,7 +204,7 @@ struct WebhookRunnerTests {
         next.fail(503)
         next.look()
         #expect(next.sent.withLock { $0.count } == (isTakenOver ? 1 : count + 1))
-        // The days of failures before it do not pause it at once.
+        // Earlier days of failures do not pause the webhook again.
         #expect(try webhooks.endpoint(endpoint.id, of: "shop").pause == nil)
         #expect(try bench.directory.auditLog.entries(limit: 1).first?.action == "webhook.resume")
     }
