@@ -17,8 +17,8 @@ enum AppRulesCommand {
     private static let origins = Command(
         "app origins", summary: "Print or set which web pages may call an app",
         details: """
-            Without an origin it prints them. A running gateway applies the change within a second. Apps on devices need
-            none: only browsers check (CORS).
+            Without an origin it prints them. A running gateway has applied the change when the command ends. Apps on
+            devices need none: only browsers check (CORS).
             """,
         positionals: [.app, origin], flags: [none] + Flag.place,
         examples: [

@@ -109,9 +109,9 @@ enum EnforcementCommand {
             disabled  tokens are not checked
             optional  tokens of identified users are verified; a bad one is reported and the events are stored
             required  tokens of identified users are verified; a bad one is refused with its error code
-            A running gateway applies the change within a second. What you do not give stays as it is: the percentage while
-            the state stays required, a scheduled switch, and the --return-above rule. Everything is printed, before and
-            after. A change that rejects requests of more users, now or later, must be confirmed.
+            A running gateway has applied the change when the command ends. Options that are not given keep their values: the
+            percentage while the state stays required, a scheduled switch, and the --return-above rule. Each is printed before
+            and after. A change that rejects requests of more users, now or later, must be confirmed.
 
             --return-above trades protection for delivery: once it has acted, forged events are stored as well. It needs at
             least 100 users, and only counts those whose own token used to be accepted and is now refused, because it has

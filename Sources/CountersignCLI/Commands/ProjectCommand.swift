@@ -65,9 +65,9 @@ enum ProjectCommand {
     private static let set = Command(
         "project set", summary: "Change an app's settings for clients of the Bloomreach dialect",
         details: """
-            Settings that are not given stay as they are. A running gateway applies the change within a second. Customer
-            tokens: off (the API key opens the App Inbox), allowed (either does, while old versions of an app are in use),
-            required.
+            Settings that are not given stay as they are. A running gateway has applied the change when the command ends.
+            Customer tokens: off (the API key opens the App Inbox), allowed (either does, while old versions of an app are in
+            use), required.
             """,
         positionals: [.app],
         flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens] + Flag.place,

@@ -75,7 +75,7 @@ enum SinkCommand {
         let made = try await invocation.admin().post(
             "apps", invocation.app, "sinks", body: .object(body))
         try invocation.print(made) {
-            invocation.io.say("Created the sink. A running gateway starts it within a second.")
+            invocation.io.say("Created the sink. A running gateway starts it at once.")
             try invocation.io.print(made["name"].shown)
         }
     }
@@ -144,7 +144,7 @@ enum SinkCommand {
         }
         let moved = try await invocation.admin().post(
             "apps", invocation.app, "sinks", invocation[name], "seek", body: .object(body))
-        try invocation.print(moved) { invocation.io.say("Moved. A running gateway knows within a second.") }
+        try invocation.print(moved) { invocation.io.say("Moved.") }
     }
 
     private static let delete = Command(

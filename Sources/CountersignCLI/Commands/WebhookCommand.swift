@@ -125,7 +125,7 @@ enum WebhookCommand {
         }
         _ = try await invocation.admin().patch(
             "apps", invocation.app, "webhooks", try webhook(invocation), body: .object(body))
-        invocation.io.say("Changed. A running gateway knows within a second.")
+        invocation.io.say("Changed.")
     }
 
     private static let pause = Command(
@@ -147,7 +147,7 @@ enum WebhookCommand {
     ) { invocation in
         _ = try await invocation.admin().post(
             "apps", invocation.app, "webhooks", try webhook(invocation), "resume")
-        invocation.io.say("Resumed. A running gateway attempts the next delivery within a second.")
+        invocation.io.say("Resumed. A running gateway attempts the next delivery at once.")
     }
 
     private static let rotate = Command(
@@ -229,7 +229,7 @@ enum WebhookCommand {
         examples: ["Undo an addition": "countersign webhook delete shop \(example)"]
     ) { invocation in
         try await invocation.admin().delete("apps", invocation.app, "webhooks", try webhook(invocation))
-        invocation.io.say("Deleted. A running gateway knows within a second.")
+        invocation.io.say("Deleted.")
     }
 
     private static let showAlerts = Command(
@@ -286,7 +286,7 @@ enum WebhookCommand {
         }
         invocation.io.say(
             wasSet
-                ? "Deleted. A running gateway knows within a second."
+                ? "Deleted."
                 : "\(invocation.app) has no alert webhook.")
     }
 

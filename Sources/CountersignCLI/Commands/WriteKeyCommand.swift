@@ -30,8 +30,8 @@ enum WriteKeyCommand {
         "write-key list", summary: "List an app's write keys and when each was last used",
         details: """
             A key that ends in … is shown in part: it was created by a version that stored only its hash, or the API token may
-            only read. On a data directory the last use is as of the last five minutes that a gateway has noted; a use that
-            is not noted is unknown here, and known to the running gateway (--server).
+            only read. On a data directory the last use may be five minutes old. If none is stored yet, it is shown as unknown
+            here; the running gateway (--server) knows it.
             """,
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["Is the old one still used?": "countersign write-key list shop"]
