@@ -94,7 +94,7 @@ def require_of_some(visitor, gateway, write_key):
     ramp = page.get_by_label("Enforced for")
     ramp.fill("90")
     visitor.button("Apply", exact=True).click()
-    expect(visitor.dialog).to_contain_text("for 90 % of users from now on; until now for 50 %")
+    expect(visitor.dialog).to_contain_text("now rejected for 50 % of users. After the change they are rejected for 90 %.")
     visitor.dialog.get_by_role("button", name="Raise the share").click()
     expect(page.locator(".state-card.required")).to_contain_text("For 90 % of users.")
     for number in range(30):

@@ -4,7 +4,7 @@ extension Flag {
         "confirm", .text("APP"), help: "the app's id again, to confirm without being asked")
 
     /// Confirms a change that can be undone.
-    static let yes = Flag("yes", help: "go on without being asked")
+    static let yes = Flag("yes", help: "confirm without being asked")
 }
 
 extension Invocation {

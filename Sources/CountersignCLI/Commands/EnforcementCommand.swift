@@ -12,7 +12,7 @@ enum EnforcementCommand {
     private static let show = Command(
         "enforcement show", summary: "Print how strictly an app's requests are judged",
         details:
-            "The first line is the state, followed by the share of users where it does not hold for all.",
+            "The first line is the state, followed by the percentage of users if it does not apply to all.",
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["Are bad tokens refused?": "countersign enforcement show shop"]
     ) { invocation in

@@ -9,7 +9,7 @@ enum EventCommand {
         "user", .text("ID"), help: "only this user's events: the id or the pseudonym")
     private static let messageID = Flag("message-id", .text("ID"), help: "only events with this message id")
     private static let requestID = Flag(
-        "request-id", .text("ID"), help: "only events that the request with this X-Request-Id brought")
+        "request-id", .text("ID"), help: "only events of the request with this X-Request-Id")
     private static let position = Positional(
         "POSITION", help: "the event's position, as `event list --json` prints it")
     private static let type = Flag("type", .choice(EventKind.storedWords), help: "only events of this type")
@@ -47,7 +47,7 @@ enum EventCommand {
         examples: [
             "What came last?": "countersign event list shop",
             "Events without a valid token": "countersign event list shop --unverified",
-            "What did this request bring?":
+            "The events of one request":
                 "countersign event list shop --request-id 019aab3c-7d5e-7c1a-b6a2-8c0b3f7d2e11",
             "One user's purchases": "countersign event list shop --user user-1 --name 'Order Completed'",
         ]

@@ -45,7 +45,7 @@ enum WriteKeyCommand {
                 "LAST USED": Column { $0["last_used_ms"] == .null ? unused : $0["last_used_ms"].time },
                 "DESCRIPTION": "description",
             ],
-            empty: "No write key, so nobody can send. Next: countersign write-key create \(invocation.app)")
+            empty: "No write key, so no app can send. Next: countersign write-key create \(invocation.app)")
     }
 
     private static let delete = Command(
@@ -53,7 +53,7 @@ enum WriteKeyCommand {
         details: "Deleting the app's last write key, or one that was used within 30 days, must be confirmed.",
         positionals: [.app, key], flags: [.yes] + Flag.place,
         examples: [
-            "The one that nobody uses any more": "countersign write-key delete --yes shop 05188a308f089ab7"
+            "A key that is no longer used": "countersign write-key delete --yes shop 05188a308f089ab7"
         ]
     ) { invocation in
         let (app, id) = (invocation.app, invocation[key])

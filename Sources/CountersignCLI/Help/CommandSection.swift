@@ -27,7 +27,7 @@ struct CommandSection: Sendable {
         CommandSection(
             title: "Events",
             words: [
-                "event": "List and export events", "sample": "Requests whose token was not good",
+                "event": "List and export events", "sample": "Requests whose token failed verification",
                 "consumer": "Backends that pull events",
                 "webhook": "Addresses that events are delivered to",
                 "sink": "Streams that events are published to",

@@ -68,7 +68,7 @@ struct AppRoutes: Sendable {
             },
             AdminRoute(
                 "DELETE", "/apps/{app}/write-keys/{id}", .operator,
-                "Delete a write key; its last one, or one used within 30 days, with its id as confirm",
+                "Delete a write key; the last one, or one used within 30 days, needs its id in confirm",
                 query: [.init("confirm", .text(longest: 64))], .nothing
             ) { call in
                 try call.changing(deleteWriteKey)
@@ -157,7 +157,7 @@ struct AppRoutes: Sendable {
                 ? "it is the app's last write key: without it no app can send"
                 : used.map { "it was used at \($0): apps that send with it would be refused" }
             if let reason {
-                throw AdminProblem(409, "confirmation_required", "\(reason); confirm with its id as confirm")
+                throw AdminProblem(409, "confirmation_required", "\(reason); confirm it with ?confirm=ID")
             }
         }
         try call.directory.deleteWriteKey(id: call[1], of: call[0])

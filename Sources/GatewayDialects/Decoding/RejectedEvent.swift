@@ -66,6 +66,6 @@ struct EventWarning {
     static let schema: JSONValue = [
         "type": "array", "items": ["$ref": "#/components/schemas/RejectedEvent"],
         "description":
-            "Events that were stored otherwise than they were sent: with the code time_replaced, those whose time could not be read.",
+            "Events that were changed before they were stored. Code time_replaced: the time could not be read, so the event has the time of receipt.",
     ]
 }

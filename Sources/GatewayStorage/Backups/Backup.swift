@@ -133,7 +133,7 @@ package struct Backup: Sendable, Equatable {
         throw GatewayError(
             .storage,
             "\(database) is written faster than it is copied: its log has \(log >> 20) MiB; copy it to a faster disk, "
-                + "or when fewer events come")
+                + "or at a time with fewer events")
     }
 
     /// Deletes interrupted copies that have not been written to for an hour.

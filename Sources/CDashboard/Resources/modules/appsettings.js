@@ -68,7 +68,7 @@ export function appSettings(context) {
 
   function writeKeyCard(items) {
     const picked = bulk({
-      noun: "write key", action: "Delete", past: "deleted", text: "Apps that send with them are refused at once, and keep their events. Look at when each was last used, and leave one to send with.", phrase: "delete",
+      noun: "write key", action: "Delete", past: "deleted", text: "Apps that send with them are refused at once, and keep their events. Check when each was last used, and keep one for sending.", phrase: "delete",
       name: (key) => `the write key ${key.description || key.id}`, remove: removeKey, done: part.reload,
     });
     const shownKey = (key) => (key.write_key ? h("span", { class: "mono" }, key.write_key, iconButton(`Copy the write key ${key.description || key.id}`, "copy", () => copy(key.write_key)))

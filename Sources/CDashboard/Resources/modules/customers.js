@@ -14,7 +14,7 @@ const kinds = [["registered", "User id, or pseudonym"], ["cookie", "Anonymous or
 export function customers(context) {
   const { app, body, query, signal } = context;
   if (!context.can("operator")) {
-    replace(body, card("Customers", emptyState("members", "Only operators and owners look up customers", "What an app stores about a person names that person.")));
+    replace(body, card("Customers", emptyState("members", "Only operators and owners can look up customers", "Customer data identifies the person it belongs to.")));
     return;
   }
   const id = h("input", { type: "search", name: "id", required: true, maxlength: 512, spellcheck: "false", autocomplete: "off", "data-search": true, value: query.get("id") ?? "" });

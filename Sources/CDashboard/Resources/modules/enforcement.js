@@ -36,7 +36,7 @@ function rejected({ state, ramp_percent: ramp }) {
 
 /** A note that a scheduled switch is cancelled, if the change removes it. */
 function cancelled({ scheduled }, next) {
-  return scheduled && !next.scheduled ? [`The switch to ${nameOf[scheduled.state]} that is scheduled for ${dateTime(scheduled.at_ms)} is cancelled.`] : [];
+  return scheduled && !next.scheduled ? [`The switch to ${nameOf[scheduled.state]}, scheduled for ${dateTime(scheduled.at_ms)}, is cancelled.`] : [];
 }
 
 /** What a change to a weaker state means, in words for whoever has to answer for it. */
@@ -101,7 +101,7 @@ export function enforcement(context) {
   /** Asks for confirmation if the change lowers the protection or rejects requests of more users. */
   async function changeTo(rule, next, said) {
     if (rejected(next) > rejected(rule) && !await confirm(`Require tokens from ${next.ramp_percent} % of users?`, {
-      text: [`Requests of ${app.name || app.id} with an invalid token are rejected for ${next.ramp_percent} % of users from now on; until now for ${rejected(rule)} %.`, ...cancelled(rule, next)], action: "Raise the share", kind: "primary", focused: true })) return;
+      text: [`Requests of ${app.name || app.id} with an invalid token are now rejected for ${rejected(rule)} % of users. After the change they are rejected for ${next.ramp_percent} %.`, ...cancelled(rule, next)], action: "Raise the share", kind: "primary", focused: true })) return;
     if (protection(next) < protection(rule) && !await confirm(next.state === "required" ? `Protect ${next.ramp_percent} % of users only?` : `Switch ${app.name || app.id} to ${nameOf[next.state]}?`, {
       text: [...consequence(app, next), ...cancelled(rule, next)], action: next.state === "required" ? "Protect fewer users" : `Switch to ${nameOf[next.state]}`, focused: true })) return;
     await change(next, [said, ...cancelled(rule, next)].join(" "));
