@@ -75,7 +75,7 @@ enum SinkCommand {
         let made = try await invocation.admin().post(
             "apps", invocation.app, "sinks", body: .object(body))
         try invocation.print(made) {
-            invocation.io.say("Created the sink. A running gateway starts it at once.")
+            invocation.io.say("Created the sink. A running gateway starts it within a second.")
             try invocation.io.print(made["name"].shown)
         }
     }

@@ -147,7 +147,7 @@ enum WebhookCommand {
     ) { invocation in
         _ = try await invocation.admin().post(
             "apps", invocation.app, "webhooks", try webhook(invocation), "resume")
-        invocation.io.say("Resumed. A running gateway attempts the next delivery at once.")
+        invocation.io.say("Resumed. A running gateway attempts the next delivery within a second.")
     }
 
     private static let rotate = Command(
