@@ -101,19 +101,22 @@ public final class CountersignClient: Sendable {
     ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
     ///   - traits: What is known of the user.
     public func identify(userID: String, token: String? = nil, traits: JSONObject = [:]) {
-        identify(userID: userID, token: token, traits: traits) { _ in }
+        identify(userID: userID, token: token, traits: traits, stored: nil)
     }
 
-    /// As `identify`. `stored` is called once, on any thread: with the id of the event when that is on disk, with nil if there
-    /// was nothing to record, or with why it is not in the queue.
+    /// As `identify`. `stored` is called once, on any thread: with the event's id when the event is on disk, with nil if
+    /// there was nothing to record, or with the reason why the event is not in the queue. Without `stored`, an event that
+    /// cannot be written now is written later.
     package func identify(
         userID: String, token: String?, traits: JSONObject,
-        stored: @escaping @Sendable (Result<String?, CountersignError>) -> Void
+        stored: (@Sendable (Result<String?, CountersignError>) -> Void)?
     ) {
         guard setUser(userID, token: token) || !traits.isEmpty, !userID.isEmpty else {
-            return stored(.success(nil))
+            stored?(.success(nil))
+            return
         }
-        recorder.record(event(.identify, payload: traits), owner: userID) { stored($0.map { $0 }) }
+        let completion = stored.map { stored -> Recorder.Completion in { stored($0.map { $0 }) } }
+        recorder.record(event(.identify, payload: traits), owner: userID, completion: completion)
     }
 
     /// As `identify`, without an event. Returns true if the user is another one than before.

@@ -78,7 +78,7 @@ struct IncomingLogTests {
         for index in 0..<4 { bytes[4 + index] = UInt8(truncatingIfNeeded: checksum >> (8 * UInt32(index))) }
         try Data(bytes).write(to: file(0))
         let next = IncomingLog(directory: folder.url, holder: holder)
-        try next.appendAgain([(2, event("m2"))])
+        try next.append(numbered: [(2, event("m2"))])
         let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
         #expect(found.events.map(\.event.messageID) == ["m2"])
     }
@@ -97,7 +97,7 @@ struct IncomingLogTests {
 
     @Test func aNumberBeforeAllOthersIsPassedOver() throws {
         let log = IncomingLog(directory: folder.url, holder: holder)
-        try log.appendAgain([(.min, event("m0")), (1, event("m1")), (.max, event("m2"))])
+        try log.append(numbered: [(.min, event("m0")), (1, event("m1")), (.max, event("m2"))])
         let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
         #expect(found.events.map(\.event.messageID) == ["m1", "m2"])
         #expect(found.unreadable == 0)

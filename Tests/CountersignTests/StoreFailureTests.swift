@@ -133,20 +133,6 @@ struct StoreFailureTests {
         #expect(fixture.recorder.losses.logged < 12, "what has become much is taken over again")
     }
 
-    @Test func aCallerThatIsFarAheadWritesItself() async throws {
-        let fixture = try Fixture()
-        try await fixture.record("first")
-        await fixture.recorder.drain()
-        fixture.recorder.writer.suspend()
-        for number in 0..<63 { fixture.track("\(number)") }
-        #expect(fixture.recorder.losses.unsaved == 63)
-        fixture.track("63")
-        #expect(fixture.recorder.losses.unsaved == 0)
-        #expect(fixture.logs.flatMap { $0.events(after: 1).events }.count == 64)
-        fixture.recorder.writer.resume()
-        #expect(try await fixture.names() == ["first"] + (0..<64).map { "\($0)" })
-    }
-
     /// Emptying a file takes as long as the disk is busy with it.
     @Test func eventsAreWrittenWhileAFileOfTheLogIsEmptied() async throws {
         let (isEmptying, gate) = (Handshake(), Handshake())
@@ -244,6 +230,39 @@ struct StoreFailureTests {
         _ = try log.append([event])
         try log.synchronize()
         log.remove()
+    }
+
+    /// While one thread makes the log durable another starts it over, and what stays is then in a file that nobody has
+    /// flushed yet.
+    @Test func eventsThatMoveToANewLogMeanwhileAreMadeDurableThere() throws {
+        let bench = try Bench()
+        let flushed = Lock([Int32]())
+        let meanwhile = Lock<[@Sendable () -> Void]>([])
+        let log = IncomingLog(
+            directory: bench.configuration.instanceDirectory, holder: LeaseHolder(),
+            makeDurable: { descriptor in
+                meanwhile.withLock { $0.popLast() }?()
+                flushed.withLock { $0.append(descriptor) }
+                return flushed.withLock { $0.count } == 1
+            })
+        let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: [])
+        _ = try log.append([event])
+        meanwhile.withLock { $0 = [{ log.restart(keeping: [(1, event)]) }] }
+        #expect(throws: CountersignError.self) { try log.synchronize() }
+        #expect(flushed.withLock { $0.count } == 2, "the new file is flushed too")
+        log.remove()
+    }
+
+    @Test func aLogThatCouldNotStartOverConfirmsNothing() throws {
+        let bench = try Bench()
+        let directory = bench.configuration.instanceDirectory
+        let log = IncomingLog(directory: directory, holder: LeaseHolder())
+        let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: [])
+        _ = try log.append([event])
+        try FileManager.default.removeItem(at: directory)
+        try Data().write(to: directory)
+        log.restart(keeping: [(1, event)])
+        #expect(throws: CountersignError.self) { try log.synchronize() }
     }
 
     @Test func workThatMakesRoomMayUseTheReserveAndBringsNothingNew() async throws {

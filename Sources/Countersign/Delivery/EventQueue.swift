@@ -92,14 +92,17 @@ final class EventQueue {
     /// The log is read while nobody else can write to the queue file: whoever removes the log or forgets its mark has done so
     /// before, or not yet.
     ///
-    /// Events that are damaged are counted if `isOver`: nothing is added to the log any more, and it is not read again.
-    func adopt(_ log: IncomingLog.Found, isOver: Bool, clock: any ClientClock) throws {
+    /// Events that are damaged are counted if `isOver`: nothing is added to the log any more, and it is not read again. Returns
+    /// the files with damage.
+    @discardableResult
+    func adopt(_ log: IncomingLog.Found, isOver: Bool, clock: any ClientClock) throws -> [String] {
         try connection.transaction {
             let found = log.events(after: try mark(of: log.id))
             try take(found.events, from: log.id, clock: clock)
-            guard isOver, !hasOptedOut else { return }
+            guard isOver, !hasOptedOut else { return [] }
             try add(.recorded, found.unreadable)
             try add(.unreadable, found.unreadable)
+            return found.damagedPaths
         }
     }
 
@@ -176,6 +179,7 @@ final class EventQueue {
         let time = queueTime.seconds(uptime: clock.uptime)
         var count = 0
         var bytes = 0
+        let rows = try withDeviceID(rows)
         // One statement for all rows: to look it up by its text costs as much as a row.
         let insert = try connection.prepare(
             "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)"
@@ -201,6 +205,18 @@ final class EventQueue {
         try add(.bytes, bytes)
         try save(queueTime.saved(now: clock.now, seconds: time).text, as: "queue_time")
         try enforceLimits(at: time)
+    }
+
+    /// The events with this device's id where they have a provisional one. The first of those becomes the id of a device that
+    /// has none yet.
+    private func withDeviceID(_ rows: [RenderedEvent]) throws -> [RenderedEvent] {
+        guard let provisionalID = rows.first(where: { $0.provisionalID != nil })?.provisionalID else {
+            return rows
+        }
+        let saved = try setting(Self.anonymousIDName)
+        let deviceID = saved ?? provisionalID
+        if saved == nil { try save(deviceID, as: Self.anonymousIDName) }
+        return rows.map { $0.withDeviceID(deviceID) }
     }
 
     private static let tooLarge = Settlement.Verdict(
@@ -378,7 +394,9 @@ final class EventQueue {
             }
             let rows = try value(of: .rows)
             try connection.execute("DELETE FROM event; DELETE FROM quarantine;")
-            if forgettingDevice { try connection.run("DELETE FROM setting WHERE name = 'anonymous_id'") }
+            if forgettingDevice {
+                try connection.run("DELETE FROM setting WHERE name = ?", .text(Self.anonymousIDName))
+            }
             try add(.wiped, rows)
             try add(.rows, -rows)
             try add(.bytes, -(try value(of: .bytes)))
@@ -402,15 +420,17 @@ final class EventQueue {
 
     /// The id under which events without a user are sent; made once for each queue file.
     func anonymousID() throws -> String {
-        if let id = try setting("anonymous_id") { return id }
+        if let id = try setting(Self.anonymousIDName) { return id }
         return try certainTransaction {
             // Another process may have been faster.
-            if let id = try setting("anonymous_id") { return id }
+            if let id = try setting(Self.anonymousIDName) { return id }
             let id = UUIDv7.make()
-            try save(id, as: "anonymous_id")
+            try save(id, as: Self.anonymousIDName)
             return id
         }
     }
+
+    private static let anonymousIDName = "anonymous_id"
 
     // MARK: Counters
 

@@ -37,6 +37,10 @@ final class IncomingLog: @unchecked Sendable {
         var slots: [Slot] = []
         /// The slot that is written to.
         var active = 0
+        /// True while the files' names may not outlive a power failure.
+        var mustSyncDirectory = false
+        /// Counts the calls of `restart()`: what was made durable before one says nothing of what came after it.
+        var generation = 0
         /// True when a call for durability has failed: the system has forgotten then what it could not write, and the next call
         /// would succeed without it.
         var hasFailed = false
@@ -51,6 +55,8 @@ final class IncomingLog: @unchecked Sendable {
     private let state = Lock(State())
     /// Held while files are emptied, which takes as long as the disk is busy with them. Taken before `state`.
     private let emptying = NSLock()
+    /// Held while the log starts over, until the events that stay are in the new files. Taken before `emptying`.
+    private let restarting = NSLock()
     private var lastSequence: Int64 = 0
 
     init(
@@ -64,24 +70,26 @@ final class IncomingLog: @unchecked Sendable {
         id = holder.id
     }
 
+    /// The events in the files whose numbers are in `range`, in order.
+    func events(in range: ClosedRange<Int64>) -> [(sequence: Int64, event: RenderedEvent)] {
+        let paths = state.withLock { $0.slots.map(\.file.path) }
+        return Found(id: id, processID: getpid(), paths: paths).events(after: range.lowerBound - 1).events
+            .filter { $0.sequence <= range.upperBound }
+    }
+
     /// The number of the last event that was appended.
     var last: Int64 { lastSequence }
 
     /// Adds events. When it returns they outlive the process, but not a power failure. Returns the number of the last
     /// one; they are numbered without gaps. Throws when nothing was added.
     func append(_ rows: [RenderedEvent]) throws -> Int64 {
-        try write(zip((lastSequence + 1)..., rows).map { ($0, $1) })
+        try append(numbered: zip((lastSequence + 1)..., rows).map { ($0, $1) })
         lastSequence += Int64(rows.count)
         return lastSequence
     }
 
-    /// Adds events again under the numbers that they have had: the queue file may know these already. Throws when
-    /// nothing was added.
-    func appendAgain(_ events: [(sequence: Int64, event: RenderedEvent)]) throws {
-        try write(events)
-    }
-
-    private func write(_ events: [(sequence: Int64, event: RenderedEvent)]) throws {
+    /// Adds events under numbers that they have already. Throws when nothing was added.
+    func append(numbered events: [(sequence: Int64, event: RenderedEvent)]) throws {
         guard let last = events.last?.sequence else { return }
         try openFiles()
         var bytes: [UInt8] = []
@@ -113,17 +121,41 @@ final class IncomingLog: @unchecked Sendable {
     /// Makes durable what was appended before the call. Throws when the disk failed. What it has then is unknown, and
     /// no repetition would tell: it throws until `restart()`.
     func synchronize() throws {
-        let (files, hasFailed) = state.withLock { state in
-            let files = state.slots.filter(\.mustSync).map(\.file)
-            for index in state.slots.indices { state.slots[index].mustSync = false }
-            return (files, state.hasFailed)
+        // Once more if the log has started over meanwhile: the events may be in the new files only.
+        while try synchronizeFiles() == false {}
+    }
+
+    /// Returns false if the log started over meanwhile.
+    private func synchronizeFiles() throws -> Bool {
+        let (files, mustSyncDirectory, generation, hasFailed) = restarting.withLock {
+            state.withLock { state in
+                let files = state.slots.filter(\.mustSync).map(\.file)
+                let mustSyncDirectory = state.mustSyncDirectory
+                for index in state.slots.indices { state.slots[index].mustSync = false }
+                state.mustSyncDirectory = false
+                return (files, mustSyncDirectory, state.generation, state.hasFailed)
+            }
         }
         guard !hasFailed else { throw CountersignError(.notStored, "the disk failed before") }
-        for file in files {
-            if makeDurable(file.descriptor) { continue }
-            let error = Self.error("fdatasync", file.path)
-            state.withLock { $0.hasFailed = true }
-            throw error
+        var failed: (any Error)?
+        for file in files where !makeDurable(file.descriptor) {
+            failed = Self.error("fdatasync", file.path)
+            break
+        }
+        if failed == nil, mustSyncDirectory {
+            let code = synchronizeFile(directory.path)
+            if code != 0 {
+                failed = CountersignError(
+                    .notStored, "fsync: \(String(cString: strerror(code))) (\(directory.path))")
+            }
+        }
+        return try restarting.withLock {
+            try state.withLock { state in
+                guard state.generation == generation else { return false }
+                guard let failed else { return true }
+                state.hasFailed = true
+                throw failed
+            }
         }
     }
 
@@ -166,22 +198,32 @@ final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    /// Starts over with empty files.
-    func restart() {
-        emptying.withLock {
-            state.withLock { state in
-                for slot in state.slots where slot.size > 0 { _ = empty(slot.file.descriptor) }
-                state = State()
+    /// Starts over with empty files, and writes `events` there under the numbers that they have had: the queue file may know
+    /// these already. If that fails, `synchronize()` throws until the next call.
+    func restart(keeping events: [(sequence: Int64, event: RenderedEvent)] = []) {
+        restarting.withLock {
+            emptying.withLock {
+                state.withLock { state in
+                    for slot in state.slots where slot.size > 0 { _ = empty(slot.file.descriptor) }
+                    state = State(generation: state.generation + 1)
+                }
+            }
+            do {
+                try append(numbered: events)
+            } catch {
+                state.withLock { $0.hasFailed = true }
             }
         }
     }
 
     /// Removes the files. They must hold nothing that the queue file does not have.
     func remove() {
-        emptying.withLock {
-            state.withLock { state in
-                for slot in state.slots { unlink(slot.file.path) }
-                state = State()
+        restarting.withLock {
+            emptying.withLock {
+                state.withLock { state in
+                    for slot in state.slots { unlink(slot.file.path) }
+                    state = State(generation: state.generation + 1)
+                }
             }
         }
     }
@@ -203,11 +245,13 @@ final class IncomingLog: @unchecked Sendable {
                 ).path)
             return Slot(file: file, size: Int64(lseek(file.descriptor, 0, SEEK_END)), last: lastSequence)
         }
-        // The names have to outlive a power failure too.
-        _ = synchronizeFile(directory.path)
         // Where a write broke off, nothing that comes after it could be read.
         let active = made.firstIndex { $0.size == 0 } ?? 0
-        state.withLock { $0 = State(slots: made, active: active, hasFailed: $0.hasFailed) }
+        state.withLock {
+            $0 = State(
+                slots: made, active: active, mustSyncDirectory: true, generation: $0.generation,
+                hasFailed: $0.hasFailed)
+        }
     }
 
     private static func isInPlace(_ file: File) -> Bool {
@@ -238,18 +282,31 @@ extension IncomingLog {
         /// When it was written to last, in seconds since 1970.
         var modified: TimeInterval = 0
 
-        /// What it holds after `sequence`, in order, and how many events between others cannot be read. A truncated file ends
-        /// where it stops making sense.
-        func events(
-            after sequence: Int64
-        ) -> (events: [(sequence: Int64, event: RenderedEvent)], unreadable: Int) {
-            let contents = paths.map { Frame.read(contentsOf: $0, after: sequence) }
-            let events = contents.flatMap(\.events).filter { $0.sequence > sequence }
-            // The same number is the same event.
-            let sorted = Dictionary(events.map { ($0.sequence, $0.event) }) { first, _ in first }.sorted {
-                $0.key < $1.key
+        /// The events of a log after one number.
+        struct Contents {
+            /// In order.
+            var events: [(sequence: Int64, event: RenderedEvent)] = []
+            /// How many events before the last readable one cannot be read.
+            var unreadable = 0
+            /// The files with damage.
+            var damagedPaths: [String] = []
+        }
+
+        func events(after sequence: Int64) -> Contents {
+            var contents = Contents()
+            var events: [Int64: RenderedEvent] = [:]
+            for path in paths {
+                let file = Frame.read(contentsOf: path)
+                if file.isDamaged { contents.damagedPaths.append(path) }
+                for (number, event) in file.events where number > sequence { events[number] = event }
             }
-            return (sorted.map { ($0.key, $0.value) }, contents.reduce(0) { $0 + $1.unreadable })
+            contents.events = events.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+            // The numbers of a log have no gaps.
+            if !contents.damagedPaths.isEmpty, let last = contents.events.last?.sequence {
+                let (count, overflows) = last.subtractingReportingOverflow(sequence)
+                if !overflows { contents.unreadable = Int(count) - contents.events.count }
+            }
+            return contents
         }
     }
 
@@ -278,8 +335,8 @@ extension IncomingLog {
         return Array(found.values)
     }
 
-    /// How an event stands in a file: the length of the rest, its CRC-32, then number, ids and body. Integers are
-    /// little-endian; a text or body has its length before it.
+    /// How an event stands in a file: the length of the rest, its CRC-32, then number, message id, user, session, body and,
+    /// if there is one, the provisional device id. Integers are little-endian; a text or body has its length before it.
     private enum Frame {
         private static let noUser = UInt32.max
 
@@ -293,6 +350,8 @@ extension IncomingLog {
             text(row.sessionID, to: &bytes)
             integer(UInt32(row.body.count), to: &bytes)
             bytes.append(contentsOf: row.body)
+            // Earlier versions read no further than the body.
+            if let id = row.provisionalID { text(id, to: &bytes) }
             let length = UInt32(bytes.count - start - 8)
             let checksum = CRC32.of(bytes[(start + 8)...])
             for index in 0..<4 {
@@ -310,52 +369,73 @@ extension IncomingLog {
             bytes.append(contentsOf: text.utf8)
         }
 
-        /// Passes over what is damaged, as long as another event follows where its length says. Those that cannot be read are
-        /// counted if they can come after `mark`.
+        /// Reads the events of a file. Where one is damaged it goes on at the next that is whole: no part of an event looks like
+        /// one, since a body is JSON and so has no byte that is zero.
+        ///
+        /// An event that ends with the file before its length says, or in zeros, was never written whole. That is no damage.
         static func read(
-            contentsOf path: String, after mark: Int64
-        ) -> (events: [(sequence: Int64, event: RenderedEvent)], unreadable: Int) {
+            contentsOf path: String
+        ) -> (events: [(sequence: Int64, event: RenderedEvent)], isDamaged: Bool) {
             // On Linux Foundation leaks a page with each empty file that it reads.
             var status = stat()
             guard stat(path, &status) == 0, status.st_size > 0,
                 let data = try? Data(contentsOf: URL(fileURLWithPath: path))
-            else { return ([], 0) }
+            else { return ([], false) }
             let bytes = [UInt8](data)
             var events: [(sequence: Int64, event: RenderedEvent)] = []
-            var unreadable = 0
-            var damaged = 0
+            var isDamaged = false
             var position = 0
             while bytes.count - position > 8 {
-                var header = Reader(rest: bytes[position..<position + 8])
-                guard let length = header.integer(UInt32.self), let checksum = header.integer(UInt32.self),
-                    length > 0, Int(length) <= bytes.count - position - 8
-                else { break }
-                let content = bytes[(position + 8)..<(position + 8 + Int(length))]
-                position += 8 + Int(length)
-                var reader = Reader(rest: content)
-                guard CRC32.of(content) == checksum, let sequence = reader.integer(Int64.self),
-                    let event = reader.event()
-                else {
-                    damaged += 1
+                if let frame = frame(in: bytes, at: position) {
+                    position = frame.end
+                    // Written again, or left over from before the file was emptied.
+                    if frame.sequence > events.last?.sequence ?? 0 {
+                        events.append((frame.sequence, frame.event))
+                    }
                     continue
                 }
-                // Written again, or left over from before the file was emptied.
-                let last = events.last?.sequence ?? 0
-                guard sequence > last else { continue }
-                events.append((sequence, event))
-                // What is damaged at the end was never written whole.
-                unreadable += max(0, min(damaged, Int(sequence - max(last, mark) - 1)))
-                damaged = 0
+                let next = (position + 1..<bytes.count).first { self.frame(in: bytes, at: $0) != nil }
+                guard let next else {
+                    var header = Reader(rest: bytes[position...])
+                    let length = header.integer(UInt32.self).map(Int.init) ?? 0
+                    let isCut = length > bytes.count - position - 8
+                    isDamaged = isDamaged || !(isCut || bytes[position...].allSatisfy { $0 == 0 })
+                    break
+                }
+                isDamaged = true
+                position = next
             }
-            return (events, unreadable)
+            return (events, isDamaged)
+        }
+
+        /// The event that begins at `position`; nil if none does.
+        private static func frame(
+            in bytes: [UInt8], at position: Int
+        ) -> (sequence: Int64, event: RenderedEvent, end: Int)? {
+            var header = Reader(rest: bytes[position...])
+            guard let length = header.integer(UInt32.self), let checksum = header.integer(UInt32.self),
+                length > 0, let content = header.take(Int(length))
+            else { return nil }
+            var reader = Reader(rest: content)
+            // The checksum comes last: it costs most, and few texts have lengths that fit.
+            guard let sequence = reader.integer(Int64.self), let event = reader.event(),
+                CRC32.of(content) == checksum
+            else { return nil }
+            return (sequence, event, content.endIndex)
         }
 
         private struct Reader {
             var rest: ArraySlice<UInt8>
 
             mutating func integer<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
-                guard let bytes = take(Number.bitWidth / 8) else { return nil }
-                return bytes.reversed().reduce(Number.zero) { $0 << 8 | Number(truncatingIfNeeded: $1) }
+                let count = Number.bitWidth / 8
+                guard count <= rest.count else { return nil }
+                var number = Number.zero
+                for index in 0..<count {
+                    number |= Number(truncatingIfNeeded: rest[rest.startIndex + index]) << (8 * index)
+                }
+                rest = rest[(rest.startIndex + count)...]
+                return number
             }
 
             mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
@@ -374,10 +454,16 @@ extension IncomingLog {
                 guard case .some(.some(let message)) = bytes(), let user = bytes(),
                     case .some(.some(let session)) = bytes(), case .some(.some(let body)) = bytes()
                 else { return nil }
+                var provisionalID: String?
+                if !rest.isEmpty {
+                    guard case .some(.some(let id)) = bytes() else { return nil }
+                    provisionalID = String(decoding: id, as: UTF8.self)
+                }
                 return RenderedEvent(
                     messageID: String(decoding: message, as: UTF8.self),
                     userID: user.map { String(decoding: $0, as: UTF8.self) },
-                    sessionID: String(decoding: session, as: UTF8.self), body: Array(body))
+                    sessionID: String(decoding: session, as: UTF8.self), body: Array(body),
+                    provisionalID: provisionalID)
             }
         }
     }

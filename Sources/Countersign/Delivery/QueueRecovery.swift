@@ -27,6 +27,11 @@ struct QueueRecovery {
         return names.count { $0.hasPrefix(url.lastPathComponent + ".damaged-") && !$0.hasSuffix("-journal") }
     }
 
+    /// Where the next damaged file goes.
+    static func nextAsidePath(besides path: String) -> String {
+        "\(path).damaged-\(asideCount(besides: path) + 1)"
+    }
+
     func recover() throws -> EventQueue {
         let aside = try setAside()
         let fresh = try EventQueue(path: path, limits: limits, clock: clock)
@@ -44,8 +49,7 @@ struct QueueRecovery {
     }
 
     private func setAside() throws -> String {
-        let number = Self.asideCount(besides: path) + 1
-        let aside = "\(path).damaged-\(number)"
+        let aside = Self.nextAsidePath(besides: path)
         try FileManager.default.moveItem(atPath: path, toPath: aside)
         for suffix in ["-journal", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix)
         {

@@ -3,10 +3,13 @@ internal import Foundation
 
 /// Takes events from any thread, writes them into a log at once, and brings them from there into the queue file.
 ///
-/// The caller pays for a lock and an append. A separate thread renders the events and appends them to `IncomingLog` with
-/// a plain write; from then on they outlive the process. Another one makes the log durable, and only then hears who waits.
-/// The storage thread takes over what the log holds when somebody uses the queue file, or when it has become much. None
-/// of the three waits for another.
+/// The caller pays for a lock and an append. The writer's thread renders the events and appends them to `IncomingLog` with
+/// a plain write; from then on they outlive the process. The synchronizer makes the log durable and then calls the
+/// completions. The storage thread moves the events of the log to the queue file when the queue file is used, and when the
+/// log has become long. None of the three waits for another.
+///
+/// A caller that records faster than the writer can write waits for it once half of what may be in memory is used, for
+/// `waitTime` at most in each call.
 final class Recorder: Sendable {
     private struct Unsaved {
         let record: EventRecord
@@ -16,10 +19,11 @@ final class Recorder: Sendable {
 
     typealias Completion = @Sendable (Result<String, CountersignError>) -> Void
 
-    /// In the log, and not yet in the queue file.
+    /// An event that is in the log, and not yet in the queue file.
     private struct Logged {
         let sequence: Int64
-        let row: RenderedEvent
+        /// Nil if there was no room for it in memory: it is read from the log then.
+        let row: RenderedEvent?
         let bytes: Int
     }
 
@@ -28,6 +32,12 @@ final class Recorder: Sendable {
         let sequence: Int64
         let result: Result<String, CountersignError>
         let completion: Completion
+    }
+
+    private struct DeviceID {
+        var text: String
+        /// True until the queue file has been asked: the events are written before that, whoever holds the file.
+        var isProvisional: Bool
     }
 
     private struct State {
@@ -42,11 +52,14 @@ final class Recorder: Sendable {
         /// The first of those in the log: the queue file is taking them over. Apart, so that nobody copies what others add to.
         var taking: [Logged] = []
         var waiting: [Waiting] = []
-        /// Of all in `unsaved`, `logged` and `taking`, and of those that are being written now.
-        var heldEvents = 0
-        var heldBytes = 0
-        /// Of those that the log does not have.
+        /// Number and bytes of the events that only memory has: those in `unsaved`, and those that are being written now.
         var unsavedEvents = 0
+        var unsavedBytes = 0
+        /// Bytes of the events in `logged` and `taking`, and of those among them that are in memory too.
+        var loggedBytes = 0
+        var keptBytes = 0
+        /// Callers of `record` that wait for the writer.
+        var waitingCallers = 0
         var isWriting = false
         var isSynchronizing = false
         var isTakingOver = false
@@ -54,14 +67,16 @@ final class Recorder: Sendable {
         var isHeld = true
         /// True while the next try waits for its time.
         var isWaitingForDisk = false
+        /// True while the last write to the log has failed.
+        var isLogFailing = false
         /// True as long as the queue file could not take over what the log holds.
         var hasFallenBehind = false
         var isClosed = false
         var hasOptedOut = false
         var dropped = 0
         var lastError: String?
-        /// The device's id, as it stands in events without a user.
-        var anonymousID: String?
+        /// The device's id for events without a user; nil until the first of them.
+        var deviceID: DeviceID?
         /// Up to here the queue file had all events before its last transaction, which makes that certain.
         var certain: Int64 = 0
 
@@ -71,17 +86,15 @@ final class Recorder: Sendable {
 
         /// How many only the log has.
         var loggedCount: Int { taking.count + logged.count }
-
-        var needsID: Bool { anonymousID == nil && unsaved.contains { $0.record.userID == nil } }
     }
 
     /// Seconds between two tries to write while the disk is full, away or broken.
     private static let retryInterval: TimeInterval = 0.5
-    /// Where so many events wait, whoever records one more helps to write: a loop that records faster than a thread can write
-    /// would otherwise be far ahead of the disk, and further still when that thread gets no processor.
-    private static let helpFrom = 64
-    /// Seconds that such a caller waits at most for the thread that is writing.
-    private static let helpTime: TimeInterval = 0.005
+    /// How long a caller waits for the writer at most.
+    private static let waitTime = DispatchTimeInterval.milliseconds(5)
+    /// Events that the writer appends in one go, so that callers that wait for it soon go on.
+    private static let batchEvents = 512
+    private let hasWritten = DispatchSemaphore(value: 0)
     private let state: Lock<State>
     /// Held while the log is written to, emptied or changed.
     private let writing = NSLock()
@@ -158,17 +171,22 @@ final class Recorder: Sendable {
     ) {
         let now = clock.now
         let bytes = content.estimatedBytes
-        let (refusal, isIdle, mustHelp) = state.withLock { state -> (CountersignError?, Bool, Bool) in
+        let (rejection, isIdle, mustWait) = state.withLock { state -> (CountersignError?, Bool, Bool) in
             if state.isClosed { return (CountersignError(.closed, "the client is closed"), false, false) }
             if state.hasOptedOut { return (CountersignError(.optedOut, "nothing is recorded"), false, false) }
             guard
-                state.heldEvents < limits.maximumUnsavedEvents,
-                state.heldBytes + bytes <= limits.maximumUnsavedBytes
+                state.unsavedEvents < limits.maximumUnsavedEvents,
+                state.unsavedBytes + bytes <= limits.maximumUnsavedBytes,
+                // The log holds no more than the queue may.
+                state.loggedCount + state.unsavedEvents
+                    < max(limits.maximumEvents, limits.maximumUnsavedEvents),
+                state.loggedBytes + state.unsavedBytes + bytes
+                    <= max(limits.maximumBytes, limits.maximumUnsavedBytes)
             else {
                 state.dropped += 1
+                let waiting = state.unsavedEvents + state.loggedCount
                 return (
-                    CountersignError(.tooManyUnsaved, "\(state.heldEvents) events wait for the disk"), false,
-                    false
+                    CountersignError(.tooManyUnsaved, "\(waiting) events wait for the disk"), false, false
                 )
             }
             // The id is made under the lock, so that ids sort as the events do.
@@ -176,16 +194,20 @@ final class Recorder: Sendable {
                 content: content, messageID: messageID ?? UUIDv7.make(at: now), userID: owner ?? state.userID,
                 sessionID: state.sessionID, timestamp: now)
             state.unsaved.append(Unsaved(record: record, bytes: bytes, completion: completion))
-            state.heldEvents += 1
-            state.heldBytes += bytes
             state.unsavedEvents += 1
+            state.unsavedBytes += bytes
             let isIdle = !state.isWriting
             state.isWriting = true
-            let isBehind = state.unsaved.count >= Self.helpFrom
-            return (nil, isIdle, isBehind && !state.isWaitingForDisk && !state.isHeld)
+            let isBehind =
+                state.unsavedEvents > limits.maximumUnsavedEvents / 2
+                || state.unsavedBytes > limits.maximumUnsavedBytes / 2
+            let mustWait = isBehind && !state.isLogFailing && !state.isHeld
+            if mustWait { state.waitingCallers += 1 }
+            return (nil, isIdle, mustWait)
         }
-        if let refusal { completion?(.failure(refusal)) }
-        if isIdle { writer.async { self.write() } } else if mustHelp { help() }
+        if let rejection { completion?(.failure(rejection)) }
+        if isIdle { writer.async { self.write() } }
+        if mustWait { _ = hasWritten.wait(timeout: .now() + Self.waitTime) }
     }
 
     /// Brings what was recorded before this call into the queue file; returns when that is done or has failed.
@@ -259,7 +281,7 @@ final class Recorder: Sendable {
             try writing.withLock {
                 events += discard()
                 try queue.wipe((log.id, log.last, events), forgettingDevice: forgettingDevice)
-                if forgettingDevice { state.withLock { $0.anonymousID = nil } }
+                if forgettingDevice { state.withLock { $0.deviceID = nil } }
             }
         }
         storage.lookForLogs()
@@ -271,13 +293,12 @@ final class Recorder: Sendable {
         log.restart()
         let (events, batch, error) = state.withLock { state in
             let events = state.loggedCount
-            state.heldEvents -= state.unsaved.count + events
-            state.heldBytes -=
-                state.unsaved.reduce(0) { $0 + $1.bytes } + state.logged.reduce(0) { $0 + $1.bytes }
-                + state.taking.reduce(0) { $0 + $1.bytes }
             state.unsavedEvents -= state.unsaved.count
+            state.unsavedBytes -= state.unsaved.reduce(0) { $0 + $1.bytes }
             state.logged = []
             state.taking = []
+            state.loggedBytes = 0
+            state.keptBytes = 0
             defer { state.unsaved = [] }
             let error =
                 state.hasOptedOut
@@ -295,44 +316,23 @@ final class Recorder: Sendable {
     /// Writes until nothing is left or the disk fails. On the writer's thread.
     private func write() {
         while true {
-            let (isDone, needsID) = state.withLock { state in
+            let isDone = state.withLock { state in
                 if state.unsaved.isEmpty { state.isWriting = false }
-                return (state.unsaved.isEmpty, state.needsID)
+                return state.unsaved.isEmpty
             }
             if isDone { return }
-            if needsID, !storage.hasOptedOut {
-                do {
-                    // Not while the log is held: the storage thread may be waiting for that.
-                    try storage.sync { queue in try learnID(from: queue) }
-                } catch {
-                    return writing.withLock { keep(takeUnsaved(), after: error) }
-                }
-            }
             guard writing.withLock({ writeBatch() }) else { return }
         }
     }
 
-    /// On the storage thread, so that no id outlives its wipe.
-    private func learnID(from queue: EventQueue) throws {
+    /// Replaces a provisional id by the queue file's. On the storage thread, so that no id outlives its wipe.
+    private func learnDeviceID(from queue: EventQueue) throws {
+        guard state.withLock({ $0.deviceID?.isProvisional == true }), !storage.hasOptedOut else { return }
         let id = try queue.anonymousID()
-        state.withLock { $0.anonymousID = id }
+        state.withLock { $0.deviceID = DeviceID(text: id, isProvisional: false) }
     }
 
-    private func takeUnsaved() -> [Unsaved] {
-        state.withLock { state in
-            defer { state.unsaved = [] }
-            return state.unsaved
-        }
-    }
-
-    /// Writes for the writer, which is behind.
-    private func help() {
-        guard writing.lock(before: Date(timeIntervalSinceNow: Self.helpTime)) else { return }
-        defer { writing.unlock() }
-        _ = writeBatch()
-    }
-
-    /// Appends all that waits to the log. Only with `writing` held. Returns false if the disk failed, and whoever tries
+    /// Appends the oldest events that wait to the log. Only with `writing` held. Returns false if the disk failed, and whoever tries
     /// again has been told.
     private func writeBatch() -> Bool {
         // Another process may have said so.
@@ -341,25 +341,33 @@ final class Recorder: Sendable {
             _ = discard()
             return true
         }
-        let (batch, anonymousID) = state.withLock { state -> ([Unsaved], String?) in
-            if state.needsID { return ([], nil) }
-            defer { state.unsaved = [] }
-            return (state.unsaved, state.anonymousID)
+        let (batch, deviceID) = state.withLock { state in
+            let deviceID = state.deviceID ?? DeviceID(text: UUIDv7.make(), isProvisional: true)
+            let batch = Array(state.unsaved.prefix(Self.batchEvents))
+            state.unsaved.removeFirst(batch.count)
+            if batch.contains(where: { $0.record.userID == nil }) { state.deviceID = deviceID }
+            return (batch, deviceID)
         }
         if batch.isEmpty { return true }
         let rows = batch.map { entry in
             RenderedEvent(
                 messageID: entry.record.messageID, userID: entry.record.userID,
                 sessionID: entry.record.sessionID,
-                body: entry.record.content.rendered(for: entry.record, anonymousID: anonymousID ?? ""),
-                uptime: clock.uptime)
+                body: entry.record.content.rendered(for: entry.record, anonymousID: deviceID.text),
+                uptime: clock.uptime,
+                provisionalID: entry.record.userID == nil && deviceID.isProvisional ? deviceID.text : nil)
         }
         do {
             let first = try log.append(rows) - Int64(rows.count) + 1
-            let (mustSynchronize, mustTakeOver) = state.withLock { state in
+            let (mustSynchronize, mustTakeOver, waitingCallers) = state.withLock { state in
                 for (offset, (entry, row)) in zip(batch, rows).enumerated() {
                     let sequence = first + Int64(offset)
-                    state.logged.append(Logged(sequence: sequence, row: row, bytes: entry.bytes))
+                    let hasRoom = state.keptBytes + entry.bytes <= limits.maximumUnsavedBytes
+                    state.logged.append(
+                        Logged(sequence: sequence, row: hasRoom ? row : nil, bytes: entry.bytes))
+                    if hasRoom { state.keptBytes += entry.bytes }
+                    state.loggedBytes += entry.bytes
+                    state.unsavedBytes -= entry.bytes
                     guard let completion = entry.completion else { continue }
                     let isKept = row.body.count <= limits.maximumEventBytes
                     state.waiting.append(
@@ -371,17 +379,20 @@ final class Recorder: Sendable {
                             completion: completion))
                 }
                 state.unsavedEvents -= batch.count
+                state.isLogFailing = false
                 if !state.hasFallenBehind { state.lastError = nil }
                 let mustSynchronize = !state.isSynchronizing
                 state.isSynchronizing = true
                 // The queue file takes this much over without being asked.
                 let isMuch =
                     state.loggedCount >= min(1_000, limits.maximumUnsavedEvents / 2)
-                    || state.heldBytes >= min(512 << 10, limits.maximumUnsavedBytes / 2)
+                    || state.loggedBytes >= min(512 << 10, limits.maximumUnsavedBytes / 2)
                 let mustTakeOver = isMuch && !state.isTakingOver && !state.isWaitingForDisk
                 if mustTakeOver { state.isTakingOver = true }
-                return (mustSynchronize, mustTakeOver)
+                defer { state.waitingCallers = 0 }
+                return (mustSynchronize, mustTakeOver, state.waitingCallers)
             }
+            for _ in 0..<waitingCallers { hasWritten.signal() }
             if mustSynchronize { synchronizer.async { self.synchronize() } }
             if mustTakeOver { storage.submit { self.takeOver(by: $0) } }
             let tooLarge = rows.count { $0.body.count > limits.maximumEventBytes }
@@ -399,9 +410,8 @@ final class Recorder: Sendable {
         let failure = CountersignError(.notStored, "\(error)")
         let (refused, isFirst) = state.withLock { state in
             let refused = state.isClosed ? batch : batch.filter { $0.completion != nil }
-            state.heldEvents -= refused.count
-            state.heldBytes -= refused.reduce(0) { $0 + $1.bytes }
             state.unsavedEvents -= refused.count
+            state.unsavedBytes -= refused.reduce(0) { $0 + $1.bytes }
             state.lastError = failure.detail
             if state.isClosed {
                 // Nobody will try again.
@@ -412,6 +422,7 @@ final class Recorder: Sendable {
             state.unsaved.insert(contentsOf: batch.filter { $0.completion == nil }, at: 0)
             // As long as this is so, no call of `record` begins to write: the next try takes its event along.
             state.isWriting = true
+            state.isLogFailing = true
             let isFirst = !state.isWaitingForDisk
             state.isWaitingForDisk = true
             return (refused, isFirst)
@@ -472,16 +483,14 @@ final class Recorder: Sendable {
     ///
     /// The numbers stay: of a transaction that failed it is unknown whether the queue file has it.
     private func writeAnew(without refused: Set<Int64>) {
-        log.restart()
         let kept = state.withLock { state in
             let gone = state.logged.filter { refused.contains($0.sequence) }
-            state.heldEvents -= gone.count
-            state.heldBytes -= gone.reduce(0) { $0 + $1.bytes }
+            state.loggedBytes -= gone.reduce(0) { $0 + $1.bytes }
+            state.keptBytes -= gone.reduce(0) { $0 + ($1.row == nil ? 0 : $1.bytes) }
             state.logged.removeAll { refused.contains($0.sequence) }
             return state.logged
         }
-        // Without a log they are in memory alone.
-        try? log.appendAgain(kept.map { ($0.sequence, $0.row) })
+        log.restart(keeping: rows(of: kept))
     }
 
     // MARK: Into the queue file
@@ -498,9 +507,9 @@ final class Recorder: Sendable {
 
     /// Also what the log does not have yet, or another thread is just writing there.
     private func takeOver(into queue: EventQueue) throws {
-        if state.withLock(\.needsID), !storage.hasOptedOut { try? learnID(from: queue) }
         let taking = writing.withLock {
-            _ = writeBatch()
+            let batches = state.withLock { $0.unsaved.count / Self.batchEvents + 1 }
+            for _ in 0..<batches where !writeBatch() { break }
             log.rotate()
             return state.withLock { state in
                 swap(&state.logged, &state.taking)
@@ -509,8 +518,9 @@ final class Recorder: Sendable {
         }
         do {
             if let last = taking.last?.sequence {
-                try queue.append(taking.map { ($0.sequence, $0.row) }, from: log.id, clock: clock)
+                try queue.append(rows(of: taking), from: log.id, clock: clock)
                 taken(taking, through: last)
+                try? learnDeviceID(from: queue)
             }
         } catch {
             state.withLock { state in
@@ -530,6 +540,20 @@ final class Recorder: Sendable {
         if wasBehind { stored(max(1, taking.count)) }
     }
 
+    /// The events with their numbers, those without a row read from the log.
+    private func rows(of events: [Logged]) -> [(sequence: Int64, event: RenderedEvent)] {
+        let missing = events.filter { $0.row == nil }.map(\.sequence)
+        guard let first = missing.first, let last = missing.last else {
+            return events.compactMap { event in event.row.map { (event.sequence, $0) } }
+        }
+        let read = Dictionary(log.events(in: first...last).map { ($0.sequence, $0.event) }) { first, _ in
+            first
+        }
+        return events.compactMap { event in
+            (event.row ?? read[event.sequence]).map { (event.sequence, $0) }
+        }
+    }
+
     private func fellBehind(_ error: any Error) {
         let mustRetry = state.withLock { state in
             state.isTakingOver = false
@@ -546,11 +570,12 @@ final class Recorder: Sendable {
 
     private func taken(_ events: [Logged], through last: Int64) {
         let bytes = events.reduce(0) { $0 + $1.bytes }
+        let keptBytes = events.reduce(0) { $0 + ($1.row == nil ? 0 : $1.bytes) }
         let certain = state.withLock { state in
             // Nothing if they were thrown away meanwhile.
             if !state.taking.isEmpty {
-                state.heldEvents -= events.count
-                state.heldBytes -= bytes
+                state.loggedBytes -= bytes
+                state.keptBytes -= keptBytes
                 state.taking = []
             }
             defer { state.certain = last }

@@ -168,18 +168,26 @@ package final class Storage: @unchecked Sendable {
     private func adopt(into queue: EventQueue) throws {
         if let adoptedAt, clock.uptime - adoptedAt < Self.adoptionInterval { return }
         var emptied: [IncomingLog.Found] = []
+        var damaged: Set<String> = []
         for log in IncomingLog.all(in: directory) where log.id != holder.id {
             let isAlive = LeaseHolder.isAlive(log.id, processID: log.processID)
             // By the clock that the file system has, whatever that of the client says.
             let age = Date().timeIntervalSince1970 - log.modified
             guard !isAlive || age > Self.idleLog else { continue }
-            try queue.adopt(log, isOver: !isAlive, clock: clock)
+            damaged.formUnion(try queue.adopt(log, isOver: !isAlive, clock: self.clock))
             if !isAlive { emptied.append(log) }
         }
         if !emptied.isEmpty {
             // Whoever dies here leaves a log that has a mark: nothing of it is taken twice.
             try queue.makeCertain()
-            for path in emptied.flatMap(\.paths) { unlink(path) }
+            for path in emptied.flatMap(\.paths) {
+                guard damaged.contains(path) else {
+                    unlink(path)
+                    continue
+                }
+                self.log?(.warning, "log of events is damaged, set aside", [:])
+                rename(path, QueueRecovery.nextAsidePath(besides: self.path))
+            }
         }
         try queue.forgetMarks(of: directory)
         adoptedAt = clock.uptime
