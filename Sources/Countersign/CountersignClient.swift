@@ -9,9 +9,10 @@ public import CountersignCore
 /// client.track("Order Completed", properties: ["total": 42.5])
 /// ```
 ///
-/// All methods may be called from any thread. Those that are not `async` return at once: rendering, disk and network are
-/// elsewhere. What the disk has is not lost, whatever happens to the app or the server, until a server has taken it or a
-/// limit of `QueueLimits` pushes it out.
+/// All methods may be called from any thread. Methods that are not `async` return at once: serialization and I/O happen in the
+/// background. The exception is a burst. Once half of `QueueLimits.maximumUnsavedEvents` or `maximumUnsavedBytes` waits in
+/// memory for the disk, each call waits for the background thread, for 5 ms at most. Events on disk survive crashes until a
+/// server accepts them or `QueueLimits` evicts them.
 public final class CountersignClient: Sendable {
     package let pipeline: DeliveryPipeline
     let tokens: UserTokenSource
