@@ -10,9 +10,9 @@ public import CountersignCore
 /// ```
 ///
 /// All methods may be called from any thread. Methods that are not `async` return at once: serialization and I/O happen in the
-/// background. The exception is a burst. Once half of `QueueLimits.maximumUnsavedEvents` or `maximumUnsavedBytes` waits in
-/// memory for the disk, each call waits for the background thread, for 5 ms at most. Events on disk survive crashes until a
-/// server accepts them or `QueueLimits` evicts them.
+/// background. The exception is a burst. While more than 64 events or 256 KiB are in memory only, each call waits for the
+/// background thread, for 5 ms at most. Events on disk survive crashes until a server accepts them or `QueueLimits` evicts
+/// them.
 public final class CountersignClient: Sendable {
     package let pipeline: DeliveryPipeline
     let tokens: UserTokenSource

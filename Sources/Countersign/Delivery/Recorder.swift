@@ -8,8 +8,7 @@ internal import Foundation
 /// completions. The storage thread moves the events of the log to the queue file when the queue file is used, and when the
 /// log has become long. None of the three waits for another.
 ///
-/// A caller that records faster than the writer can write waits for it once half of what may be in memory is used, for
-/// `waitTime` at most in each call.
+/// A caller that records faster than the writer can write waits for it, for `waitTime` at most in each call.
 final class Recorder: Sendable {
     private struct Unsaved {
         let record: EventRecord
@@ -90,6 +89,9 @@ final class Recorder: Sendable {
 
     /// Seconds between two tries to write while the disk is full, away or broken.
     private static let retryInterval: TimeInterval = 0.5
+    /// Where more than this is in memory only, a caller waits for the writer, so that a kill loses little.
+    private static let waitEvents = 64
+    private static let waitBytes = 256 << 10
     /// How long a caller waits for the writer at most.
     private static let waitTime = DispatchTimeInterval.milliseconds(5)
     /// Events that the writer appends in one go, so that callers that wait for it soon go on.
@@ -199,8 +201,8 @@ final class Recorder: Sendable {
             let isIdle = !state.isWriting
             state.isWriting = true
             let isBehind =
-                state.unsavedEvents > limits.maximumUnsavedEvents / 2
-                || state.unsavedBytes > limits.maximumUnsavedBytes / 2
+                state.unsavedEvents > min(Self.waitEvents, limits.maximumUnsavedEvents / 2)
+                || state.unsavedBytes > min(Self.waitBytes, limits.maximumUnsavedBytes / 2)
             let mustWait = isBehind && !state.isLogFailing && !state.isHeld
             if mustWait { state.waitingCallers += 1 }
             return (nil, isIdle, mustWait)
