@@ -3,8 +3,8 @@ internal import GatewayHTTP
 
 /// Removes the invalid records from an upload of locations; ``GeolocationDecoder`` describes the shapes.
 ///
-/// If any other part of an object with records is not JSON, the object counts as one invalid record. The body is not
-/// rejected, because the vendor's SDK retries a request forever that is answered with 400.
+/// Members beside the records that are not JSON are cleared. If the object is still not JSON, it counts as one invalid
+/// record. The body is not rejected, because the vendor's SDK retries a request forever that is answered with 400.
 extension BodyRepair {
     mutating func isolateLocations() {
         let root = root
@@ -24,8 +24,11 @@ extension BodyRepair {
             let holder = members.first(where: { holds("location", in: $0.name) })
                 ?? members.first(where: { holdsLocations($0.value) })
         {
+            for member in members where member.value != holder.value {
+                clear(member.value, nesting: nesting + 1)
+            }
             if let elements = elements(at: holder.value.lowerBound),
-                elements.allSatisfy({ isContainer($0) })
+                elements.allSatisfy({ isContainer($0) }) || elements.contains(where: { isLocation($0) })
             {
                 for element in elements { isolate(element, nesting: nesting + 2) }
             } else {

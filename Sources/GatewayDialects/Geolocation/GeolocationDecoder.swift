@@ -94,8 +94,10 @@ struct GeolocationDecoder {
             parameters.append(contentsOf: text[spans[index]])
         }
         let value = members[holder].value
-        // A template of the app's own may be an array of numbers: only an array of containers is a batch.
-        guard value.kind == .array, value.elements.allSatisfy({ $0.kind == .object || $0.kind == .array })
+        // A template of the app's own may be an array of numbers, which is one record.
+        guard value.kind == .array,
+            value.elements.allSatisfy({ $0.kind == .object || $0.kind == .array })
+                || value.elements.contains(where: isLocation)
         else {
             return ([(value, spans[holder])], parameters)
         }

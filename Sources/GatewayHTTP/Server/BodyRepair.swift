@@ -32,11 +32,19 @@ package struct BodyRepair {
         request.body.indices.contains(offset) ? request.body[offset] : nil
     }
 
-    /// Whether the range has exactly the bytes of `text`.
+    /// Whether the member's name in the range means `text`, with or without escapes.
     package func holds(_ text: StaticString, in range: Range<Int>?) -> Bool {
-        guard let range else { return false }
-        return request.body[range].elementsEqual(
-            UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        // No escape of one byte is longer than `\u0062`.
+        guard let range, range.count <= 6 * text.utf8CodeUnitCount else { return false }
+        let wanted = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        let name = request.body[range]
+        guard name.contains(UInt8(ascii: "\\")) else { return name.elementsEqual(wanted) }
+        let list = Array("[\"".utf8) + name + Array("\"]".utf8)
+        let parser = StrictJSONParser(maximumBytes: list.count)
+        return
+            (try? parser.parse(bytes: list) { root in
+                root.elements.contains { $0.utf8?.elementsEqual(wanted) ?? false }
+            }) ?? false
     }
 
     /// The members of the object at `offset`; nil if there is no object or the end of a member cannot be found.
@@ -129,9 +137,10 @@ package struct EventFaults {
 
     package init() {}
 
-    /// Why the event in this range is not JSON; nil if it is JSON.
+    /// Why the event in this range is not JSON; nil if it is JSON. A part of an event that was emptied counts too.
     package func reason(for event: Range<Int>) -> String? {
-        reasons.isEmpty ? nil : reasons[event.lowerBound]
+        if reasons.isEmpty { return nil }
+        return reasons[event.lowerBound] ?? reasons.first { event.contains($0.key) }?.value
     }
 
     /// Whether an unpaired surrogate was replaced in this part of the body.

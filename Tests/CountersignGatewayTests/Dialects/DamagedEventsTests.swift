@@ -18,15 +18,16 @@ struct DamagedEventsTests {
     }
 
     enum Shape: CaseIterable {
-        case native, brazeEvents, brazeAttributes, locations, bareLocations, namedLocations, wrappedLocations
+        case native, escapedNative, brazeEvents, brazeAttributes, escapedBraze
+        case locations, bareLocations, namedLocations, wrappedLocations
 
         /// An event with additional members.
         func event(_ id: String, _ members: String = "") -> String {
             let members = members.isEmpty ? "" : "," + members
             return switch self {
-            case .native:
+            case .native, .escapedNative:
                 #"{"type":"track","event":"e","userId":"u","messageId":"\#(id)"\#(members)}"#
-            case .brazeEvents: #"{"name":"e","user_id":"u","message_id":"\#(id)"\#(members)}"#
+            case .brazeEvents, .escapedBraze: #"{"name":"e","user_id":"u","message_id":"\#(id)"\#(members)}"#
             case .brazeAttributes: #"{"user_id":"u","message_id":"\#(id)"\#(members)}"#
             case .locations, .bareLocations, .namedLocations, .wrappedLocations:
                 #"{"coords":{"latitude":1},"uuid":"\#(id)"\#(members)}"#
@@ -38,7 +39,9 @@ struct DamagedEventsTests {
             let (before, after) =
                 switch self {
                 case .native: (#"{"sentAt":"2026-11-21T08:30:00Z","batch":["#, "]}")
+                case .escapedNative: (#"{"\u0062atch":["#, "]}")
                 case .brazeEvents: (#"{"device_id":"d","events":["#, "]}")
+                case .escapedBraze: (#"{"device_id":"d","\u0065v\u0065nts":["#, "]}")
                 case .brazeAttributes: (#"{"events":[],"device_id":"d","attributes":["#, "]}")
                 case .locations: (#"{"location":["#, #"],"params":1}"#)
                 case .bareLocations: ("[", "]")
@@ -51,10 +54,10 @@ struct DamagedEventsTests {
 
     private func post(_ body: [UInt8], _ shape: Shape) throws -> TestAnswer {
         switch shape {
-        case .native:
+        case .native, .escapedNative:
             return try #require(
                 connection.send("POST", "/v1/batch", ["X-Write-Key": fixture.writeKey], body))
-        case .brazeEvents, .brazeAttributes:
+        case .brazeEvents, .brazeAttributes, .escapedBraze:
             return try #require(
                 connection.send("POST", "/api/v3/data", ["X-Braze-Api-Key": fixture.writeKey], body))
         case .locations, .bareLocations, .namedLocations, .wrappedLocations:
@@ -180,13 +183,43 @@ struct DamagedEventsTests {
     @Test(arguments: [
         #"{"coords":{},"uuid":"a","uuid":"b"}"#, #"{"location":{"coords":{},"uuid":"a","uuid":"b"}}"#,
         #"{"location":[{"coords":{},"uuid":"a","uuid":"b"}]}"#, #"[{"coords":{},"uuid":"a","uuid":"b"}]"#,
-        #"{"location":{"coords":{}},"params":{"a":1,"a":2}}"#, #"{"location":{"coords":{}},"location":{}}"#,
+        #"{"location":{"coords":{}},"location":{}}"#,
         #"[{"location":{"coords":{}},"a":1,"a":1}]"#, #"{"lat":1,"lat":2}"#,
     ])
     func aDamagedLocationIsRejectedForGood(body: String) throws {
         let answer = try post(Array(body.utf8), .locations)
         #expect(answer.status == 200)
         #expect(answer.json["code"] as? String == "all_events_rejected")
+        #expect(rejected(answer).map { $0["code"] as? String } == ["invalid_json"])
+        #expect(try stored() == [])
+    }
+
+    @Test(arguments: ["1e400", #"{"n":1e400}"#, #"{"a":1,"a":2}"#, #"["\x"]"#])
+    func aDamagedParameterDoesNotLoseTheLocationsBesideIt(parameter: String) throws {
+        let list = [Shape.locations.event("a"), Shape.locations.event("b")].joined(separator: ",")
+        let answer = try post(Array(#"{"location":[\#(list)],"device":\#(parameter)}"#.utf8), .locations)
+        #expect(answer.status == 200)
+        #expect(rejected(answer).isEmpty)
+        #expect(try stored() == ["a", "b"])
+    }
+
+    @Test(arguments: ["1e400", "NaN", "01", "null", "42", #""text""#])
+    func whatIsNoObjectAmongLocationsIsRejectedAlone(value: String) throws {
+        let list = [Shape.locations.event("a"), value, Shape.locations.event("b")].joined(separator: ",")
+        let answer = try post(Array(#"{"location":[\#(list)]}"#.utf8), .locations)
+        #expect(answer.status == 200)
+        #expect(rejected(answer).map { $0["index"] as? Int } == [1])
+        #expect(try stored() == ["a", "b"])
+    }
+
+    /// With a root property of the app's own.
+    @Test(arguments: [
+        #"{"data":{"uuid":"a","uuid":"b","coords":{"latitude":1}}}"#,
+        #"{"data":[{"uuid":"a","n":1e400,"coords":{"latitude":1}}]}"#,
+    ])
+    func aDamagedLocationUnderAnotherNameIsNotAccepted(body: String) throws {
+        let answer = try post(Array(body.utf8), .locations)
+        #expect(answer.status == 200)
         #expect(rejected(answer).map { $0["code"] as? String } == ["invalid_json"])
         #expect(try stored() == [])
     }
