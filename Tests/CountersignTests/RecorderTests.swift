@@ -437,15 +437,21 @@ struct RecorderTests {
 
     @Test func tooManyInMemoryAreDroppedAndCounted() async throws {
         let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 10 }
-        // The writer is busy with something else.
-        let (isHeld, gate) = (Handshake(), Handshake())
-        client.pipeline.recorder.writer.async {
+        // Both threads that write to the log are busy with something else.
+        let (isHeld, gate, isWriterHeld, writerGate) = (Handshake(), Handshake(), Handshake(), Handshake())
+        client.pipeline.storage.submit { _ in
             isHeld.signal()
             gate.block()
         }
         await isHeld.wait()
+        client.pipeline.recorder.writer.async {
+            isWriterHeld.signal()
+            writerGate.block()
+        }
+        await isWriterHeld.wait()
         for number in 0..<25 { client.track("\(number)") }
         #expect(client.pipeline.recorder.losses.dropped == 15)
+        writerGate.signal()
         gate.signal()
         await client.flush()
         #expect(bench.gateway.events == (0..<10).map { "\($0)" })

@@ -128,8 +128,8 @@ struct Views {
             -> String
         {
             try key.sign(
-                claims: claims.mapValues { .integer(now + $0) }.merging(["sub": .string("user-\(user)")]) {
-                    $1
+                claims: claims.reduce(into: ["sub": .string("user-\(user)")]) { all, claim in
+                    all[claim.key] = .integer(now + claim.value)
                 })
         }
         let tokens = folder.appendingPathComponent("views.txt").path

@@ -48,13 +48,14 @@ private func check(_ events: [EventBatch.Event], in body: [UInt8]) {
 private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
     let request = request(bytes)
     guard
-        case .value(.contents(let contents)) = parsers.parse(
-            request,
+        case .value(.contents(let contents)) = parsers.parseEvents(
+            request, isolate: { if !isSingle { $0.isolateElements(of: ["batch"]) } },
             {
-                NativeDecoder(limits: limits, request: request).decode($0, single: isSingle ? .track : nil)
+                NativeDecoder(limits: limits, request: request, faults: $1).decode(
+                    $0, single: isSingle ? .track : nil)
             })
     else { return }
-    check(contents.events, in: bytes)
+    check(contents.events, in: request.body)
     for user in contents.events.compactMap(\.userID) {
         precondition(contents.userIDs.ids.contains { $0.utf8.elementsEqual(user.utf8) }, "not admitted")
     }
@@ -63,13 +64,11 @@ private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
 private func fuzzBraze(_ bytes: [UInt8]) {
     let request = request(bytes)
     guard
-        case .value(.success(let contents)) = parsers.parse(
-            request,
-            {
-                BrazeDecoder(limits: limits, request: request).decode($0)
-            })
+        case .value(.success(let contents)) = parsers.parseEvents(
+            request, isolate: { $0.isolateElements(of: ["events", "attributes"]) },
+            { BrazeDecoder(limits: limits, request: request, faults: $1).decode($0) })
     else { return }
-    check(contents.events, in: bytes)
+    check(contents.events, in: request.body)
     for user in contents.events.compactMap(\.userID) {
         precondition(contents.userIDs.ids.contains { $0.utf8.elementsEqual(user.utf8) }, "not admitted")
     }
@@ -78,11 +77,9 @@ private func fuzzBraze(_ bytes: [UInt8]) {
 private func fuzzLocations(_ bytes: [UInt8]) {
     let request = request(bytes)
     guard
-        case .value(.success(let contents)) = parsers.parse(
-            request,
-            {
-                GeolocationDecoder(limits: limits, request: request).decode($0, user: "user-1")
-            })
+        case .value(.success(let contents)) = parsers.parseEvents(
+            request, isolate: { $0.isolateLocations() },
+            { GeolocationDecoder(limits: limits, request: request, faults: $1).decode($0, user: "user-1") })
     else { return }
     check(contents.events, in: contents.body)
     precondition(contents.body.count <= 2 * limits.bodyBytes)
@@ -159,12 +156,14 @@ private func fuzzHeaders(_ bytes: [UInt8]) {
         receivedMilliseconds: 1_800_000_000_000)
     _ = (Credentials.read(request), FollowingCall.token(of: request), try? FollowingCall(request, ["a"], parsers))
     let admin = AdminRequest(request, [])
-    _ = (admin.isJSON, admin.sessionToken, admin.bearerToken, admin.isOwnOrigin(publicURL: "https://a.example"))
+    _ = (admin.isJSON, admin.sessionToken(isSecure: true), admin.bearerToken, admin.isOwnOrigin(publicURL: "https://a.example"))
     _ = ClientAddress.resolve(
         peer: "127.0.0.1", forwarded: fields.filter { $0.0 == "x-forwarded-for" }.map(\.1),
         proxies: [AddressRange("127.0.0.0/8")].compactMap { $0 })
-    _ = CORS(requestHeaders: [], origins: { _ in ["https://a.example"] }, originsOfAllApps: { ["https://*.b.example"] })
-        .preflight(request, methods: ["POST"])
+    _ = CORS(
+        requestHeaders: [], methods: { _ in ["POST"] }, origins: { _ in ["https://a.example"] },
+        originsOfAllApps: { ["https://b.example"] }
+    ).preflight(request)
     if let token = request.header("authorization") { _ = try? CompactJWS(parsing: token) }
 }
 

@@ -107,7 +107,7 @@ struct ExampleTests {
     private func storedPosition(_ shell: Shell) async throws -> String? {
         try storeEvent(of: "user-1", in: folder.path + "/data")
         let list = try await shell.run("countersign event list shop --json")
-        return list.output.firstMatch(of: #/"position": ?"(\w+)"/#).map { String($0.output.1) }
+        return list.output.firstMatch(of: #/"position": ?"([\w\-]+)"/#).map { String($0.output.1) }
     }
 
     /// What the examples talk of; each is there only for the examples that name it.

@@ -145,7 +145,7 @@ struct GatewayCommandTests {
         #expect(refused.1.talk.contains("it is the app's last write key"), "\(refused.1.talk)")
         #expect(refused.1.talk.contains("--yes"), "\(refused.1.talk)")
         #expect(await run("write-key delete shop \(last[0].id) --yes").0 == .done)
-        #expect(await run("write-key list shop").1.talk.contains("nobody can send"))
+        #expect(await run("write-key list shop").1.talk.contains("no app can send"))
     }
 
     @Test func theAlertWebhookIsSetShownAndDeleted() async throws {
