@@ -7,7 +7,7 @@ extension DispatchQueue {
     public func suspend() {}
     public func resume() {}
 }
-public enum DispatchTimeInterval: Sendable { case seconds(Int) }
+public enum DispatchTimeInterval: Sendable { case seconds(Int), milliseconds(Int) }
 public struct DispatchTime: Sendable {
     public static func now() -> DispatchTime { DispatchTime() }
     public static func + (time: DispatchTime, interval: DispatchTimeInterval) -> DispatchTime { time }
