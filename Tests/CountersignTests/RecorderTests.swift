@@ -212,7 +212,7 @@ struct RecorderTests {
         #expect(copy.gateway.stored.allSatisfy { $0.userId == "caf\u{E9}" })
     }
 
-    /// Another process may hold the queue file from the first start on, so that nobody can ask it for the device's id.
+    /// Another process may hold the queue file from the first start on, so the device's id cannot be read.
     @Test func eventsWithoutAUserSurviveAKillWhileTheQueueFileIsBusy() async throws {
         let (bench, client) = try Bench.open()
         let copy = try await killed(client, of: bench, afterEvents: 20)
@@ -259,7 +259,7 @@ struct RecorderTests {
         #expect(bench.gateway.events == (0..<3_000).map { "\($0)" })
     }
 
-    /// There is no room in memory for what the log has, so it is read from there.
+    /// The memory limit is too small for the events, so they are read back from the log.
     @Test func whatOnlyTheLogFileHoldsReachesTheQueueInOrder() async throws {
         let (bench, client) = try Bench.open {
             $0.limits.maximumUnsavedBytes = 2_000

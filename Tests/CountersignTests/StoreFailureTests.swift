@@ -232,8 +232,7 @@ struct StoreFailureTests {
         log.remove()
     }
 
-    /// While one thread makes the log durable another starts it over, and what stays is then in a file that nobody has
-    /// flushed yet.
+    /// The log starts over during a flush. The events are then in a file without a flush.
     @Test func eventsThatMoveToANewLogMeanwhileAreMadeDurableThere() throws {
         let bench = try Bench()
         let flushed = Lock([Int32]())

@@ -39,7 +39,7 @@ final class IncomingLog: @unchecked Sendable {
         var active = 0
         /// True while the files' names may not outlive a power failure.
         var mustSyncDirectory = false
-        /// Counts the calls of `restart()`: what was made durable before one says nothing of what came after it.
+        /// The number of calls of `restart()`. A flush that began before a call does not cover the files after it.
         var generation = 0
         /// True when a call for durability has failed: the system has forgotten then what it could not write, and the next call
         /// would succeed without it.

@@ -35,7 +35,7 @@ final class Recorder: Sendable {
 
     private struct DeviceID {
         var text: String
-        /// True until the queue file has been asked: the events are written before that, whoever holds the file.
+        /// True until the id is read from the queue file. Events are written earlier, because another process may hold the file.
         var isProvisional: Bool
     }
 
@@ -51,7 +51,7 @@ final class Recorder: Sendable {
         /// The first of those in the log: the queue file is taking them over. Apart, so that nobody copies what others add to.
         var taking: [Logged] = []
         var waiting: [Waiting] = []
-        /// Number and bytes of the events that only memory has: those in `unsaved`, and those that are being written now.
+        /// Number and bytes of the events in memory only: the events in `unsaved` and the batch that is being written.
         var unsavedEvents = 0
         var unsavedBytes = 0
         /// Bytes of the events in `logged` and `taking`, and of those among them that are in memory too.
@@ -334,8 +334,8 @@ final class Recorder: Sendable {
         state.withLock { $0.deviceID = DeviceID(text: id, isProvisional: false) }
     }
 
-    /// Appends the oldest events that wait to the log. Only with `writing` held. Returns false if the disk failed, and whoever tries
-    /// again has been told.
+    /// Appends the oldest waiting events to the log. Call it with `writing` held. Returns false if the disk failed; a retry is
+    /// then scheduled.
     private func writeBatch() -> Bool {
         // Another process may have said so.
         if storage.hasOptedOut { state.withLock { $0.hasOptedOut = true } }
