@@ -225,6 +225,6 @@ struct DocumentTests {
 
     @Test func theReadmeIsShort() throws {
         #expect(
-            try document("README.md").split(separator: "\n", omittingEmptySubsequences: false).count < 150)
+            try document("README.md").split(separator: "\n", omittingEmptySubsequences: false).count < 110)
     }
 }
