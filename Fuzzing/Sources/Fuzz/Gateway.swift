@@ -187,9 +187,7 @@ private func fuzzCustomers(_ bytes: [UInt8]) {
 
 private func applyChanges(of root: JSONNode) throws {
     let connection = try SQLiteConnection(path: ":memory:")
-    try connection.execute(
-        "CREATE TABLE event (app_id TEXT, body TEXT);" + RetentionSweeper.script + CustomerSchema.script
-            + CustomerSchema.usage)
+    try connection.migrate(EventLogSchema.migrations)
     let writer = CustomerWriter(connection: connection, appID: "a")
     var known: [String: String] = [:]
     for (index, element) in root.elements.enumerated().prefix(24) {
