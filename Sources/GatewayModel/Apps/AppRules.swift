@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 
 /// What an operator allows and keeps for an app beside its tokens.
 public struct AppRules: Sendable, Equatable {
@@ -28,12 +27,8 @@ extension AppRules: AppSetting {
         .optional("retention_bytes", \.retentionBytes, .integer(1...(1 << 50))),
     ]
 
-    package func check() throws(GatewayError) {
-        for origin in origins where !Self.wasOrigin(origin) { try Self.check(origin) }
-    }
-
-    /// Rejects origins that no browser sends, since they would match nothing. Origins stored by an earlier version are
-    /// accepted.
+    /// Rejects origins that no browser sends, since they would match nothing. An earlier version may have stored such
+    /// origins; those that are `known` are accepted.
     package func checkOrigins(besides known: [String]) throws(GatewayError) {
         for origin in origins where !known.contains(origin) { try Self.check(origin) }
     }
@@ -44,15 +39,5 @@ extension AppRules: AppSetting {
             .invalid,
             "\(fault); an origin is * or a scheme, a host and maybe a port as browsers send them, such as "
                 + "https://shop.example, http://localhost:3000 or capacitor://localhost", member: "/origins")
-    }
-
-    /// Whether an earlier version accepted this text as an origin.
-    private static func wasOrigin(_ text: String) -> Bool {
-        guard let url = URLComponents(string: text),
-            url.scheme == "https" || url.scheme == "http",
-            let host = url.host, !host.isEmpty, url.path.isEmpty, url.query == nil, url.fragment == nil,
-            url.user == nil, url.hasUsablePort, text == text.lowercased(), !text.contains(" ")
-        else { return false }
-        return true
     }
 }

@@ -2,14 +2,14 @@ internal import CountersignCore
 internal import Foundation
 
 /// Validates the `Origin` header that browsers and web views send (RFC 6454, section 6.2).
-enum WebOrigin {
+package enum WebOrigin {
     /// Schemes whose pages have an opaque origin or send no requests.
     private static let withoutOrigin = [
         "about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto", "ws", "wss",
     ]
 
     /// Why no browser sends this origin; nil if a browser may send it.
-    static func fault(in text: String) -> String? {
+    package static func fault(in text: String) -> String? {
         guard text.utf8.count <= 300, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             return "an origin is ASCII without spaces: write another letter of the host as xn--"
         }
@@ -29,6 +29,10 @@ enum WebOrigin {
         }
         let (host, port) = parts(rest)
         guard !host.isEmpty else { return "the host is missing" }
+        // WebKit and Chromium write every host in lower case, also those of other schemes.
+        guard !host.utf8.contains(where: { 0x41...0x5A ~= $0 }) else {
+            return "browsers send the host in lower case"
+        }
         let isWeb = scheme == "https" || scheme == "http"
         if let port {
             guard let number = UInt16(port), number > 0, String(number) == port else {
@@ -38,7 +42,11 @@ enum WebOrigin {
                 return "browsers leave out the port \(port) of \(scheme)"
             }
         }
-        return isWeb ? fault(inHost: host) : fault(inName: host)
+        if isWeb, host.hasPrefix("[") {
+            return isAddress(host) ? nil : "the IPv6 address is not in its shortest form"
+        }
+        // Electron apps have the host `.`.
+        return !isWeb && host == "." ? nil : fault(inName: host) ?? (isWeb ? fault(inNumbers: host) : nil)
     }
 
     /// Splits into the host and the port after the last colon outside brackets.
@@ -48,35 +56,35 @@ enum WebOrigin {
         return (text[..<colon], text[text.index(after: colon)...])
     }
 
-    /// Checks the host of a web page against the URL standard's form.
-    private static func fault(inHost host: Substring) -> String? {
-        if host.hasPrefix("[") {
-            return isAddress(host) ? nil : "the IPv6 address is not in its shortest form"
-        }
-        guard host == host.lowercased() else { return "browsers send the host in lower case" }
-        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+    /// Checks a host name (RFC 1123, section 2.1), in which browsers also accept `_`.
+    private static func fault(inName host: Substring) -> String? {
         // Browsers preserve one dot at the end.
-        let named = labels.count > 1 && labels.last?.isEmpty == true ? labels.dropLast() : labels[...]
-        guard host.utf8.count <= 254, named.allSatisfy({ isLabel($0) }) else {
-            return "the host must be a name whose parts have 1 to 63 letters, digits, - and _"
+        let name = host.hasSuffix(".") ? host.dropLast() : host
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard name.utf8.count <= 253, labels.allSatisfy({ isLabel($0) }) else {
+            return
+                "the host must be a name of at most 253 bytes; each part has 1 to 63 letters, digits, - and _, "
+                + "and neither begins nor ends with -"
         }
-        // A host whose last part is a number must be an IPv4 address.
-        guard let last = named.last, last.utf8.allSatisfy(\.isASCIIDigit) || last.hasPrefix("0x") else {
-            return nil
-        }
-        let isIPv4 = labels.count == 4 && labels.allSatisfy { UInt8($0).map { String($0) } ?? "" == $0 }
-        return isIPv4 ? nil : "the IPv4 address must be four numbers from 0 to 255"
+        return nil
     }
 
     private static func isLabel(_ text: Substring) -> Bool {
         1...63 ~= text.utf8.count && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_") }
+            && !text.hasPrefix("-") && !text.hasSuffix("-")
     }
 
-    /// Checks the host of another scheme, such as an extension's id. Browsers do not normalize it.
-    private static func fault(inName host: Substring) -> String? {
-        let isName =
-            host.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_.") } && !host.contains("..")
-        return isName ? nil : "the host must be letters, digits, -, _ and single dots"
+    /// Checks a host whose last part is a number. Browsers read it as an IPv4 address, and write it as four numbers.
+    private static func fault(inNumbers host: Substring) -> String? {
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        let last = (host.hasSuffix(".") ? labels.dropLast() : labels[...]).last ?? ""
+        let isNumber =
+            last.utf8.allSatisfy(\.isASCIIDigit)
+            || last.hasPrefix("0x")
+                && last.utf8.dropFirst(2).allSatisfy { $0.isASCIIDigit || 0x61...0x66 ~= $0 }
+        guard isNumber else { return nil }
+        let isIPv4 = labels.count == 4 && labels.allSatisfy { UInt8($0).map { String($0) } ?? "" == $0 }
+        return isIPv4 ? nil : "the IPv4 address must be four numbers from 0 to 255"
     }
 
     /// Whether an address in brackets has the form that browsers send.

@@ -67,9 +67,12 @@ extension AppDirectory {
 
     /// Sets the rules of an app.
     ///
-    /// - Throws: `invalid` when an origin is none or a number is not positive, `notFound`, `storage`.
+    /// - Throws: `invalid` when no browser sends a new origin or a number is not positive, `notFound`, `storage`.
     public func setRules(_ rules: AppRules, of appID: String) throws(GatewayError) {
-        try set(rules, for: appID)
+        try set(rules, for: appID) { connection in
+            let known = try SettingTable(connection: connection).effective(AppRules.self, of: appID)
+            try rules.checkOrigins(besides: known.origins)
+        }
     }
 
     /// How an app's sessions are treated.

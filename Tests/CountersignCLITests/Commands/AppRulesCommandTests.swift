@@ -43,7 +43,7 @@ struct AppRulesCommandTests {
         // One that an earlier version took holds up no other change.
         var old = rules
         old.origins = ["https://shop.example:443"]
-        try AppDirectory(dataDirectory: data).setRules(old, of: "shop")
+        try AppDirectory(dataDirectory: data).set(old, for: "shop")
         #expect(await wrong.run("app", "retention", "shop", "--days", "7", "--data", data) == .done)
         #expect(try AppDirectory(dataDirectory: data).rules(of: "shop").origins == old.origins)
     }

@@ -169,11 +169,13 @@ struct CORSTests {
         "capacitor://localhost", "ionic://localhost", "tauri://localhost", "app://bundle", "app://.",
         "chrome-extension://abcdefghijklmnopabcdefghijklmnop",
         "moz-extension://0d2a6e2c-5b4c-4d0c-9b1d-6a2f4c9d1a11",
-        "safari-web-extension://0D2A6E2C-5B4C-4D0C-9B1D-6A2F4C9D1A11", "https://a_b.example",
+        "safari-web-extension://0d2a6e2c-5b4c-4d0c-9b1d-6a2f4c9d1a11", "https://a_b.example",
         "http://[::1]:8080",
         "http://127.0.0.1:3000", "https://xn--bcher-kva.example", "http://localhost",
         "https://shop.example:8443",
-        "https://shop.example.",
+        "https://shop.example.", "https://xn--a-0fa.a--b.example", "https://1a.example", "https://a.0xg",
+        "https://1.2.3.example", "https://\(String(repeating: "a", count: 63)).example",
+        "https://\(String(repeating: "a.", count: 126))b",
     ])
     func whatAppsAndBrowsersSendIsAnOrigin(origin: String) throws {
         var rules = AppRules()
@@ -193,7 +195,14 @@ struct CORSTests {
         "data://a", "ws://a", "https://a b", "https://b\u{fc}cher.example", "http://127.1",
         "http://256.1.1.1",
         "http://0x7f.0.0.1", "http://[0:0::1]", "http://[::1", "https:a", "app://", "capacitor://localhost/",
-        "1app://x", "", " ",
+        "1app://x", "", " ", "capacitor://LOCALHOST", "Capacitor://localhost",
+        "safari-web-extension://0D2A6E2C-5B4C-4D0C-9B1D-6A2F4C9D1A11", "https://-a.com", "https://a-.com",
+        "https://a.-b.com", "https://a.b-", "capacitor://-a", "ionic://a-", "https://a..", "app://..",
+        "https://\(String(repeating: "a", count: 64)).com", "app://\(String(repeating: "a", count: 64))",
+        "https://\(String(repeating: "a.", count: 126))bb", "app://\(String(repeating: "a.", count: 126))bb",
+        "https://1.2.3", "https://1.2.3.4.", "https://1.2.3.4.5", "https://01.2.3.4", "https://0x7f000001",
+        "https://2130706433", "https://a.1", "https://a.0x", "https://a.0x1f.", "https://a.1.", "https://0x",
+        "https://1.2.3.0x4", "https://1.2.3.08", "https://+1.2.3.4",
     ])
     func whatNoBrowserSendsIsNoOrigin(origin: String) {
         var rules = AppRules()
@@ -203,6 +212,8 @@ struct CORSTests {
 
     @Test(arguments: [
         "shop.example", "https://shop.example/", "https://Shop.example", "ftp://a", "https://a b",
+        "capacitor://LOCALHOST", "https://-a.com", "https://a..b", "https://*.a.example", "https://a:443",
+        "https://1.2.3",
     ])
     func whatIsNoOriginIsRefused(origin: String) throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
