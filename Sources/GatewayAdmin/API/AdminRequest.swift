@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 internal import GatewayHTTP
+internal import GatewayModel
 internal import GatewayStorage
 
 /// A request to the admin API, apart from the server's memory: it is answered on another thread.
@@ -82,17 +83,23 @@ struct AdminRequest: Sendable {
     }
 
     /// True when the page that sends it is one of this gateway's; nil when the browser does not say.
+    ///
+    /// The whole serialized origin is compared (RFC 6454, section 6.2). A parser would ignore parts of it, such as the
+    /// user in `https://user@host`, which no browser sends.
     func isOwnOrigin(publicURL: String?) -> Bool? {
         guard let origin else {
             return fetchSite.map { $0 == "same-origin" || $0 == "none" }
         }
-        if origin == publicURL { return true }
-        // `URLComponents` would normalize a host that is not ASCII. Browsers send such hosts in Punycode.
-        guard origin.utf8.allSatisfy({ $0 < 0x80 }), let url = URLComponents(string: origin),
-            url.scheme == "https" || url.scheme == "http",
-            let name = url.host, let host
-        else { return false }
-        return host.lowercased() == (url.port.map { "\(name):\($0)" } ?? name).lowercased()
+        guard WebOrigin.fault(in: origin) == nil else { return false }
+        let own = [publicURL] + ["http", "https"].map { scheme in host.map { scheme + "://" + $0 } }
+        return own.compactMap(\.self).contains { Self.serialized($0) == origin }
+    }
+
+    /// An origin as browsers write it: in lower case and without the scheme's default port.
+    private static func serialized(_ origin: String) -> String {
+        let origin = origin.lowercased()
+        let port = origin.hasPrefix("https:") ? ":443" : ":80"
+        return origin.hasSuffix(port) ? String(origin.dropLast(port.utf8.count)) : origin
     }
 }
 

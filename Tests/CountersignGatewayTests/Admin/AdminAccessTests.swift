@@ -18,7 +18,7 @@ struct AdminAccessTests {
     }
 
     /// Every operation of the API and the role that it needs; nil: none.
-    private static let roles: [(String, AdminRole?)] = [
+    static let roles: [(String, AdminRole?)] = [
         ("GET /setup", nil), ("POST /setup", nil), ("POST /session", nil), ("GET /session", .viewer),
         ("DELETE /session", .viewer), ("GET /overview", .viewer), ("GET /openapi.json", .viewer),
         ("GET /live", .viewer), ("GET /settings", .owner), ("GET /audit", .viewer),
@@ -142,6 +142,33 @@ struct AdminAccessTests {
         #expect(try status(["Origin": "https://evil.example"]) == 403)
         #expect(try status(["Origin": "http://localhost.evil.example"]) == 403)
         #expect(try status(["Origin": "null"]) == 403)
+        // Not as a browser writes its origin (RFC 6454, section 6.2).
+        for origin in [
+            "http://evil@localhost", "http://evil:pw@localhost", "http://@localhost", "http://localhost/",
+            "http://localhost/a", "http://localhost?", "http://localhost#", "http://localhost:",
+            "http://localhost:80", "https://localhost:443", "http://localhost.", "HTTP://localhost",
+            "http://LOCALHOST", "http:localhost", "http:/localhost", "http:///localhost", "//localhost",
+            "localhost", "ftp://localhost", "http://localhost http://evil.example", "http://localhost\\",
+            "http://%6cocalhost", "",
+        ] {
+            #expect(try status(["Origin": origin]) == 403, "\(origin)")
+        }
+        for (host, origin) in [
+            ("LOCALHOST", "http://localhost"), ("localhost", "https://localhost"),
+            ("localhost:80", "http://localhost"), ("localhost:443", "https://localhost"),
+            ("localhost:8787", "http://localhost:8787"), ("[::1]:8787", "http://[::1]:8787"),
+            ("[::1]", "http://[::1]"),
+        ] {
+            #expect(try status(["Host": host, "Origin": origin]) == 201, "\(host) \(origin)")
+        }
+        for (host, origin) in [
+            ("localhost:8787", "http://localhost"), ("localhost", "http://localhost:8787"),
+            ("localhost:443", "http://localhost"), ("localhost:80", "https://localhost"),
+            ("evil@localhost", "http://evil@localhost"), ("localhost/", "http://localhost/"),
+            ("localhost:99999", "http://localhost:99999"), ("", "http://"),
+        ] {
+            #expect(try ![200, 201].contains(status(["Host": host, "Origin": origin])), "\(host) \(origin)")
+        }
         #expect(try status(["Origin": nil]) == 403)
         #expect(try status(["Origin": nil, "Sec-Fetch-Site": "same-origin"]) == 201)
         #expect(try status(["Origin": nil, "Sec-Fetch-Site": "cross-site"]) == 403)
