@@ -72,7 +72,8 @@ package final class Administration: Sendable {
             + (try Self.storedRoutes(
                 storage: storage, directory: directory, consumers: consumers, deliveries: { deliveries },
                 backupFolder: backupFolder, diskFloorBytes: configuration.diskFloorBytes, registry: registry,
-                judge: judge, passwordCost: configuration.passwordCost, flush: { analytics.flush() },
+                writeKeyUses: { registry.writeKeyUses }, judge: judge,
+                passwordCost: configuration.passwordCost, flush: { analytics.flush() },
                 flushForReport: { analytics.flushForReport() }, now: now))
             + SystemRoutes(
                 log: storage.log, store: store,
@@ -120,7 +121,8 @@ package final class Administration: Sendable {
     static func storedRoutes(
         storage: any Storage, directory: AppDirectory, consumers: any EventConsumers,
         deliveries: @escaping @Sendable () throws(GatewayError) -> DeliveryStore,
-        backupFolder: String?, diskFloorBytes: Int = 0, registry: AppRegistry, judge: SampleJudge,
+        backupFolder: String?, diskFloorBytes: Int = 0, registry: AppRegistry,
+        writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?, judge: SampleJudge,
         passwordCost: Scrypt.Cost, flush: @escaping @Sendable () -> Void,
         flushForReport: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
@@ -135,7 +137,7 @@ package final class Administration: Sendable {
                     return try? storage.analytics.activity(
                         of: appID, from: now - 86_400_000, to: now + 60_000)
                 } ?? nil
-            }, writeKeyUses: { registry.writeKeyUses }
+            }, writeKeyUses: writeKeyUses
         ).all
             + KeyRoutes(log: storage.log).all
             + KeySourceRoutes(registry: registry).all

@@ -45,7 +45,7 @@ package final class LocalAdministration: Sendable {
                 storage: storage, directory: directory,
                 consumers: storage.openConsumers(with: nil, now: { Milliseconds(now()).count }),
                 deliveries: { () throws(GatewayError) in try storage.openDeliveries() },
-                backupFolder: backupFolder, registry: registry,
+                backupFolder: backupFolder, registry: registry, writeKeyUses: nil,
                 judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now),
                 passwordCost: .password, flush: {}, flushForReport: {}, now: now))
     }

@@ -159,9 +159,7 @@ package final class AppRegistry: Sendable {
             // What cannot be read now is read at the next look; until then the last good set holds.
             guard let self else { return }
             do throws(GatewayError) {
-                refreshPublished()
-                try refresh()
-                try noteWriteKeyUsesIfDue()
+                try look()
                 health.note(nil)
             } catch {
                 health.note(error)
@@ -175,10 +173,23 @@ package final class AppRegistry: Sendable {
         try? noteWriteKeyUses()
     }
 
-    /// Writes when write keys were used last, at most once in five minutes: others who look at the file read it again.
-    private func noteWriteKeyUsesIfDue() throws(GatewayError) {
-        guard abs(now().timeIntervalSince(notedUses.withLock { $0.at })) >= 300 else { return }
-        try noteWriteKeyUses()
+    /// Fetches published keys, loads changes and stores the uses of write keys, if these are due.
+    func look() throws(GatewayError) {
+        refreshPublished()
+        try refresh()
+        if areUsesDue { try noteWriteKeyUses() }
+    }
+
+    /// Whether uses of write keys are to be stored now.
+    ///
+    /// The first use of a key in a day is stored at once, because commands on the data directory and other gateways ask
+    /// whether a key is in use. Later uses are stored every five minutes: each write makes others read the file again.
+    private var areUsesDue: Bool {
+        let noted = notedUses.withLock { $0 }
+        if abs(now().timeIntervalSince(noted.at)) >= 300 { return true }
+        return usedWriteKeys.withLock { uses in
+            uses.contains { key, use in noted.uses[key].map { abs(use - $0) >= 86_400_000 } ?? true }
+        }
     }
 
     private func noteWriteKeyUses() throws(GatewayError) {

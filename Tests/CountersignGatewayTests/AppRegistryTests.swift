@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
+import CountersignTesting
 import Foundation
 import Testing
 
@@ -60,6 +61,37 @@ struct AppRegistryTests {
             #expect(registry.app(id: "shop") === before, "change \(number)")
         }
         #expect(registry.origins(of: "shop") == ["https://shop.example"])
+    }
+
+    /// Commands on the data directory and other gateways ask whether a key is in use.
+    @Test func theFirstUseOfAWriteKeyIsStoredAtTheNextLook() throws {
+        let (first, day) = (try apps.createWriteKey(for: "shop", description: ""), 86_400.0)
+        let second = try apps.createWriteKey(for: "shop", description: "")
+        let clock = ManualClock(now: Date(timeIntervalSince1970: 1_000))
+        let registry = AppRegistry(directory: try place.openControl(), now: { clock.now })
+        func stored(_ key: WriteKey) throws -> Int64? {
+            try registry.look()
+            return try apps.writeKeys(of: "shop").first { $0.id == key.id }?.usedMilliseconds
+        }
+        #expect(try stored(first.entry) == nil)
+        #expect(registry.app(writeKey: first.text) != nil)
+        #expect(try stored(first.entry) == 1_000_000)
+        // Later uses are stored every five minutes.
+        clock.advance(by: 200)
+        #expect(registry.app(writeKey: first.text) != nil)
+        #expect(try stored(first.entry) == 1_000_000)
+        #expect(registry.app(writeKey: second.text) != nil)
+        #expect(try stored(second.entry) == 1_200_000)
+        clock.advance(by: 299)
+        #expect(registry.app(writeKey: first.text) != nil)
+        #expect(try stored(first.entry) == 1_200_000)
+        clock.advance(by: 1)
+        #expect(try stored(first.entry) == 1_499_000)
+        // One that was idle for a day is stored at once.
+        clock.advance(by: day)
+        #expect(try stored(second.entry) == 1_200_000)
+        #expect(registry.app(writeKey: second.text) != nil)
+        #expect(try stored(second.entry) == 1_500_000 + Int64(day) * 1_000)
     }
 
     @Test func aVerifiedTokenIsNotRememberedOverTheDeletionOfItsKey() throws {

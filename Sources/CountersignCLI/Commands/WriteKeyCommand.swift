@@ -30,8 +30,8 @@ enum WriteKeyCommand {
         "write-key list", summary: "List an app's write keys and when each was last used",
         details: """
             A key that ends in … is shown in part: it was created by a version that stored only its hash, or the API token may
-            only read. On a data directory the last use may be five minutes old. If none is stored yet, it is shown as unknown
-            here; the running gateway (--server) knows it.
+            only read. On a data directory the last use may be five minutes old. If none is stored, it is shown as unknown here;
+            the running gateway (--server) knows it.
             """,
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["Is the old one still used?": "countersign write-key list shop"]
@@ -50,7 +50,10 @@ enum WriteKeyCommand {
 
     private static let delete = Command(
         "write-key delete", summary: "Delete a write key; requests with it are refused from then on",
-        details: "Deleting the app's last write key, or one that was used within 30 days, must be confirmed.",
+        details: """
+            Deleting the app's last write key, or one that was used within 30 days, must be confirmed. On a data directory, so
+            must deleting one without a stored use.
+            """,
         positionals: [.app, key], flags: [.yes] + Flag.place,
         examples: [
             "A key that is no longer used": "countersign write-key delete --yes shop 05188a308f089ab7"

@@ -7,7 +7,8 @@ internal import GatewayStorage
 struct AppRoutes: Sendable {
     /// The activity of an app, or of each app, in the last 24 hours; nil if the counts cannot be read now.
     let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> BytewiseDictionary<AppActivity>?
-    let writeKeyUses: @Sendable () throws -> BytewiseDictionary<Int64>
+    /// The uses that the running gateway has not stored yet; nil without a running gateway.
+    let writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?
 
     var all: [AdminRoute] {
         [
@@ -148,19 +149,25 @@ struct AppRoutes: Sendable {
 
     private func deleteWriteKey(_ call: AdminCall) throws {
         let keys = try keys(call)
-        if let key = keys.first(where: { $0.id == call[1] }), call.query("confirm") != key.id {
-            let used = key.usedMilliseconds.flatMap {
-                $0 > call.nowMilliseconds - Self.usedKeyMilliseconds ? RFC3339.text(milliseconds: $0) : nil
-            }
-            let reason =
-                keys.count == 1
-                ? "it is the app's last write key: without it no app can send"
-                : used.map { "it was used at \($0): apps that send with it would be refused" }
-            if let reason {
-                throw AdminProblem(409, "confirmation_required", "\(reason); confirm it with ?confirm=ID")
-            }
+        if let key = keys.first(where: { $0.id == call[1] }), call.query("confirm") != key.id,
+            let reason = keys.count == 1 ? Self.lastKey : useOf(key, call.nowMilliseconds)
+        {
+            throw AdminProblem(409, "confirmation_required", "\(reason); confirm it with ?confirm=ID")
         }
         try call.directory.deleteWriteKey(id: call[1], of: call[0])
+    }
+
+    private static let lastKey = "it is the app's last write key: without it no app can send"
+
+    /// Why apps may still send with the key; nil if none has for 30 days.
+    private func useOf(_ key: WriteKey, _ now: Int64) -> String? {
+        guard let used = key.usedMilliseconds else {
+            // A running gateway, or one that was killed, may not have stored the first use yet.
+            return writeKeyUses == nil
+                ? "no use of it is stored here: apps that send with it would be refused" : nil
+        }
+        guard used > now - Self.usedKeyMilliseconds else { return nil }
+        return "it was used at \(RFC3339.text(milliseconds: used)): apps that send with it would be refused"
     }
 
     private func create(_ call: AdminCall) throws -> HTTPResponse {
@@ -181,7 +188,6 @@ struct AppRoutes: Sendable {
             try call.checkMatch(Self.stable.json(Shown(app, before, nil)))
             var rules = before
             rules.set(body.members)
-            try rules.checkOrigins(besides: before.origins)
             try call.directory.setRules(rules, of: app.id)
             if let name: String = body.value("name"), name != app.name {
                 try call.directory.renameApp(app.id, to: name)
@@ -201,7 +207,7 @@ struct AppRoutes: Sendable {
 
     /// The write keys of the app, with uses that are not noted in them yet.
     private func keys(_ call: AdminCall) throws -> [WriteKey] {
-        let uses = try writeKeyUses()
+        let uses = writeKeyUses?() ?? [:]
         return try call.directory.writeKeys(of: call[0]).map { key in
             var key = key
             key.usedMilliseconds = [key.usedMilliseconds, uses[key.id]].compactMap { $0 }.max()

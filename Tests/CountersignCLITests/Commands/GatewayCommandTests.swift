@@ -1,3 +1,4 @@
+import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
@@ -136,7 +137,12 @@ struct GatewayCommandTests {
         #expect(made.0 == .done && made.1.output.hasPrefix("wk_"))
         let listed = await run("write-key list shop").1.output
         #expect(listed.contains(first.id) && listed.contains("second"))
-        #expect(await run("write-key delete shop \(first.id)").0 == .done)
+        // A running gateway may not have stored the first use yet.
+        let unknown = await run("write-key delete shop \(first.id)")
+        #expect(unknown.0 == .usage)
+        #expect(unknown.1.talk.contains("no use of it is stored here"), "\(unknown.1.talk)")
+        #expect(unknown.1.talk.contains("--yes"), "\(unknown.1.talk)")
+        #expect(await run("write-key delete shop \(first.id) --yes").0 == .done)
         let last = try directory.writeKeys(of: "shop")
         #expect(last.map(\.description) == ["second"])
         #expect(await run("write-key delete shop \(first.id)").0 == .notFound)
@@ -146,6 +152,19 @@ struct GatewayCommandTests {
         #expect(refused.1.talk.contains("--yes"), "\(refused.1.talk)")
         #expect(await run("write-key delete shop \(last[0].id) --yes").0 == .done)
         #expect(await run("write-key list shop").1.talk.contains("no app can send"))
+    }
+
+    @Test func aWriteKeyThatWasUsedRecentlyIsDeletedOnlyWhenConfirmed() async throws {
+        _ = await run("app create shop")
+        let directory = try AppDirectory(dataDirectory: folder.path + "/data")
+        let (now, day) = (Milliseconds(Date()).count, Int64(86_400_000))
+        for (used, isAsked) in [(now, true), (now - 29 * day, true), (now - 31 * day, false)] {
+            let key = try directory.createWriteKey(for: "shop", description: "")
+            try directory.noteWriteKeyUses([SHA256.digest(key.text): used])
+            let answer = await run("write-key delete shop \(key.entry.id)")
+            #expect(answer.0 == (isAsked ? .usage : .done), "\(answer.1.talk)")
+            #expect(answer.1.talk.contains("it was used at") == isAsked)
+        }
     }
 
     @Test func theAlertWebhookIsSetShownAndDeleted() async throws {
