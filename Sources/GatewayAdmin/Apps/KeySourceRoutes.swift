@@ -70,9 +70,10 @@ struct KeySourceRoutes: Sendable {
     }
 
     private func answer(_ call: AdminCall) throws -> HTTPResponse {
-        let source = try call.directory.settingIfSet(KeySource.self, of: call[0])
+        var source = try call.directory.settingIfSet(KeySource.self, of: call[0])
         // What is known of another URL says nothing of this one.
         let published = registry.publishedKeys(of: call[0]).flatMap { $0.source == source ? $0 : nil }
+        if let url = source?.url { source?.url = try call.userMask().destination(url) }
         return call.answer(
             Self.source.json(Shown(source: source, published: published)), tag: source?.json ?? .null)
     }

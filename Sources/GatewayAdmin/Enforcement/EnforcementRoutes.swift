@@ -31,7 +31,9 @@ struct EnforcementRoutes: Sendable {
                 "GET", "/apps/{app}/webhook", .viewer, "Show where an app's alerts go",
                 .json(Self.webhook.shape)
             ) { call in
-                let json = try Self.webhook(call)
+                var webhook = try call.directory.settingIfSet(PushWebhook.self, of: call[0])
+                if let url = webhook?.url { webhook?.url = try call.userMask().destination(url) }
+                let json = Self.webhook.json(webhook)
                 return call.answer(json, tag: json)
             },
             AdminRoute(

@@ -105,6 +105,7 @@ struct ConsumerRoutes: Sendable {
     private func masked(_ consumer: EventConsumer, _ mask: UserMask) -> EventConsumer {
         var consumer = consumer
         consumer.settings.filter.userID = mask.user(consumer.settings.filter.userID, of: consumer.id.appID)
+        consumer.settings.filter.name = mask.filter(name: consumer.settings.filter.name)
         return consumer
     }
 

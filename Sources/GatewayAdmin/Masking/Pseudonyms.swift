@@ -24,11 +24,6 @@ struct Pseudonyms: Sendable {
         return kind + "-" + Base32.encode(Array(code.prefix(5))).lowercased()
     }
 
-    /// What stands for a value where its hash would let readers try out likely ids.
-    func seal(_ value: JSONValue) -> JSONValue {
-        .string(Base64URL.encode(HMACSHA256.authenticate(value.bytes, key: key)))
-    }
-
     /// True for text that could be a user's pseudonym.
     static func isPseudonym(_ text: String) -> Bool {
         text.utf8.count == 10 && text.hasPrefix("u-")

@@ -2,7 +2,7 @@ internal import GatewayModel
 
 /// The audit log for viewers.
 extension UserMask {
-    private static let hidden = "…"
+    static let hidden = "…"
 
     /// Returns an entry as the reader may see it. Viewers see no values, which may name users, and no hashes, which
     /// would confirm a guessed user id.

@@ -24,6 +24,13 @@ struct UserMask: Sendable {
     /// Text chosen by a client, such as a request id; nil for a viewer.
     func clientText(_ text: String?) -> String? { hides ? nil : text }
 
+    /// A URL of a destination. A viewer sees its origin only, because its path or query is often its only secret. A
+    /// viewer sees no paths of files either.
+    func destination(_ text: String) -> String { hides ? OutgoingURL.audited(text) : text }
+
+    /// The name of an event in a filter.
+    func filter(name: String?) -> String? { hides ? name.map { _ in Self.hidden } : name }
+
     /// An event for the reader.
     func event(_ event: StoredEvent, of appID: String) -> StoredEvent {
         guard let pseudonyms = pseudonyms(appID) else { return event }

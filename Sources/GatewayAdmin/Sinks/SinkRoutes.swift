@@ -15,7 +15,7 @@ struct SinkRoutes: Sendable {
                 "GET", "/apps/{app}/sinks", .viewer, "List the streams that an app's events are published to",
                 .list(Self.shape.shape)
             ) { call in
-                let shown = try shown(try call.directory.sinks.all(of: call[0]), of: call[0])
+                let shown = try shown(call, try call.directory.sinks.all(of: call[0]), of: call[0])
                 return try call.page(
                     shown, at: { PagePosition($0.sink.createdMilliseconds, $0.sink.name) },
                     json: { Self.shape.json($0) })
@@ -94,17 +94,26 @@ struct SinkRoutes: Sendable {
         .init("reason", \.state?.error?.reason),
         .time("failing_since_ms", \.state?.failingSinceMilliseconds))
 
-    private func shown(_ sinks: [EventSink], of appID: String) throws -> [Shown] {
+    private func shown(_ call: AdminCall, _ sinks: [EventSink], of appID: String) throws -> [Shown] {
         guard !sinks.isEmpty else { return [] }
+        let mask = try call.userMask()
         let kept = try states.states()
         let found = try ConsumerRoutes.answering { try consumers.all(.sink, of: appID) }
         let positions = try log.positions()
         return sinks.map { sink in
             let state = kept[sink.key].flatMap { $0.epoch == sink.epoch ? $0 : nil }
             return Shown(
-                sink: sink, state: state, consumer: found.first { $0.id == sink.consumer },
+                sink: masked(sink, mask), state: state, consumer: found.first { $0.id == sink.consumer },
                 position: (state?.markSequence).map { positions.text(after: $0, in: appID) })
         }
+    }
+
+    private func masked(_ sink: EventSink, _ mask: UserMask) -> EventSink {
+        var sink = sink
+        sink.authorityFile = sink.authorityFile.map(mask.destination)
+        sink.credentialsFile = sink.credentialsFile.map(mask.destination)
+        sink.seedFile = sink.seedFile.map(mask.destination)
+        return sink
     }
 
     private func answer(_ call: AdminCall) throws -> HTTPResponse {
@@ -112,7 +121,7 @@ struct SinkRoutes: Sendable {
     }
 
     private func answer(_ call: AdminCall, _ sink: EventSink, status: Int = 200) throws -> HTTPResponse {
-        guard let shown = try shown([sink], of: sink.appID).first else { return call.noContent }
+        guard let shown = try shown(call, [sink], of: sink.appID).first else { return call.noContent }
         return call.answer(Self.shape.json(shown), status: status)
     }
 

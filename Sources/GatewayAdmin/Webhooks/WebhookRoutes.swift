@@ -139,7 +139,10 @@ struct WebhookRoutes: Sendable {
         let mask = try call.userMask()
         let progress = try deliveries.progress()
         return endpoints.map { endpoint in
-            Shown(
+            var endpoint = endpoint
+            endpoint.url = mask.destination(endpoint.url)
+            endpoint.name = mask.filter(name: endpoint.name)
+            return Shown(
                 endpoint: endpoint, user: mask.user(endpoint.userID, of: call[0]),
                 progress: progress[endpoint.id],
                 oldestUnread: log.oldestUnread(of: endpoint, progress[endpoint.id]))

@@ -3,7 +3,7 @@ internal import CountersignJOSE
 internal import Foundation
 
 /// Addresses that operators give and the gateway itself then asks: webhooks and published keys.
-enum OutgoingURL {
+package enum OutgoingURL {
     /// Refuses what is never asked. A name is judged when it is connected to, since it may stand for another address by
     /// then. `takesPlainHTTP` takes `http` too, to this machine and where private addresses are allowed.
     ///
@@ -53,9 +53,9 @@ enum OutgoingURL {
 }
 
 extension OutgoingURL {
-    /// A URL as the audit log stores it: unchanged if it is only an origin. Otherwise the origin and the first eight
-    /// hexadecimal digits of the URL's SHA-256, such as `https://hooks.example/…#1a2b3c4d`.
-    static func audited(_ url: String) -> String {
+    /// A URL as the audit log stores it and viewers see it: unchanged if it is only an origin. Otherwise the origin and
+    /// the first eight hexadecimal digits of the URL's SHA-256, such as `https://hooks.example/…#1a2b3c4d`.
+    package static func audited(_ url: String) -> String {
         guard let authority = url.range(of: "://")?.upperBound else { return url.isEmpty ? "" : "…" }
         let end = url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex
         if end == url.endIndex || url[end...] == "/" { return url }
