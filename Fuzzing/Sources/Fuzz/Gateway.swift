@@ -49,7 +49,7 @@ private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
     let request = request(bytes)
     guard
         case .value(.contents(let contents)) = parsers.parseEvents(
-            request, isolate: { if !isSingle { $0.isolateElements(of: ["batch"]) } },
+            request, isolate: { if !isSingle { $0.isolateElements(of: ["batch"], times: ["timestamp"]) } },
             {
                 NativeDecoder(limits: limits, request: request, faults: $1).decode(
                     $0, single: isSingle ? .track : nil)
@@ -65,7 +65,7 @@ private func fuzzBraze(_ bytes: [UInt8]) {
     let request = request(bytes)
     guard
         case .value(.success(let contents)) = parsers.parseEvents(
-            request, isolate: { $0.isolateElements(of: ["events", "attributes"]) },
+            request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) },
             { BrazeDecoder(limits: limits, request: request, faults: $1).decode($0) })
     else { return }
     check(contents.events, in: request.body)

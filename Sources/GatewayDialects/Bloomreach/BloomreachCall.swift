@@ -102,12 +102,13 @@ struct BloomreachCall {
             })
     }
 
-    /// Parses the body as the JSON object of one event, with unpaired surrogates replaced.
+    /// Parses the body as the JSON object of one event, with unpaired surrogates and unusable times replaced.
     func eventBody<Value>(
         _ read: (JSONNode, EventFaults) throws(BloomreachRefusal) -> Value
     ) throws(BloomreachRefusal) -> Value {
         try value(
-            path.parsers.readEvents(request, isolate: { _ in }) { root, faults in
+            path.parsers.readEvents(request, isolate: { $0.clearTimes(["timestamp", "age"], at: $0.root) }) {
+                root, faults in
                 object(root) { () throws(BloomreachRefusal) in try read(root, faults) }
             })
     }

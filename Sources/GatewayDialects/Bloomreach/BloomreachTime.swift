@@ -24,11 +24,12 @@ struct BloomreachTime {
     /// The year 10000, from which on dates have no four-digit year.
     static let end = 253_402_300_800.0
 
-    init(_ root: JSONNode, receivedMilliseconds: Int64) {
+    /// `isUnusable` is true if `timestamp` or `age` was a number that is out of range.
+    init(_ root: JSONNode, isUnusable: Bool, receivedMilliseconds: Int64) {
         self.receivedMilliseconds = receivedMilliseconds
         func member(_ name: StaticString) -> JSONNode? { root[name].flatMap { $0.isNull ? nil : $0 } }
         let timestamp = member("timestamp")
-        let age = timestamp == nil ? member("age") : nil
+        let age = timestamp == nil && !isUnusable ? member("age") : nil
         if let timestamp, let instant = EventTime.milliseconds(timestamp, .seconds) {
             source = .instant
             milliseconds = instant
@@ -40,6 +41,10 @@ struct BloomreachTime {
             source = .none
             milliseconds = receivedMilliseconds
         }
-        if case .none = source { isReplaced = (timestamp ?? age) != nil } else { isReplaced = false }
+        if case .none = source {
+            isReplaced = isUnusable || (timestamp ?? age) != nil
+        } else {
+            isReplaced = false
+        }
     }
 }

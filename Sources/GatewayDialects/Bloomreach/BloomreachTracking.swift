@@ -37,7 +37,7 @@ struct BloomreachTracking {
             guard !faults.haveReplaced(ids, of: root, at: json, in: call.request.body) else {
                 throw call.refuse(RejectedEvent.replacedID(0, "customer_ids and message_id").reason)
             }
-            return try decode(root)
+            return try decode(root, hasUnusableTime: faults.hasUnusableTime(json))
         }
         if let client = contents.client { call.request.context.client = client }
         let caller = try call.admit(contents.identifiers)
@@ -84,7 +84,9 @@ struct BloomreachTracking {
         return BloomreachAnswer.success(members)
     }
 
-    private func decode(_ root: JSONNode) throws(BloomreachRefusal) -> Contents {
+    private func decode(
+        _ root: JSONNode, hasUnusableTime: Bool
+    ) throws(BloomreachRefusal) -> Contents {
         var contents = Contents()
         contents.identifiers = try call.identifiers(root)
         guard !contents.identifiers.isEmpty || kind == .campaignClick else {
@@ -111,7 +113,8 @@ struct BloomreachTracking {
             contents.properties = members.sorted { $0.name.lexicographicallyPrecedes($1.name) }
                 .map { (String(decoding: $0.name, as: UTF8.self), $0.value.canonicalBytes) }
         }
-        let time = BloomreachTime(root, receivedMilliseconds: call.request.receivedMilliseconds)
+        let time = BloomreachTime(
+            root, isUnusable: hasUnusableTime, receivedMilliseconds: call.request.receivedMilliseconds)
         if time.isReplaced { contents.warnings.append(EventTime.warning(0)) }
         contents.timestampMilliseconds = time.milliseconds
         let given = EventIdentifier(root["message_id"])

@@ -117,6 +117,8 @@ struct BrazeDecoder {
             } else {
                 contents.warnings.append(EventTime.warning(index))
             }
+        } else if faults.hasUnusableTime(span) {
+            contents.warnings.append(EventTime.warning(index))
         }
         contents.events.append(
             EventBatch.Event(

@@ -62,7 +62,7 @@ package struct BrazeDialect: Dialect {
         if let header, path.apps.app(writeKey: header) == nil { return .answer(Self.unknownKey(request)) }
         let contents: BrazeDecoder.Contents
         let decoded = path.parsers.parseEvents(
-            request, isolate: { $0.isolateElements(of: ["events", "attributes"]) }
+            request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) }
         ) { root, faults in
             BrazeDecoder(limits: path.limits, request: request, faults: faults).decode(root)
         }

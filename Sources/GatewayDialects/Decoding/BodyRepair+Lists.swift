@@ -2,15 +2,18 @@ internal import CountersignJOSE
 internal import GatewayHTTP
 
 extension BodyRepair {
-    /// Removes the invalid elements of these members of the body, and clears invalid members beside the lists.
-    mutating func isolateElements(of lists: [StaticString]) {
+    /// Removes the invalid elements of these members of the body, and clears invalid members beside the lists. `times` are
+    /// the members of an element with its time.
+    mutating func isolateElements(of lists: [StaticString], times: [StaticString]) {
         for member in members(at: root) ?? [] {
             guard lists.contains(where: { holds($0, in: member.name) }) else {
                 clear(member.value, nesting: 1)
                 continue
             }
             // If the ends of the elements cannot be found, the body stays unchanged and is rejected.
-            for element in elements(at: member.value.lowerBound) ?? [] { isolate(element, nesting: 2) }
+            for element in elements(at: member.value.lowerBound) ?? [] {
+                isolate(element, nesting: 2, times: times)
+            }
         }
     }
 }

@@ -30,12 +30,12 @@ extension BodyRepair {
             if let elements = elements(at: holder.value.lowerBound),
                 elements.allSatisfy({ isContainer($0) }) || elements.contains(where: { isLocation($0) })
             {
-                for element in elements { isolate(element, nesting: nesting + 2) }
+                for element in elements { isolate(element, nesting: nesting + 2, times: ["timestamp"]) }
             } else {
-                isolate(holder.value, nesting: nesting + 1)
+                isolate(holder.value, nesting: nesting + 1, times: ["timestamp"])
             }
         }
-        isolate(object, nesting: nesting)
+        isolate(object, nesting: nesting, times: ["timestamp"])
     }
 
     private func isContainer(_ value: Range<Int>) -> Bool {

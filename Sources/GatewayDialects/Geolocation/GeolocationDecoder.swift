@@ -137,6 +137,8 @@ struct GeolocationDecoder {
             } else {
                 contents.warnings.append(EventTime.warning(index))
             }
+        } else if faults.hasUnusableTime(span) {
+            contents.warnings.append(EventTime.warning(index))
         }
         let start = contents.body.count
         contents.body.append(contentsOf: #"{"location":"#.utf8)

@@ -131,6 +131,8 @@ struct NativeDecoder {
             } else {
                 contents.warnings.append(EventTime.warning(index))
             }
+        } else if faults.hasUnusableTime(json) {
+            contents.warnings.append(EventTime.warning(index))
         }
         contents.events.append(
             EventBatch.Event(

@@ -104,7 +104,14 @@ package struct NativeDialect: Dialect {
             if named == nil { return .answer(Credentials.unknownWriteKey(request)) }
         }
         let decoded = path.parsers.parseEvents(
-            request, isolate: { if single == nil { $0.isolateElements(of: ["batch"]) } }
+            request,
+            isolate: { body in
+                if single == nil {
+                    body.isolateElements(of: ["batch"], times: ["timestamp"])
+                } else {
+                    body.clearTimes(["timestamp"], at: body.root)
+                }
+            }
         ) { root, faults in
             NativeDecoder(limits: path.limits, request: request, faults: faults).decode(root, single: single)
         }

@@ -67,9 +67,15 @@ package struct BodyRepair {
     }
 
     /// Parses one value. If it is not JSON, records the reason and empties the value. Returns whether it is JSON.
+    ///
+    /// An event is not rejected because of a number that is out of range in one of the members `times`.
     @discardableResult
-    package mutating func isolate(_ value: Range<Int>, nesting: Int) -> Bool {
-        guard let error = error(of: value, nesting: nesting) else { return true }
+    package mutating func isolate(_ value: Range<Int>, nesting: Int, times: [StaticString] = []) -> Bool {
+        var found = error(of: value, nesting: nesting)
+        if case .numberOutOfRange = found, clearTimes(times, at: value.lowerBound) {
+            found = error(of: value, nesting: nesting)
+        }
+        guard let error = found else { return true }
         faults.reasons[value.lowerBound] = error.reason(for: "the event", limits)
         // The replacement has the same type, because some decoders recognise events by their type.
         switch request.body[value.lowerBound] {
@@ -91,6 +97,47 @@ package struct BodyRepair {
             if value.count >= 4 { replace(value, by: "null") }
         default: break
         }
+    }
+
+    /// Replaces numbers that are out of range in the members `times` of the object at `offset` with `null`. Such a member
+    /// counts as a time that cannot be read. Returns whether the body was changed.
+    @discardableResult
+    package mutating func clearTimes(_ times: [StaticString], at offset: Int) -> Bool {
+        let unusable = (members(at: offset) ?? []).filter { member in
+            guard times.contains(where: { holds($0, in: member.name) }), isNumber(member.value),
+                case .numberOutOfRange = error(of: member.value, nesting: 0)
+            else { return false }
+            return true
+        }
+        for member in unusable { replace(member.value, by: "null") }
+        if !unusable.isEmpty { faults.times.insert(offset) }
+        return !unusable.isEmpty
+    }
+
+    /// Whether a value has the form of a number (RFC 8259, section 6).
+    private func isNumber(_ value: Range<Int>) -> Bool {
+        var text = request.body[value]
+        func digits() -> Int {
+            let count = text.prefix { 0x30...0x39 ~= $0 }.count
+            text = text.dropFirst(count)
+            return count
+        }
+        if text.first == UInt8(ascii: "-") { text = text.dropFirst() }
+        let leadsWithZero = text.first == UInt8(ascii: "0")
+        let whole = digits()
+        guard whole > 0, whole == 1 || !leadsWithZero else { return false }
+        if text.first == UInt8(ascii: ".") {
+            text = text.dropFirst()
+            guard digits() > 0 else { return false }
+        }
+        if let byte = text.first, byte | 0x20 == UInt8(ascii: "e") {
+            text = text.dropFirst()
+            if let sign = text.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") {
+                text = text.dropFirst()
+            }
+            guard digits() > 0 else { return false }
+        }
+        return text.isEmpty
     }
 
     /// Returns whether a surrogate was replaced.
@@ -128,10 +175,12 @@ package struct BodyRepair {
     }
 }
 
-/// The events of a body that are not JSON, and the unpaired surrogates that were replaced. Empty for nearly all bodies.
+/// The events of a body that are not JSON, and the unpaired surrogates and times that were replaced. Empty for nearly all bodies.
 package struct EventFaults {
     /// The reasons, by the offset of the event.
     fileprivate(set) var reasons: [Int: String] = [:]
+    /// The offsets of events whose time was a number that is out of range.
+    fileprivate(set) var times: Set<Int> = []
     /// The offsets of replaced surrogates, which are now escapes of U+FFFD, in order.
     fileprivate(set) var replaced: [Int] = []
 
@@ -142,6 +191,9 @@ package struct EventFaults {
         if reasons.isEmpty { return nil }
         return reasons[event.lowerBound] ?? reasons.first { event.contains($0.key) }?.value
     }
+
+    /// Whether the time of the event in this range was a number that is out of range. It is `null` now.
+    package func hasUnusableTime(_ event: Range<Int>) -> Bool { times.contains(event.lowerBound) }
 
     /// Whether an unpaired surrogate was replaced in this part of the body.
     package func hasReplacement(in part: Range<Int>) -> Bool {
