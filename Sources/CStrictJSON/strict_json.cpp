@@ -9,12 +9,23 @@
 
 #include <simdjson.h>
 
+namespace {
+
+// An integer that 64 bits cannot hold.
+struct large_integer {
+    size_t ordinal;  // how many numbers stand before it
+    size_t offset;   // of its first byte in the widened text
+};
+
+}  // namespace
+
 struct strict_json_parser {
     simdjson::dom::parser parser;
     size_t maximum_bytes;
     size_t maximum_name_bytes;
     std::vector<std::string_view> names;
     std::string widened;
+    std::vector<large_integer> integers;
 
     // Room for `widen`, which adds two bytes to numbers of nineteen digits and more.
     strict_json_parser(size_t bytes, size_t name_bytes)
@@ -127,26 +138,42 @@ bool overflows(std::string_view number) {
 }
 
 // The text with an exponent of zero behind each such integer, so that it is read as a double. False if there is none.
-bool widen(const uint8_t *bytes, size_t length, std::string &output) {
-    bool found = false;
+bool widen(const uint8_t *bytes, size_t length, std::string &output, std::vector<large_integer> &integers) {
+    size_t numbers = 0;
     output.clear();
+    integers.clear();
     for (size_t at = 0; at < length;) {
         size_t start = at;
+        bool number = bytes[at] == '-' || (bytes[at] >= '0' && bytes[at] <= '9');
         if (bytes[at] == '"') {
             at = skip_string(bytes, length, at);
-        } else if (bytes[at] == '-' || (bytes[at] >= '0' && bytes[at] <= '9')) {
+        } else if (number) {
             at = skip_value(bytes, length, at);
         } else {
             at++;
         }
         std::string_view piece(reinterpret_cast<const char *>(bytes + start), at - start);
+        bool large = number && overflows(piece);
+        if (large) integers.push_back({numbers, output.size()});
         output += piece;
-        if (piece.front() != '"' && overflows(piece)) {
-            output += "e0";
-            found = true;
-        }
+        if (large) output += "e0";
+        numbers += number;
     }
-    return found;
+    return !integers.empty();
+}
+
+// Writes, for each such integer, its offset in the widened text plus one into the payload of its word, which is 0 for
+// all other doubles.
+void note_digits(uint64_t *words, const std::vector<large_integer> &integers) {
+    auto next = integers.begin();
+    size_t end = size_t(payload_of(words[0]));
+    size_t numbers = 0;
+    for (size_t at = 1; at + 1 < end && next != integers.end();) {
+        uint8_t type = type_of(words[at]);
+        bool number = type == 'l' || type == 'u' || type == 'd';
+        if (number && numbers++ == next->ordinal) words[at] |= uint64_t(next++->offset + 1);
+        at += number ? 2 : 1;
+    }
 }
 
 }  // namespace
@@ -171,8 +198,9 @@ strict_json_status parse(strict_json_parser *parser, const uint8_t *bytes, size_
     if (skip_space(bytes, length, 0) == length) return STRICT_JSON_EMPTY;
     if (length >= 3 && bytes[0] == 0xEF && bytes[1] == 0xBB && bytes[2] == 0xBF) return STRICT_JSON_UTF8;
     auto result = parser->parser.parse(bytes, length, true);
-    if (result.error() == simdjson::NUMBER_ERROR && widen(bytes, length, parser->widened))
-        result = parser->parser.parse(parser->widened.data(), parser->widened.size(), true);
+    bool widened =
+        result.error() == simdjson::NUMBER_ERROR && widen(bytes, length, parser->widened, parser->integers);
+    if (widened) result = parser->parser.parse(parser->widened.data(), parser->widened.size(), true);
     switch (result.error()) {
     case simdjson::SUCCESS: break;
     case simdjson::UTF8_ERROR: return STRICT_JSON_UTF8;
@@ -183,7 +211,9 @@ strict_json_status parse(strict_json_parser *parser, const uint8_t *bytes, size_
     case simdjson::EMPTY: return STRICT_JSON_EMPTY;
     default: return STRICT_JSON_SYNTAX;
     }
+    if (widened) note_digits(parser->parser.doc.tape.get(), parser->integers);
     tape->words = parser->parser.doc.tape.get();
+    tape->digits = widened ? reinterpret_cast<const uint8_t *>(parser->widened.data()) : nullptr;
     tape->strings = parser->parser.doc.string_buf.get();
     return judge_names(*tape, parser->maximum_name_bytes, parser->names);
 }

@@ -64,11 +64,12 @@ public final class SessionDirectory: Sendable {
     ) throws(GatewayError) -> Opened {
         let rules = try apps.tokenRules(of: appID)
         guard (1...EventIdentifier.longest).contains(subject.utf8.count), !subject.hasPrefix("device:"),
-            subject.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+            !subject.hasControlCharacter
         else {
             throw GatewayError(
                 .invalid,
-                "a user id has 1 to \(EventIdentifier.longest) bytes and does not begin with device:")
+                "a user id has 1 to \(EventIdentifier.longest) bytes without control characters and does not begin with "
+                    + "device:")
         }
         if let clientID {
             guard let client = try apps.clients.all(of: appID).first(where: { $0.id == clientID }) else {

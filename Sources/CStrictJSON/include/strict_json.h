@@ -29,6 +29,9 @@ typedef struct strict_json_parser strict_json_parser;
 typedef struct strict_json_tape {
     const uint64_t *words;
     const uint8_t *strings;
+    // Where the digits of integers stand that 64 bits cannot hold: at the payload of their word minus one, up to an `e`.
+    // The payload of any other double is 0. NULL if there are none.
+    const uint8_t *digits;
 } strict_json_tape;
 
 typedef struct strict_json_span {

@@ -44,7 +44,9 @@ package final class StrictJSONParser {
         var tape = strict_json_tape()
         guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { throw StrictJSONError.empty }
         switch strict_json_parse(parser, base, bytes.count, &tape) {
-        case STRICT_JSON_OK: return try body(JSONNode(words: tape.words, strings: tape.strings, index: 1))
+        case STRICT_JSON_OK:
+            return try body(
+                JSONNode(words: tape.words, strings: tape.strings, digits: tape.digits, index: 1))
         case STRICT_JSON_EMPTY: throw StrictJSONError.empty
         case STRICT_JSON_UTF8: throw StrictJSONError.notUTF8
         case STRICT_JSON_DEPTH: throw StrictJSONError.tooDeep
@@ -89,6 +91,8 @@ package final class StrictJSONParser {
 package struct JSONNode {
     let words: UnsafePointer<UInt64>
     let strings: UnsafePointer<UInt8>
+    /// Where the digits of integers stand that 64 bits cannot hold.
+    let digits: UnsafePointer<UInt8>?
     let index: Int
 
     /// What kind of value this is.
@@ -151,6 +155,23 @@ package struct JSONNode {
         tag == UInt8(ascii: "l") ? Int64(bitPattern: words[index + 1]) : nil
     }
 
+    /// The digits of a number that is written without fraction or exponent, with its sign; nil for other values. `-0` has
+    /// the digit `0`.
+    package var integer: String? {
+        switch tag {
+        case UInt8(ascii: "l"): return String(Int64(bitPattern: words[index + 1]))
+        case UInt8(ascii: "u"): return String(words[index + 1])
+        case UInt8(ascii: "d"):
+            let place = Int(words[index] & 0x00FF_FFFF_FFFF_FFFF)
+            guard place > 0, let digits else { return nil }
+            let start = digits + (place - 1)
+            var count = 0
+            while start[count] != UInt8(ascii: "e") { count += 1 }
+            return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+        default: return nil
+        }
+    }
+
     /// The elements of an array; empty if this is none.
     package var elements: JSONElements {
         JSONElements(
@@ -191,7 +212,9 @@ package struct JSONNode {
         }
     }
 
-    func node(_ index: Int) -> JSONNode { JSONNode(words: words, strings: strings, index: index) }
+    func node(_ index: Int) -> JSONNode {
+        JSONNode(words: words, strings: strings, digits: digits, index: index)
+    }
 
     func text(at word: UInt64) -> UnsafeBufferPointer<UInt8> {
         let start = strings + Int(word & 0x00FF_FFFF_FFFF_FFFF)

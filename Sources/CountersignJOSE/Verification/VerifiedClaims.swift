@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// The claims of a token that was accepted. Only ``TokenVerifier`` makes one.
 public struct VerifiedClaims: Sendable {
     private let claims: Claims
@@ -21,7 +23,7 @@ public struct VerifiedClaims: Sendable {
     /// `jti`, of 1 to 256 bytes without control characters; nil if the token has none like that (section 4.1.7).
     public var tokenID: String? {
         claims.tokenID.flatMap { id in
-            (1...256).contains(id.utf8.count) && id.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } ? id : nil
+            (1...256).contains(id.utf8.count) && !id.hasControlCharacter ? id : nil
         }
     }
     /// All claims as the token has them: one JSON object in UTF-8 without duplicate members.

@@ -153,7 +153,7 @@ extension JSONShape {
         case .text(let longest):
             [
                 "type": "string", "maxLength": .integer(Int64(longest)),
-                "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+                "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
             ]
         case .raw(let longest): ["type": "string", "maxLength": .integer(Int64(longest))]
         case .choice(let words): ["type": "string", "enum": .array(words.map { .string($0) })]

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
@@ -18,7 +19,7 @@ extension CustomerIdentifier {
         guard node.kind == .object else { throw Invalid(reason: "\(member) must be a JSON object") }
         var identifiers: [CustomerIdentifier] = []
         for (name, value) in node.members {
-            guard (1...longestName).contains(name.count), name.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            guard (1...longestName).contains(name.count), !name.hasControlCharacter else {
                 throw Invalid(
                     reason:
                         "the names in \(member) must have 1 to \(longestName) bytes without control characters"

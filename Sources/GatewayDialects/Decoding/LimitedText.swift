@@ -15,11 +15,11 @@ enum LimitedText {
     /// The schema of an ``EventIdentifier``, which may be absent, null or empty.
     static func identifier(_ more: String = "") -> JSONValue {
         [
-            "type": ["string", "integer", "null"], "minimum": .integer(.min), "maximum": .integer(.max),
-            "maxLength": .integer(Int64(EventIdentifier.longest)),
-            "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
+            "type": ["string", "integer", "null"], "maxLength": .integer(Int64(EventIdentifier.longest)),
+            "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
             "description": .string(
-                "At most \(EventIdentifier.longest) bytes in UTF-8; an integer is the same as the text of its digits."
+                "At most \(EventIdentifier.longest) bytes in UTF-8. An integer, without fraction and exponent and with at most "
+                    + "\(EventIdentifier.mostDigits) digits, is the same as the text of its digits."
                     + (more.isEmpty ? "" : " " + more)),
         ]
     }

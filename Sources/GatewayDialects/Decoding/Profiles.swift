@@ -21,7 +21,7 @@ struct Profiles {
         if let properties, properties.kind == .object {
             for (name, value) in properties.members {
                 guard found.count < room, (1...Self.longestName).contains(name.count),
-                    name.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+                    !name.hasControlCharacter
                 else { continue }
                 let name = String(decoding: name, as: UTF8.self)
                 if !skipped.contains(name) { found.append((name, value.canonicalBytes)) }

@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import CountersignJOSE
 
 /// An id as it stands in a body: of a user, a device or a message.
@@ -10,19 +11,20 @@ package enum EventIdentifier {
 
     package static let longest = 512
     package static let shape = "strings of 1 to \(longest) bytes without control characters, or integers"
+    /// The most digits of an integer that a parser accepts, whatever its value.
+    package static let mostDigits = 308
 
     package init(_ node: JSONNode?) {
         guard let node, !node.isNull else {
             self = .absent
             return
         }
-        // A 64-bit integer is equivalent to its decimal digits. Other numbers have no unique text and are rejected.
-        if let number = node.int64 {
-            self = .value(String(number))
+        // An integer is equivalent to its decimal digits. Other numbers have no unique text and are rejected.
+        if let digits = node.integer {
+            self = .value(digits)
             return
         }
-        guard let utf8 = node.utf8, utf8.count <= Self.longest, utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
-        else {
+        guard let utf8 = node.utf8, utf8.count <= Self.longest, !utf8.hasControlCharacter else {
             self = .invalid
             return
         }

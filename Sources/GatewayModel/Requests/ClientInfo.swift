@@ -42,8 +42,7 @@ package struct ClientInfo: Sendable, Hashable {
     }
 
     private static func text(_ node: JSONNode?) -> String? {
-        guard let utf8 = node?.utf8, !utf8.isEmpty, utf8.count <= longest,
-            utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+        guard let utf8 = node?.utf8, !utf8.isEmpty, utf8.count <= longest, !utf8.hasControlCharacter
         else { return nil }
         return String(decoding: utf8, as: UTF8.self)
     }

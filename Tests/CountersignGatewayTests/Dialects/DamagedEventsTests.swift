@@ -113,6 +113,95 @@ struct DamagedEventsTests {
         }
     }
 
+    static let unusableNumbers =
+        ["1e400", "1e999", "-1e400", "1E+400", "9e99999999999999999999", "1.5e309", "-0.1e400"]
+        + [String(repeating: "9", count: 310), "-" + String(repeating: "1", count: 5_000) + ".5"]
+
+    /// An event is not lost because of a time that no parser can represent.
+    @Test(arguments: Shape.allCases)
+    func anEventWhoseTimeIsOutOfRangeHasTheTimeOfReceipt(shape: Shape) throws {
+        let name =
+            switch shape {
+            case .native, .escapedNative: "timestamp"
+            case .brazeEvents, .brazeAttributes, .escapedBraze: "time"
+            case .locations, .bareLocations, .namedLocations, .wrappedLocations: "timestamp"
+            }
+        let escaped = #"\u00\#(String(name.utf8.first ?? 0, radix: 16))\#(name.dropFirst())"#
+        let times = Self.unusableNumbers.map { #""\#(name)":\#($0)"# } + [#""\#(escaped)": 1e400 "#]
+        for (number, time) in times.enumerated() {
+            let before = Int64(Date().timeIntervalSince1970 * 1_000) - 1_000
+            let answer = try post(
+                shape.body([
+                    Array(shape.event("a-\(number)", time).utf8), Array(shape.event("b-\(number)").utf8),
+                    Array(shape.event("c-\(number)", time + #","x":1e400"#).utf8),
+                    Array(shape.event("d-\(number)", #""properties":{\#(time)}"#).utf8),
+                ]), shape)
+            #expect((200...201).contains(answer.status), "\(time)")
+            #expect(rejected(answer).map { $0["index"] as? Int } == [2, 3], "\(time)")
+            let warnings = answer.json["warnings"] as? [[String: Any]]
+            #expect(warnings?.map { $0["index"] as? Int } == [0], "\(time)")
+            #expect(warnings?.map { $0["code"] as? String } == ["time_replaced"], "\(time)")
+            #expect(try stored().suffix(2) == ["a-\(number)", "b-\(number)"], "\(time)")
+            let rows = try fixture.rows("timestamp_ms", "body").suffix(2)
+            #expect(rows.allSatisfy { $0[0].flatMap(Int64.init) ?? 0 >= before }, "\(time)")
+            #expect(
+                rows.first?[1]?.contains(#":null"#) == true || rows.first?[1]?.contains(#": null"#) == true)
+        }
+        for body in try fixture.rows("body").compactMap(\.[0]) {
+            #expect(throws: Never.self) {
+                try StrictJSONParser(maximumBytes: 10_000).parse(bytes: Array(body.utf8)) { _ in }
+            }
+        }
+    }
+
+    @Test(arguments: unusableNumbers)
+    func aSingleEventWhoseTimeIsOutOfRangeHasTheTimeOfReceipt(number: String) throws {
+        let native = #"{"event":"e","userId":"u","messageId":"m","timestamp":\#(number)}"#
+        let bloomreach = #"{"customer_ids":{"cookie":"c"},"event_type":"e","#
+        let track = "/track/v2/projects/shop/customers"
+        let cases: [(path: String, body: String)] = [
+            ("/v1/track", native), ("/v1/t", native.replacing(#""m""#, with: #""n""#)),
+            ("/api/locations", #"{"coords":{},"timestamp":\#(number)}"#),
+            ("/api/locations", #"{"location":{"coords":{},"uuid":"x","timestamp":\#(number)}}"#),
+            (track + "/events", bloomreach + #""timestamp":\#(number)}"#),
+            (track + "/events", bloomreach + #""age":\#(number)}"#),
+            (track + "/events", bloomreach + #""age":5,"timestamp":\#(number)}"#),
+            (track, #"{"customer_ids":{"cookie":"c"},"properties":{},"timestamp":\#(number)}"#),
+        ]
+        let token = try fixture.signingKey.sign(claims: [
+            "sub": "device-1", "aud": "shop", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+        ])
+        for (path, body) in cases {
+            let headers =
+                path == "/api/locations"
+                ? ["Authorization": "Bearer " + token]
+                : path.hasPrefix("/track")
+                    ? ["Authorization": "Token \(fixture.writeKey)"] : ["X-Write-Key": fixture.writeKey]
+            let answer = try #require(connection.send("POST", path, headers, Array(body.utf8)))
+            #expect(answer.status == 200, "\(path) \(answer.body)")
+            let warnings = answer.json["warnings"] as? [[String: Any]]
+            #expect(warnings?.map { $0["code"] as? String } == ["time_replaced"], "\(path) \(body)")
+        }
+        #expect(try stored().count == cases.count)
+        // A time that can be read needs no age.
+        let read = try #require(
+            connection.post(
+                bloomreach + #""age":\#(number),"timestamp":1795249800}"#, path: track + "/events",
+                headers: ["Authorization": "Token \(fixture.writeKey)"]))
+        #expect(read.status == 200 && read.json["warnings"] == nil)
+        #expect(try fixture.rows("timestamp_ms").last == ["1795249800000"])
+        // Elsewhere, the number costs the event.
+        for (path, body) in [
+            ("/v1/track", native.replacing("timestamp", with: "x")),
+            (track + "/events", bloomreach + #""properties":{"timestamp":\#(number)}}"#),
+        ] {
+            let headers =
+                path.hasPrefix("/track")
+                ? ["Authorization": "Token \(fixture.writeKey)"] : ["X-Write-Key": fixture.writeKey]
+            #expect(connection.send("POST", path, headers, Array(body.utf8))?.status == 400, "\(path)")
+        }
+    }
+
     /// Segment's Python client discards a whole batch that is rejected because of half an emoji.
     @Test(arguments: Shape.allCases)
     func halfASurrogatePairIsStoredAsTheReplacementCharacter(shape: Shape) throws {
@@ -258,12 +347,91 @@ struct UnusualEventsTests {
         #expect(try fixture.rows("name").compactMap(\.[0]) == ["e", "9223372036854775807", "42"])
     }
 
-    @Test(arguments: ["42.0", "4.2", "1e3", "9223372036854775808", "123456789012345678901234567890", "{}"])
+    @Test(arguments: [
+        "0", "-1", "9223372036854775807", "-9223372036854775808", "9223372036854775808",
+        "-9223372036854775809",
+        "18446744073709551615", "18446744073709551616", "123456789012345678901234567890",
+        "-" + String(repeating: "7", count: 308), "1" + String(repeating: "0", count: 307),
+    ])
+    func anIntegerOfAnySizeIsTheIDOfItsDigits(number: String) throws {
+        // Other numbers before it, and the digits in a string.
+        let event =
+            #"{"context":{"n":[1,2.5,-3,"\#(number)",99999999999999999999]},"type":"track","event":"e","#
+            + #""userId":\#(number),"messageId":\#(number)}"#
+        let answer = connection.post(
+            batch(trackEvent("x", user: number), event), headers: try signed(number))
+        #expect(answer?.json["accepted"] as? Int == 2, "\(answer?.body ?? "")")
+        #expect(try fixture.rows("message_id", "user_id", "body").last == [number, number, event])
+        let text = #"{"type":"track","event":"e","userId":"\#(number)","messageId":"\#(number)"}"#
+        #expect(connection.post(batch(text), headers: try signed(number))?.json["duplicates"] as? Int == 1)
+        let foreign = connection.post(batch(event), headers: try signed(number + "1"))
+        #expect((foreign?.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 21)
+        let customer = #"{"customer_ids":{"registered":\#(number)},"event_type":"e","timestamp":1}"#
+        try fixture.apps.setEnforcement(.optional, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+        #expect(
+            connection.post(
+                customer, path: "/track/v2/projects/shop/customers/events",
+                headers: ["Authorization": "Token \(fixture.writeKey)"])?.status == 200)
+        #expect(try fixture.rows("user_id").last == [number])
+    }
+
+    @Test func zeroHasNoSign() throws {
+        let event = #"{"type":"track","event":"e","userId":-0,"messageId":"m"}"#
+        #expect(connection.post(batch(event), headers: try signed("0"))?.json["accepted"] as? Int == 1)
+        #expect(try fixture.rows("user_id") == [["0"]])
+    }
+
+    @Test(arguments: [
+        "42.0", "4.2", "1e3", "-0.0", "18446744073709551616.0", "123456789012345678901e0", "{}",
+        String(repeating: "9", count: 309),
+    ])
     func aNumberWithoutOneTextIsNoID(number: String) throws {
         let answer = try #require(
             connection.post(
                 batch(#"{"type":"track","event":"e","userId":\#(number)}"#), headers: signed("42")))
         #expect(answer.json["code"] as? String == "all_events_rejected")
+    }
+
+    /// U+0085 and its neighbours are control characters as much as U+0000 is. Other characters are not, even if they
+    /// cannot be seen or change the direction of text.
+    @Test(arguments: [
+        ("\\u0000", false), ("\\u001f", false), ("\\u007f", false), ("\\u0080", false), ("\\u0085", false),
+        ("\u{85}", false), ("\u{9B}", false), ("\u{9F}", false), ("\u{A0}", true), ("\u{C0}", true),
+        ("\u{2085}", true), ("\u{202E}", true), ("\\u202e", true), ("\u{200D}", true), ("\u{FEFF}", true),
+    ])
+    func aControlCharacterIsInNoID(text: String, isTaken: Bool) throws {
+        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+        let id = "a\(text)b"
+        let token = try fixture.signingKey.sign(claims: [
+            "sub": "device-1", "aud": "shop", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+        ])
+        let bodies: [(path: String, body: String)] = [
+            ("/v1/batch", batch(#"{"type":"track","event":"e","userId":"\#(id)"}"#)),
+            ("/v1/batch", batch(#"{"type":"track","event":"e","anonymousId":"\#(id)"}"#)),
+            ("/v1/batch", batch(#"{"type":"alias","userId":"u","previousId":"\#(id)"}"#)),
+            ("/v1/batch", batch(#"{"type":"group","userId":"u","groupId":"\#(id)"}"#)),
+            ("/v1/batch", batch(#"{"type":"track","event":"e","userId":"u","messageId":"\#(id)"}"#)),
+            ("/v1/track", #"{"event":"e","userId":"\#(id)"}"#),
+            ("/api/v3/data", #"{"device_id":"d","events":[{"name":"e","user_id":"\#(id)"}]}"#),
+            ("/api/v3/data", #"{"device_id":"d","events":[{"name":"e","external_id":"\#(id)"}]}"#),
+            ("/api/locations", #"{"location":[{"coords":{},"uuid":"\#(id)"}]}"#),
+            ("/track/v2/projects/shop/customers", #"{"customer_ids":{"registered":"\#(id)"}}"#),
+            ("/track/v2/projects/shop/customers", #"{"customer_ids":{"\#(id)":"u"}}"#),
+        ]
+        for (number, (path, body)) in bodies.enumerated() {
+            let headers =
+                switch path {
+                case "/api/locations": ["Authorization": "Bearer " + token]
+                case "/api/v3/data": ["X-Braze-Api-Key": fixture.writeKey]
+                case "/track/v2/projects/shop/customers": ["Authorization": "Token \(fixture.writeKey)"]
+                default: ["X-Write-Key": fixture.writeKey]
+                }
+            let before = try fixture.rows("message_id").count
+            _ = connection.send("POST", path, headers, Array(body.utf8))
+            #expect(try fixture.rows("message_id").count == before + (isTaken ? 1 : 0), "\(number) \(body)")
+        }
     }
 
     @Test func brazesUsersAndCustomersMayBeNumbers() throws {
