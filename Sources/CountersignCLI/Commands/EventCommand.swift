@@ -84,7 +84,7 @@ enum EventCommand {
         let event = try await invocation.admin().get(
             "apps", invocation.app, "events", invocation[position]
         ).body
-        try invocation.io.print(String(decoding: event.bytes, as: UTF8.self))
+        try invocation.io.print(json: event.bytes)
     }
 
     private static let export = Command(
@@ -124,7 +124,8 @@ enum EventCommand {
         guard format != "csv" else {
             let text = Lock(TextPieces())
             try await invocation.admin().stream(request) { bytes in
-                try io.output(text.withLock { $0.whole(bytes) })
+                let whole = text.withLock { $0.whole(bytes) }
+                try io.output(io.isOutputWatched ? TerminalText.safe(lines: whole) : whole)
             }
             return
         }
@@ -140,7 +141,7 @@ enum EventCommand {
                 guard let event = body(of: entry) else {
                     throw CommandError(.failed, "a line of the answer is not an exported event")
                 }
-                text += String(decoding: event, as: UTF8.self) + "\n"
+                text += io.shown(json: event) + "\n"
             }
             let done = count.withLock { count in
                 count += found.count

@@ -73,7 +73,7 @@ struct EventFollower: Sendable {
                     throw CommandError(.failed, "a line of the answer has no position")
                 }
                 if entry?["events_missed"] == .bool(true) { sayMissed() }
-                try io.output(String(decoding: line, as: UTF8.self) + "\n")
+                try io.print(json: line)
                 state.withLock { state in
                     state.move(to: position, sequence)
                     state.count += 1

@@ -11,6 +11,28 @@ enum TerminalText {
                     }
                 }))
     }
+
+    /// Lines with their control characters replaced, except for the ends of the lines.
+    static func safe(lines: String) -> String {
+        lines.split(separator: "\n", omittingEmptySubsequences: false).map { safe(String($0)) }.joined(
+            separator: "\n")
+    }
+
+    /// JSON with the characters escaped that a terminal may execute or that change the direction of text: U+0080 to
+    /// U+009F, directional formatting characters and separators. JSON itself escapes U+0000 to U+001F and U+007F.
+    static func escaped(json: String) -> String {
+        guard json.utf8.contains(where: { $0 >= 0x80 }) else { return json }
+        var shown = ""
+        for scalar in json.unicodeScalars {
+            switch scalar.value {
+            case 0x80...0x9F, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
+                let digits = String(scalar.value, radix: 16)
+                shown += "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits
+            default: shown.unicodeScalars.append(scalar)
+            }
+        }
+        return shown
+    }
 }
 
 /// Colours by what they say.

@@ -13,10 +13,18 @@ function fill(element, properties, children) {
   return element;
 }
 
+/** Characters that change the direction of the text after them, and control characters except the end of a line. */
+const unsafe = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** A text as it is shown: an id from a client must not change how its surroundings read. */
+function shown(text) {
+  return String(text).replace(unsafe, "\ufffd");
+}
+
 function put(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
-    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    element.append(child instanceof Node ? child : document.createTextNode(shown(child)));
   }
 }
 

@@ -1,0 +1,30 @@
+import CountersignCore
+import Testing
+
+@testable import CountersignCLI
+
+/// Text from clients on a terminal.
+struct TerminalTextTests {
+    private let event: JSONValue = ["user": "a\u{202E}b\u{9B}31m\u{2028}é👩‍👧\u{7F}\u{1B}[2J"]
+
+    @Test func jsonOnATerminalEscapesWhatWouldChangeIt() throws {
+        let watched = RecordedIO(isOutputWatched: true)
+        try watched.io.print(event)
+        #expect(
+            watched.output
+                == #"{"user":"a\u202eb\u009b31m\u2028é👩‍👧\u007f\u001b[2J"}"# + "\n")
+        let escaped = Array(watched.output.utf8.dropLast())
+        #expect(JSONValue(parsing: escaped) == event)
+    }
+
+    @Test func jsonElsewhereIsUnchanged() throws {
+        let piped = RecordedIO()
+        try piped.io.print(event)
+        #expect(Array(piped.output.utf8) == event.bytes + [0x0A])
+    }
+
+    @Test func tablesAndLinesHaveNoControlCharacters() {
+        #expect(TerminalText.safe("a\u{202E}b\u{9B}c\u{1B}\n") == "a\u{FFFD}b\u{FFFD}c\u{FFFD}\u{FFFD}")
+        #expect(TerminalText.safe(lines: "a\u{1B}b\nc\u{202E}\n") == "a\u{FFFD}b\nc\u{FFFD}\n")
+    }
+}
