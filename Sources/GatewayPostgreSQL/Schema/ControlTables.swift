@@ -181,6 +181,12 @@ enum ControlTables {
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms BIGINT NOT NULL DEFAULT 0"
 
+    /// Expired rows are deleted by these.
+    static let expiries = """
+        CREATE INDEX revoked_access_token_expires ON revoked_access_token (expires_ms);
+        CREATE INDEX used_assertion_expires ON used_assertion (expires_ms);
+        """
+
     private static let secrets = """
         CREATE TABLE refresh_key (id BIGINT PRIMARY KEY CHECK (id = 1), key BYTEA NOT NULL);
         CREATE TABLE signing_key (

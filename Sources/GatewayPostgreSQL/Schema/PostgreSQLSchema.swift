@@ -22,6 +22,7 @@ package enum PostgreSQLSchema {
         CustomerTables.propertyLimit,
         texts(ControlTables.publishedKeySets),
         ControlTables.begunSecondFactor,
+        ControlTables.expiries,
     ]
 
     /// What this program works with.

@@ -56,5 +56,10 @@ enum SessionSchema {
         """,
         // `is_repeated` is as dead, but gateways of the versions before share the table in PostgreSQL and write it.
         "DROP TABLE session_audit;",
+        // Expired rows are deleted by these.
+        """
+        CREATE INDEX revoked_access_token_expires ON revoked_access_token (expires_ms);
+        CREATE INDEX used_assertion_expires ON used_assertion (expires_ms);
+        """,
     ]
 }

@@ -93,6 +93,36 @@ struct SessionTableTests {
         #expect(try store.perform { try $0.session(id: kept.sessionID) } != nil)
     }
 
+    /// Without an index, each call would read every unexpired row of the table.
+    @Test(.onSQLite("its query plans"), arguments: ["used_assertion", "revoked_access_token", "session"])
+    func expiredRowsAreFoundByAnIndex(table: String) throws {
+        _ = try store()
+        let plan = try place.connection(to: "tokens").all(
+            "EXPLAIN QUERY PLAN SELECT 1 FROM \(table) WHERE expires_ms < 5 LIMIT 500"
+        ) { $0.text(3) }
+        #expect(plan.count == 1 && plan[0].hasPrefix("SEARCH") && plan[0].contains("INDEX"), "\(plan)")
+    }
+
+    @Test func expiredAssertionsAndRevocationsAreDeletedAndOthersKept() throws {
+        let store = try store()
+        let (day, count): (Int64, Int64) = (86_400_000, 1_200)
+        try store.perform { table in
+            for number in 0..<count {
+                let expires = number % 2 == 0 ? 1 : 100 * day
+                _ = try table.spend(
+                    SpentAssertion(clientID: "c", id: "a\(number)", expiresMilliseconds: expires))
+            }
+        }
+        let clock = Lock(RetentionClock(10 * day))
+        var calls = 1
+        while try !store.perform({ try $0.prune(at: 10 * day, by: clock) }) { calls += 1 }
+        #expect(calls == 2)
+        let left = try place.connection(to: "tokens").first("SELECT count(*) FROM used_assertion") {
+            $0.int(0)
+        }
+        #expect(left == Int(count) / 2)
+    }
+
     @Test func everyExchangeGivesANewToken() throws {
         let store = try store()
         var token = try open(store)
