@@ -113,9 +113,11 @@ public final class Gateway: Sendable {
             backupFolder: folder.backups?.folder,
             gateways: gateways, tells: { [membership] in membership.has(.enforcementAlerts) },
             registry: registry,
-            refresh: { [registry, tokens] () throws(GatewayError) in
+            refresh: { [registry, tokens, webhooks, sinks] () throws(GatewayError) in
                 try registry.refresh()
                 try tokens.refresh()
+                webhooks.look()
+                sinks.look()
             }, sessions: tokens.health, store: stores.events, consumers: stores.consumers,
             deliveries: stores.deliveries,
             analytics: stores.analytics,

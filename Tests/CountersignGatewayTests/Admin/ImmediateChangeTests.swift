@@ -64,6 +64,21 @@ struct ImmediateChangeTests {
         }
     }
 
+    /// Without waiting for the next look of the runner, which is due once a second.
+    @Test func aNewWebhookIsDeliveredToAtOnce() throws {
+        let owner = try bench.token("admin")
+        let sent = try bench.client().post(batch(trackEvent("m")), headers: ["X-Write-Key": bench.writeKey])
+        #expect(sent?.status == 200)
+        try bench.place.settle()
+        let made = try bench.ask(
+            "POST", "apps/shop/webhooks",
+            #"{"url":"https://127.0.0.1:1/","allow_private":true,"from":"start"}"#, owner)
+        let id = try #require(made.json["id"] as? String)
+        bench.gateway.waitForWebhooks()
+        let shown = try bench.ask("GET", "apps/shop/webhooks/\(id)", nil, owner)
+        #expect(shown.json["failures"] as? Int == 1)
+    }
+
     /// A command on the gateway's data directory, without a connection to the gateway.
     @Test func aCommandEndsWhenTheRunningGatewayHasLoadedItsChange() throws {
         let late = Lock(0)
