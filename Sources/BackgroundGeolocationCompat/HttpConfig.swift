@@ -103,4 +103,10 @@ public final class HttpConfig {
         get { value.maxBatchSize }
         set { value.maxBatchSize = newValue }
     }
+
+    /// As `LocationConfiguration.HTTP.acceptsPages`. The vendor's SDK has no such setting.
+    public var acceptsPages: Bool {
+        get { value.acceptsPages }
+        set { value.acceptsPages = newValue }
+    }
 }

@@ -27,8 +27,8 @@ public struct LocationConfiguration: Sendable {
         /// Records in one request at most; -1 for all, up to 1,000.
         public var maxBatchSize = -1
 
-        /// Whether a page (HTML or XML) with a status from 200 to 299 says that the server has the records. Such an answer is
-        /// usually a login page of the network, and then the records stay.
+        /// Whether an HTML document with a status from 200 to 299 says that the server has the records. Such an answer is
+        /// usually a login page of the network, and then the records stay. Any other body says that, whatever its content type.
         public var acceptsPages = false
 
         /// Makes the defaults.
@@ -155,7 +155,7 @@ public struct LocationConfiguration: Sendable {
 
 /// One attempt to upload records.
 public struct UploadEvent: Sendable, Hashable {
-    /// True for a status from 200 to 299, unless a page came back (`LocationConfiguration.HTTP.acceptsPages`).
+    /// True for a status from 200 to 299, unless an HTML document came back (`LocationConfiguration.HTTP.acceptsPages`).
     public let isSuccess: Bool
     /// The status; 0 if there was no answer.
     public let status: Int
@@ -176,7 +176,7 @@ extension LocationConfiguration.HTTP {
 
     /// Whether an answer says that the server has the records.
     func hasTaken(_ response: TransportResponse) -> Bool {
-        (200..<300).contains(response.status) && (acceptsPages || !ServerAnswer.isPage(response))
+        (200..<300).contains(response.status) && (acceptsPages || !HTMLDocument.begins(response.body))
     }
 
     var flushPolicy: FlushPolicy {

@@ -80,11 +80,16 @@ package struct ServerAnswer: Sendable, Equatable {
 }
 
 extension ServerAnswer {
-    /// True for a page for people, such as the login page of a hotel's network: it comes from something on the way, which
-    /// has neither taken events nor judged a token.
+    /// Whether the answer may be a login page of the network or an error page of a proxy: HTML or XML, by its body or its
+    /// content type. For answers that a dialect has not recognised.
     package static func isPage(_ response: TransportResponse) -> Bool {
-        response.header("Content-Type")?.lowercased().contains("html") == true
-            || response.body.first { $0 > 0x20 } == UInt8(ascii: "<")
+        switch response.body.first(where: { $0 > 0x20 }) {
+        case UInt8(ascii: "<"): true
+        case UInt8(ascii: "{"), UInt8(ascii: "["): false
+        default:
+            response.header("Content-Type")?.lowercased().contains("html") == true
+                || HTMLDocument.begins(response.body)
+        }
     }
 
     /// The meaning of an answer of 2xx that is not the dialect's.

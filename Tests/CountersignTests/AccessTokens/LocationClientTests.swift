@@ -164,7 +164,12 @@ struct LocationClientTests {
         let page = "<!DOCTYPE html><html><body>Welcome</body></html>"
         for answer in [
             TransportResponse.json(200, page), .json(201, "  \n<html/>"),
-            .json(200, "", headers: [("Content-Type", "text/html; charset=utf-8")]),
+            .json(
+                200, "\u{FEFF}<!-- portal --> <?xml version=\"1.0\"?>\n<!DocType HTML PUBLIC \"-//W3C//DTD\">"
+            ),
+            .json(200, "<META http-equiv=refresh content='0; url=https://login.example/'>"),
+            .json(200, "<script>location = 'https://login.example/'</script>"),
+            TransportResponse(status: 200, body: Array("<html>".utf16).flatMap { [UInt8($0), 0] }),
         ] {
             let bench = LocationBench()
             bench.judge.withLock { $0 = { _ in answer } }
@@ -180,8 +185,25 @@ struct LocationClientTests {
         }
     }
 
+    /// The content type alone is no login page: `text/html` is the default of PHP and Express.
+    @Test(arguments: [
+        "OK", #"{"success":true}"#, "", " \n", "<ok/>", "<?xml version=\"1.0\"?><response>ok</response>",
+        "<p>OK</p>",
+        "<!DOCTYPE note><note/>", "<!-- ok -->", "<", "<!", "<!-- html",
+    ])
+    func everyOtherAnswerOf2xxIsADelivery(body: String) async throws {
+        let answer = TransportResponse.json(
+            200, body, headers: [("Content-Type", "text/html; charset=utf-8")])
+        bench.judge.withLock { $0 = { _ in answer } }
+        let client = try bench.make()
+        try await client.record(here)
+        #expect(try await client.sync().count == 1)
+        await client.callbacksDelivered()
+        #expect(bench.http.withLock { $0 }.map(\.isSuccess) == [true])
+    }
+
     @Test func aPageIsADeliveryWhereTheConfigurationSaysSo() async throws {
-        bench.judge.withLock { $0 = { _ in .json(200, "<ok/>") } }
+        bench.judge.withLock { $0 = { _ in .json(200, "<!DOCTYPE html><p>Thank you</p>") } }
         let client = try bench.make { $0.http.acceptsPages = true }
         try await client.record(here)
         #expect(try await client.sync().count == 1)
