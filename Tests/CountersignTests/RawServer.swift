@@ -13,7 +13,12 @@ final class RawServer: Sendable {
     var connectionCount: Int { connections.withLock { $0 } }
 
     /// `answer` says what to send for a request's head; nil closes the connection, "" leaves it open.
-    init(answer: @escaping @Sendable (String) -> String?) throws {
+    convenience init(answer: @escaping @Sendable (String) -> String?) throws {
+        try self.init(status: nil) { head in answer(head).map { Array($0.utf8) } }
+    }
+
+    /// The same with bytes after a status line; nil for none.
+    init(status: String?, answer: @escaping @Sendable (String) -> [UInt8]?) throws {
         #if canImport(Glibc)
             let stream = Int32(SOCK_STREAM.rawValue)
         #else
@@ -38,7 +43,7 @@ final class RawServer: Sendable {
                 let client = accept(made, nil, nil)
                 guard client >= 0 else { break }
                 connections.withLock { $0 += 1 }
-                Thread { Self.serve(client, heads: heads, answer: answer) }.start()
+                Thread { Self.serve(client, status: status, heads: heads, answer: answer) }.start()
             }
             close(made)
         }.start()
@@ -47,7 +52,9 @@ final class RawServer: Sendable {
     /// Nobody can connect any more. The thread that accepts closes the socket: its number must not be another's meanwhile.
     func stop() { shutdown(socket, Int32(SHUT_RDWR)) }
 
-    private static func serve(_ client: Int32, heads: Lock<[String]>, answer: (String) -> String?) {
+    private static func serve(
+        _ client: Int32, status: String?, heads: Lock<[String]>, answer: (String) -> [UInt8]?
+    ) {
         defer { close(client) }
         var buffer: [UInt8] = []
         while let (head, rest) = readHead(client, &buffer) {
@@ -61,8 +68,8 @@ final class RawServer: Sendable {
                 buffer += more
             }
             buffer.removeFirst(length)
-            guard let text = answer(head) else { return }
-            let bytes = Array(text.utf8)
+            guard let rest = answer(head) else { return }
+            let bytes = status.map { Array("HTTP/1.1 \($0)\r\n".utf8) + rest } ?? rest
             _ = bytes.withUnsafeBytes { send(client, $0.baseAddress, $0.count, noSignal) }
         }
     }

@@ -60,3 +60,10 @@ public struct Calendar: Sendable {
     public func dateComponents(_ components: Set<Component>, from date: Date) -> DateComponents { fatalError() }
 }
 extension Array: DataProtocol where Element == UInt8 {}
+open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}
+extension URLSessionTask {
+    public func cancel() {}
+}
+extension URLSession.AsyncBytes {
+    public var task: URLSessionDataTask { fatalError() }
+}

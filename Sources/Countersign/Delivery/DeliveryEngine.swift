@@ -353,7 +353,7 @@ actor DeliveryEngine {
         requestTimeout = max(requestTimeout, request.timeout)
         do {
             let response = try await transport.send(request)
-            var answer = destination.read(response, for: events)
+            var answer = destination.read(response.closingTruncatedObject(), for: events)
             if answer.retryAfter == nil, let date = answer.retryDate {
                 let serverNow = clock.now + (await source.clockOffset)
                 answer.retryAfter = max(0, date.timeIntervalSince(serverNow))

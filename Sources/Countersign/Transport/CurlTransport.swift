@@ -71,9 +71,11 @@
             var list: UnsafeMutablePointer<curl_slist>?
             defer { curl_slist_free_all(list) }
             // No `Expect: 100-continue`: it costs a round trip.
-            for field in request.headers.map({ "\($0.name): \($0.value)" }) + ["Expect:"] {
-                list = curl_slist_append(list, field)
-            }
+            var fields = request.headers.map { "\($0.name): \($0.value)" } + ["Expect:"]
+            // Content encodings are decoded, since some servers use them unasked, but not asked for.
+            _ = countersign_curl_set_string(handle, CURLOPT_ACCEPT_ENCODING, "")
+            if request.header("Accept-Encoding") == nil { fields.append("Accept-Encoding:") }
+            for field in fields { list = curl_slist_append(list, field) }
             _ = countersign_curl_set_string(handle, CURLOPT_URL, request.url.absoluteString)
             // An id that is `..` is an id (RFC 3986 has no other way to write it).
             _ = countersign_curl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
@@ -110,10 +112,16 @@
                     handle, CURLOPT_POSTFIELDS, body.baseAddress ?? UnsafeRawPointer(context))
                 return curl_easy_perform(handle)
             }
-            guard code == CURLE_OK || exchange.hasEnough else { return .failure(exchange.error(for: code)) }
+            let isUndecodable = code == CURLE_BAD_CONTENT_ENCODING
+            guard code == CURLE_OK || exchange.hasEnough || isUndecodable else {
+                return .failure(exchange.error(for: code))
+            }
             var status = 0
             _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
-            return .success(TransportResponse(status: status, headers: exchange.headers, body: exchange.body))
+            return .success(
+                TransportResponse(
+                    status: status, headers: exchange.headers, body: exchange.body,
+                    isTruncated: exchange.isTruncated || isUndecodable))
         }
 
         private static func milliseconds(_ seconds: TimeInterval) -> Int {
@@ -128,12 +136,15 @@
         let request: TransportRequest
         /// Takes the body of an answer of 200 as it comes; nil collects it.
         let take: (@Sendable ([UInt8]) -> Bool)?
+        /// Whether libcurl was told to read no more of the body.
         private(set) var hasEnough = false
         private var isStreamed = false
-        var headers: [(name: String, value: String)] = []
-        var headerBytes = 0
-        var body: [UInt8] = []
-        var isTooLarge = false
+        /// Header fields beyond this are ignored.
+        private static let maximumHeaderBytes = 65_536
+        private(set) var headers: [(name: String, value: String)] = []
+        private var headerBytes = 0
+        private(set) var body: [UInt8] = []
+        private(set) var isTruncated = false
         private let lock = NSLock()
         private var cancelled = false
 
@@ -155,17 +166,16 @@
         }
 
         func receive(header line: UnsafeRawBufferPointer) -> Bool {
-            headerBytes += line.count
-            guard headerBytes <= 65_536 else {
-                isTooLarge = true
-                return false
-            }
             let text = String(decoding: line, as: UTF8.self)
             if text.hasPrefix("HTTP/") {
                 // Another status line follows an interim answer such as 100.
                 headers.removeAll()
+                headerBytes = 0
                 isStreamed = take != nil && text.split(separator: " ").dropFirst().first == "200"
-            } else if let colon = text.firstIndex(of: ":") {
+            } else if headerBytes + line.count <= Self.maximumHeaderBytes,
+                let colon = text.firstIndex(of: ":")
+            {
+                headerBytes += line.count
                 let value = text[text.index(after: colon)...]
                 headers.append(
                     (String(text[..<colon]), value.trimmingCharacters(in: .whitespacesAndNewlines)))
@@ -178,25 +188,24 @@
                 hasEnough = !take(Array(bytes))
                 return !hasEnough
             }
-            guard body.count + bytes.count <= request.maximumResponseBytes else {
-                isTooLarge = true
-                return false
-            }
-            body.append(contentsOf: bytes)
-            return true
+            let space = request.maximumResponseBytes - body.count
+            body.append(contentsOf: bytes.prefix(space))
+            isTruncated = bytes.count > space
+            hasEnough = isTruncated
+            return !hasEnough
         }
 
         func error(for code: CURLcode) -> HTTPTransportError {
             let detail = String(cString: curl_easy_strerror(code))
-            if isTooLarge {
-                return HTTPTransportError(
-                    .responseTooLarge, "the answer is longer than \(request.maximumResponseBytes) bytes")
-            }
+            let scheme = request.url.scheme?.lowercased() ?? ""
             switch code {
             case CURLE_ABORTED_BY_CALLBACK: return HTTPTransportError(.cancelled, detail)
             case CURLE_OPERATION_TIMEDOUT: return HTTPTransportError(.timedOut, detail)
             case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
                 return HTTPTransportError(.cannotConnect, detail)
+            // An answer that is not HTTP has this code too.
+            case CURLE_UNSUPPORTED_PROTOCOL where scheme == "http" || scheme == "https":
+                return HTTPTransportError(.other, "the answer is not HTTP")
             case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
                 return HTTPTransportError(.notPermitted, detail)
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:

@@ -7,13 +7,13 @@
 /// `URLSession` is used on Apple platforms and libcurl on Linux. Pass your own to `CountersignClient` to go through an
 /// app's network layer, and the one of the `CountersignTesting` product to test without a network.
 public protocol HTTPTransport: Sendable {
-    /// Sends `request` and reads the whole answer.
+    /// Sends `request` and reads the answer, up to `TransportRequest.maximumResponseBytes` of its body.
     ///
     /// Cancelling the task ends the exchange soon; whether the server has taken the request is then unknown.
     ///
     /// - Parameter request: What to send.
     /// - Returns: The answer, whatever its status.
-    /// - Throws: When there was no whole answer. Each such failure but `notPermitted` is worth another try later.
+    /// - Throws: When there was no answer, or not the whole of it before the connection was lost. Each such failure but `notPermitted` is worth another try later.
     func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse
 }
 

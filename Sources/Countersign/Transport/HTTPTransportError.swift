@@ -1,4 +1,4 @@
-/// Why there was no whole answer. Each code but `notPermitted` is worth another try later.
+/// Why there was no answer. Each code but `notPermitted` is worth another try later.
 ///
 /// The description never holds a header, a body or the query of a URL.
 public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
@@ -20,7 +20,7 @@ public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
         public static let timedOut = Code(rawValue: "timed_out")
         /// The server's certificate is not trusted, or TLS could not be agreed on.
         public static let tls = Code(rawValue: "tls")
-        /// The answer is longer than `TransportRequest.maximumResponseBytes`.
+        /// The answer is too long. The SDK's own transports truncate it instead (`TransportResponse.isTruncated`).
         public static let responseTooLarge = Code(rawValue: "response_too_large")
         /// The task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")

@@ -15,7 +15,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
     public let body: [UInt8]
     /// Seconds that the whole exchange may take, connecting included.
     public let timeout: TimeInterval
-    /// A longer answer than this, in bytes, is an error (`HTTPTransportError.Code.responseTooLarge`).
+    /// The body of a longer answer, in bytes, is truncated (`TransportResponse.isTruncated`).
     public let maximumResponseBytes: Int
 
     /// Makes a request.
@@ -26,7 +26,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
     ///   - headers: Header fields in order.
     ///   - body: The body.
     ///   - timeout: Seconds for the whole exchange.
-    ///   - maximumResponseBytes: The longest answer to read.
+    ///   - maximumResponseBytes: Bytes of the answer's body to read.
     public init(
         method: String = "POST", url: URL, headers: [(name: String, value: String)], body: [UInt8],
         timeout: TimeInterval = 30, maximumResponseBytes: Int = 1_048_576

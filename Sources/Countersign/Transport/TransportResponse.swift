@@ -8,16 +8,31 @@ public struct TransportResponse: Sendable {
     public let headers: [(name: String, value: String)]
     /// The body; empty if there was none.
     public let body: [UInt8]
+    /// Whether the rest of the body is missing: it was longer than `TransportRequest.maximumResponseBytes`, or its content
+    /// encoding could not be decoded.
+    public let isTruncated: Bool
 
     /// Makes an answer.
-    public init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
+    public init(
+        status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = [],
+        isTruncated: Bool = false
+    ) {
         self.status = status
         self.headers = headers
         self.body = body
+        self.isTruncated = isTruncated
     }
 
     /// The value of the first header field of this name, in any case; nil if there is none.
     public func header(_ name: String) -> String? {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
+    }
+
+    /// The answer with a readable body: a JSON object that was truncated is closed after its last complete member.
+    func closingTruncatedObject() -> TransportResponse {
+        guard isTruncated else { return self }
+        return TransportResponse(
+            status: status, headers: headers, body: JSONDocument.closingTruncatedObject(body),
+            isTruncated: true)
     }
 }

@@ -64,22 +64,29 @@
                 throw HTTPTransportError(.other, "the answer is not HTTP")
             }
             var body: [UInt8] = []
+            var isTruncated = false
             let isStreamed = take != nil && answer.statusCode == 200
-            for try await byte in bytes {
-                if isStreamed, let take {
+            do {
+                for try await byte in bytes {
+                    if isStreamed, let take {
+                        body.append(byte)
+                        // Lines: the sequence tells no better where a piece ends.
+                        guard byte == 0x0A else { continue }
+                        let piece = body
+                        body = []
+                        if take(piece) { continue } else { break }
+                    }
+                    guard body.count < request.maximumResponseBytes else {
+                        isTruncated = true
+                        break
+                    }
                     body.append(byte)
-                    // Lines: the sequence tells no better where a piece ends.
-                    guard byte == 0x0A else { continue }
-                    let piece = body
-                    body = []
-                    if take(piece) { continue } else { break }
                 }
-                guard body.count < request.maximumResponseBytes else {
-                    throw HTTPTransportError(
-                        .responseTooLarge, "the answer is longer than \(request.maximumResponseBytes) bytes")
-                }
-                body.append(byte)
+            } catch let error as URLError where Self.isUndecodable(error) {
+                isTruncated = true
             }
+            // Otherwise the rest of a body that nobody reads would still be downloaded.
+            bytes.task.cancel()
             if isStreamed, !body.isEmpty, let take { _ = take(body) }
             if isStreamed { body = [] }
             let headers = answer.allHeaderFields.compactMap {
@@ -87,7 +94,13 @@
                 guard let name = name as? String, let value = value as? String else { return nil }
                 return (name, value)
             }
-            return TransportResponse(status: answer.statusCode, headers: headers, body: body)
+            return TransportResponse(
+                status: answer.statusCode, headers: headers, body: body, isTruncated: isTruncated)
+        }
+
+        /// `cannotDecodeRawData` and `cannotDecodeContentData`: the body is not in the content encoding that it names.
+        private static func isUndecodable(_ error: URLError) -> Bool {
+            [-1015, -1016].contains(error.code.rawValue)
         }
 
         private static func transportError(for error: any Error) -> HTTPTransportError {

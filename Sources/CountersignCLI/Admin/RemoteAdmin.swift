@@ -96,6 +96,7 @@ struct RemoteAdmin: AdminClient {
             let id = response.header("X-Request-Id") ?? "none"
             note(
                 "\(sent.method) \(sent.url): \(response.status) in \(Int(milliseconds)) ms, request id \(id)")
+            if response.isTruncated { throw HTTPTransportError(.responseTooLarge, "the answer is too long") }
             return try AdminAnswer(
                 status: response.status, tag: response.header("ETag"), bytes: response.body)
         } catch let error as HTTPTransportError {

@@ -95,7 +95,9 @@ struct GatewayConnection: Sendable {
         } catch {
             return Self.outcome(of: error)
         }
-        if response.status == 200 { return .answer(response.body) }
+        if response.status == 200 {
+            return response.isTruncated ? .failure(Self.unreadable) : .answer(response.body)
+        }
         let refusal = Refusal(response)
         if refusal.isPassing {
             return .passing(
