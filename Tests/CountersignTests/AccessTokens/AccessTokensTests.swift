@@ -407,8 +407,10 @@ struct AccessTokensTests {
     // MARK: What servers answer
 
     @Test(arguments: [
-        (400, #"{"error":"invalid_grant"}"#), (401, ""), (403, #"{"error":"x"}"#),
-        (401, #"{"error":"invalid_client"}"#),
+        (400, #"{"error":"invalid_grant"}"#), (401, #"{"error":"invalid_client"}"#),
+        (200, #"{"error":"bad_refresh_token","error_description":"Expired."}"#),
+        (200, #"{"ok":false,"error":"invalid_refresh_token"}"#), (503, #"{"error":"invalid_grant"}"#),
+        (302, #"{"error":"invalid_grant"}"#), (429, #"{"error":"invalid_grant"}"#),
         (400, #"{"code":400,"error_code":"refresh_token_already_used","msg":"Already Used"}"#),
         (400, #"{"error":{"code":400,"message":"TOKEN_EXPIRED","status":"INVALID_ARGUMENT"}}"#),
     ])
@@ -448,7 +450,79 @@ struct AccessTokensTests {
         #expect(SignedToken.accessToken("SharedAccessSignature sr=\(token)", strategy: .sas) != nil)
     }
 
-    @Test(arguments: [408, 425, 429, 500, 502, 503, 599])
+    /// A firewall answers so for a while, without knowing the token.
+    @Test(arguments: [
+        (401, ""), (403, ""), (401, #"{"message":"Unauthenticated."}"#), (403, #"{"error":"Forbidden"}"#),
+    ])
+    func aRefusalWithoutACodeIsFinalAfterAnHour(status: Int, body: String) async throws {
+        bench.server.override { _ in .json(status, body) }
+        let tokens = bench.make()
+        let start = bench.clock.uptime
+        while bench.clock.uptime < start + 3_600 {
+            let verdict = await tokens.authorize(rejected: 1)
+            #expect(await tokens.state.kind == .waiting)
+            bench.clock.advance(to: try #require(verdict.retryAt))
+        }
+        let before = bench.refreshes
+        #expect(before > 3)
+        #expect(await tokens.authorize(rejected: 1).retryAt == nil)
+        #expect(await tokens.state.kind == .reauthenticationRequired)
+        bench.clock.advance(by: 86_400)
+        #expect(await tokens.authorize(rejected: 1).problem != nil)
+        #expect(bench.refreshes == before + 1)
+    }
+
+    @Test func refusalsWithoutACodeEndNothingOnceATokenIsGranted() async throws {
+        let tokens = bench.make()
+        for round in 1...3 {
+            bench.server.override { _ in .json(403, "") }
+            #expect(await tokens.authorize(rejected: round).problem == "http_403")
+            bench.clock.advance(by: 1_800)
+            bench.server.override(nil)
+            #expect(await tokens.authorize(rejected: round).token == "A\(round)")
+            bench.clock.advance(by: 1_800)
+        }
+        #expect(await tokens.state.kind == .ready)
+    }
+
+    /// The login page of a network, in the forms that such networks use.
+    @Test(arguments: [
+        TransportResponse.json(200, "<html>Log in</html>"), .json(403, "<!DOCTYPE html>"),
+        .json(401, "<html>"),
+        .json(404, "<html>"), .json(302, "", headers: [("Location", "https://login.example/")]),
+        .json(511, ""),
+        .json(200, "", headers: [("Content-Type", "text/html")]), .json(200, ""),
+    ])
+    func aLoginPageIsForgottenAsSoonAsItIsGone(answer: TransportResponse) async throws {
+        bench.server.override { _ in answer }
+        let tokens = bench.make()
+        let start = bench.clock.uptime
+        while bench.clock.uptime < start + 20 {
+            let verdict = await tokens.authorize(rejected: 1)
+            #expect(await tokens.state.kind == .waiting)
+            bench.clock.advance(to: try #require(verdict.retryAt))
+        }
+        #expect(bench.clock.uptime <= start + 62)
+        bench.server.override(nil)
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+    }
+
+    /// The rest may be the refresh token.
+    @Test func aTruncatedAnswerGrantsNothingAndIsAskedForAgain() async throws {
+        bench.server.override { _ in
+            TransportResponse(
+                status: 200, body: Array(#"{"access_token":"A1","expires_in":60,"x":"#.utf8),
+                isTruncated: true)
+        }
+        let tokens = bench.make()
+        let verdict = await tokens.authorize(rejected: 1)
+        #expect(verdict.problem == "not_json")
+        bench.clock.advance(to: try #require(verdict.retryAt))
+        bench.server.override(nil)
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+    }
+
+    @Test(arguments: [408, 421, 425, 429, 500, 502, 503, 599])
     func transientFailuresBackOff(status: Int) async throws {
         bench.server.override { _ in .json(status, "busy") }
         let tokens = bench.make()
@@ -479,11 +553,10 @@ struct AccessTokensTests {
 
     /// Each kind of answer that is not a token: the old pair stays, there is one event for each, and no loop.
     @Test(arguments: [
-        "", "<html><body>Sign in</body></html>", "[]", #"["access_token","A"]"#, "null", "{}", "17",
-        #"{"access_token":""}"#, #"{"access_token":null}"#, #"{"access_token":["A"]}"#,
-        #"{"error":"invalid_grant"}"#,
-        #"{"token_type":"Bearer","scope":"x"}"#, #"{"access_token":"a b\u0000c"}"#, #"{"access_token":"A""#,
+        "{}", #"{"access_token":""}"#, #"{"access_token":null}"#, #"{"access_token":["A"]}"#,
+        #"{"token_type":"Bearer","scope":"x"}"#, #"{"access_token":"a b\u0000c"}"#,
         #"{"refresh_token":"R9"}"#,
+        #"{"error":"server_is_tired"}"#,
     ])
     func answersWithoutATokenKeepTheOldPair(body: String) async {
         bench.server.override { _ in .json(200, body) }
@@ -501,6 +574,31 @@ struct AccessTokensTests {
         bench.clock.advance(by: 3_600)
         #expect(await tokens.authorize(rejected: 1).token == "A1")
         #expect(bench.sent == ["R0", "R0", "R0", "R0"])
+    }
+
+    @Test func answersWithoutATokenAreNoReasonToStopWithinMinutes() async throws {
+        bench.server.override { _ in .json(200, #"{"ok":false}"#) }
+        let tokens = bench.make()
+        for _ in 0..<6 {
+            let verdict = await tokens.authorize(rejected: 1)
+            #expect(await tokens.state.kind == .waiting)
+            bench.clock.advance(to: try #require(verdict.retryAt))
+        }
+    }
+
+    /// What is not JSON comes from something on the way.
+    @Test(arguments: ["", "[]", #"["access_token","A"]"#, "null", "17", #"{"access_token":"A""#, "OK"])
+    func answersThatAreNoObjectKeepTheOldPairAndAreNoEnd(body: String) async throws {
+        bench.server.override { _ in .json(200, body) }
+        let tokens = bench.make()
+        for _ in 0..<10 {
+            _ = await tokens.authorize(rejected: 1)
+            bench.clock.advance(by: 300)
+        }
+        #expect(bench.refreshes == 10)
+        #expect(await tokens.state.kind == .waiting)
+        bench.server.override(nil)
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
     }
 
     @Test(arguments: [301, 302, 307, 308])

@@ -48,7 +48,7 @@ struct HostileTokenServerTests {
             case .number: http("200 OK", #"{"access_token":17}"#)
             case .emptyToken: http("200 OK", #"{"access_token":"","refresh_token":""}"#)
             case .injection: http("200 OK", #"{"access_token":"A\r\nX-Evil: 1"}"#)
-            case .error200: http("200 OK", #"{"error":"invalid_grant"}"#)
+            case .error200: http("200 OK", #"{"error":"temporarily_unavailable"}"#)
             case .echo: http("500 Oops", #"{"error":"secret-refresh","error_description":"secret-access"}"#)
             case .chunkedGarbage: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"
             }

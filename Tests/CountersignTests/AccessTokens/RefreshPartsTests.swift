@@ -95,8 +95,13 @@ struct RefreshPartsTests {
         #expect(obstacle.state == .waiting(until: 1, problem))
         obstacle.pass()
         #expect(obstacle.wait == nil)
-        let isTooMany = (0..<3).map { _ in obstacle.isUnusable(maximum: 2) }
-        #expect(isTooMany == [false, true, false])
+        let isTooMuch = [0, 99, 100, 101].map { obstacle.isUnusable(at: $0, count: 2, span: 100) }
+        #expect(isTooMuch == [false, false, true, false])
+        let isForGood = [0, 100, 101, 102].map { obstacle.isRefusedForGood(at: $0, count: 3, span: 100) }
+        #expect(isForGood == [false, false, true, true])
+        obstacle.forgive()
+        let isStillForGood = obstacle.isRefusedForGood(at: 300, count: 3, span: 100)
+        #expect(!isStillForGood)
     }
 
     @Test func whatWasAcceptedAndWhatIsOnDiskIsSaidOfOneTokenOnly() {

@@ -103,6 +103,56 @@ struct TokenFinderTests {
             access: "A", refresh: nil, lifetime: 600),
     ]
 
+    static let arrays = [
+        Vector(
+            name: "in an array",
+            json: #"{"sessions":[{"user":"u"},{"token":{"access_token":"A"},"refresh_token":"R"}]}"#,
+            access: "A", refresh: "R", lifetime: nil),
+        Vector(
+            name: "arrays in arrays", json: #"{"data":[[{"jwt":"A","expires_in":60}]]}"#, access: "A",
+            refresh: nil,
+            lifetime: 60),
+        Vector(
+            name: "the first element of several",
+            json:
+                #"{"tokens":[{"x":1},{"x":1},{"access_token":"A","refresh_token":"R"},{"x":1},{"x":1},{"x":1},{"x":1},{"x":1},{"x":1},{"x":1},{"access_token":"B","refresh_token":"C"}]}"#,
+            access: "A", refresh: "R", lifetime: nil),
+        Vector(
+            name: "the name of the array counts", json: #"{"access_tokens":[{"value":"A"}]}"#, access: "A",
+            refresh: nil, lifetime: nil),
+        Vector(
+            name: "not what an array lists beside the token",
+            json: #"{"token":"A","devices":[{"access_token":"B","refresh_token":"C","expires_in":60}]}"#,
+            access: "A",
+            refresh: nil, lifetime: nil),
+        Vector(
+            name: "texts in an array have no name", json: #"{"token":["A"],"refresh_token":["R"]}"#,
+            access: nil,
+            refresh: nil, lifetime: nil),
+        Vector(
+            name: "an array that is nested too deeply",
+            json:
+                String(repeating: #"{"a":["#, count: 200) + #"{"access_token":"A"}"#
+                + String(repeating: "]}", count: 200), access: nil, refresh: nil, lifetime: nil),
+    ]
+
+    @Test(arguments: arrays)
+    func arraysAreSearchedWhereThereIsNoTokenOutsideThem(_ vector: Vector) throws {
+        let grant = try grant(vector.json)
+        #expect(grant?.accessToken == vector.access)
+        #expect(grant?.refreshToken == vector.refresh)
+        #expect(grant?.expiry?.lifetime(at: Self.now) == vector.lifetime)
+    }
+
+    @Test func mappingNamesElementsOfArrays() throws {
+        var configuration = AuthorizationConfiguration()
+        configuration.responseMapping = ["accessToken": "$.data[1].a[0]", "refreshToken": "$.data[1].b"]
+        let json = #"{"access_token":"wrong","data":[{"b":"wrong"},{"a":["A"],"b":"R"}]}"#
+        #expect(
+            try grant(json, configuration: configuration)
+                == TokenFinder.Grant(accessToken: "A", refreshToken: "R", expiry: nil))
+    }
+
     private func grant(
         _ json: String, configuration: AuthorizationConfiguration = AuthorizationConfiguration()
     ) throws -> TokenFinder.Grant? {

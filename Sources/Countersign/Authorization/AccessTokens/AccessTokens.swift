@@ -342,7 +342,8 @@ package actor AccessTokens {
         }
         do {
             let response = try await surroundings.transport.send(request)
-            var answer = RefreshAnswer(response, configuration: configuration)
+            var answer = RefreshAnswer(
+                response, configuration: configuration, sent: [accessToken, refreshToken])
             if answer.retryAfter == nil, let date = ServerAnswer.retryDate(in: response) {
                 answer.retryAfter = max(0, date.timeIntervalSince(surroundings.clock.now + clockOffset))
             }
@@ -356,7 +357,8 @@ package actor AccessTokens {
         let problem: ServerAnswer.Explanation? =
             switch answer.meaning {
             case .granted: saveFailure
-            case .dead(let problem), .unusable(let problem), .transient(let problem): problem
+            case .dead(let problem), .refused(let problem), .unusable(let problem), .transient(let problem):
+                problem
             }
         let event = AuthorizationEvent(
             isSuccess: problem == nil, status: answer.status, response: answer.response,

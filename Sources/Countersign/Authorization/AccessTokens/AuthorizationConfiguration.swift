@@ -40,7 +40,8 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     /// The fields of the request. `{refreshToken}` and `{accessToken}` are replaced wherever they stand in a string, in
     /// nested objects and arrays too.
     public var refreshPayload: JSONObject?
-    /// Header fields of the request, with the same replacements. Nil: `Authorization` with the present access token.
+    /// Header fields of the request, with the same replacements. Nil: `Authorization` with the present access token, as the
+    /// strategy sends it: for SAS without `Bearer`.
     /// Empty: no header fields but the content type, not even those that all requests carry. With a content type of
     /// `application/json` the payload is sent as JSON, otherwise as a form.
     public var refreshHeaders: [String: String]?
@@ -50,8 +51,8 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     public var refreshStatuses: Set<Int> = []
     /// What the numbers mean that say when a token expires, here and in answers.
     public var expiresUnit = ExpiresUnit.auto
-    /// Where in an answer `accessToken`, `refreshToken` and `expires` stand, as paths such as `$.data.token`; what is not
-    /// listed is found by its name.
+    /// Where in an answer `accessToken`, `refreshToken` and `expires` stand, as paths such as `$.data.tokens[0].jwt`; what is
+    /// not listed is found by its name.
     public var responseMapping: [String: String] = [:]
 
     /// Makes a configuration without a token.

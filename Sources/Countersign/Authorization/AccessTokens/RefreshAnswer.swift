@@ -7,6 +7,8 @@ struct RefreshAnswer: Equatable {
         case granted(TokenFinder.Grant)
         /// The refresh token is dead, or the app may not use it: no repetition will help.
         case dead(ServerAnswer.Explanation)
+        /// 401 or 403 without a code that says why: the server, or a firewall in front of it that lets the next request pass.
+        case refused(ServerAnswer.Explanation)
         /// The server refuses the request, or answers something that is not a token: it must be changed on one of the two
         /// sides.
         case unusable(ServerAnswer.Explanation)
@@ -32,37 +34,40 @@ struct RefreshAnswer: Equatable {
         status = 0
     }
 
-    init(_ answer: TransportResponse, configuration: AuthorizationConfiguration) {
+    /// `sent` has the tokens of the request, which a server may repeat in its answer.
+    init(_ answer: TransportResponse, configuration: AuthorizationConfiguration, sent: [String?] = []) {
         status = answer.status
         let date = ServerAnswer.serverTime(in: answer)
         retryAfter = ServerAnswer.retryAfter(in: answer, serverTime: date)
         let object = JSONDocument.object(answer.body)
         response = object ?? [:]
-        let code = Self.errorCode(response)
+        let code = Self.errorCode(response).flatMap { sent.contains($0) ? nil : $0 }
         let explanation = ServerAnswer.Explanation(
             code ?? "http_\(status)",
             code == nil ? "the server answered \(status) without saying why" : "the server answered \(status)"
         )
+        let page = ServerAnswer.Explanation("page", "a page came back: a login page of the network?")
         switch status {
         case 200..<300:
             if let grant = object.flatMap({ TokenFinder(configuration: configuration).grant(in: $0) }) {
                 meaning = .granted(grant)
+            } else if Self.isDead(code) {
+                meaning = .dead(explanation)
             } else if object == nil {
-                meaning = .unusable(.init("not_json", "the answer is not a JSON object"))
+                mayBeExchanged = answer.isTruncated
+                meaning = .transient(
+                    ServerAnswer.isPage(answer) ? page : .init("not_json", "the answer is not a JSON object"))
             } else {
                 meaning = .unusable(
                     .init(code ?? "no_access_token", "there is no access token in the answer"))
             }
-        case 408, 425, 429, 500...: meaning = .transient(explanation)
-        case 300..<400: meaning = .unusable(.init("redirected", "redirects are not followed"))
-        case 400..<500:
-            if let code, Self.deadCodes.contains(code.lowercased()) {
-                meaning = .dead(explanation)
-            } else if [401, 403].contains(status), !ServerAnswer.isPage(answer) {
-                meaning = .dead(explanation)
-            } else {
-                meaning = .unusable(explanation)
-            }
+        case _ where Self.isDead(code): meaning = .dead(explanation)
+        // The usual answer of a network that wants a login.
+        case 300..<400: meaning = .transient(.init("redirected", "redirects are not followed"))
+        case 400..<500 where ServerAnswer.isPage(answer): meaning = .transient(page)
+        case 401, 403: meaning = .refused(explanation)
+        case 408, 421, 425, 429: meaning = .transient(explanation)
+        case 400..<500: meaning = .unusable(explanation)
         default: meaning = .transient(explanation)
         }
         switch meaning {
@@ -72,7 +77,11 @@ struct RefreshAnswer: Equatable {
         }
     }
 
-    /// RFC 6749, section 5.2, and what some servers say in its place.
+    private static func isDead(_ code: String?) -> Bool {
+        code.map { deadCodes.contains($0.lowercased()) } ?? false
+    }
+
+    /// RFC 6749, section 5.2, and what some servers say in its place. They count under any status: GitHub and Slack answer 200.
     private static let deadCodes: Set = [
         "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type",
         // Supabase
@@ -80,9 +89,21 @@ struct RefreshAnswer: Equatable {
         "user_banned", "user_not_found",
         // Firebase
         "token_expired", "user_disabled", "invalid_refresh_token", "missing_refresh_token",
+        // GitHub
+        "bad_refresh_token", "incorrect_client_credentials",
         // Others
         "invalid_token", "refresh_token_expired", "refresh_token_revoked", "token_revoked",
     ]
+
+    /// What a developer can do about an answer that grants nothing.
+    var remedy: String {
+        switch meaning {
+        case .granted: "check that the token store can be written"
+        case .dead, .refused: "sign the user in again and pass the new tokens"
+        case .unusable: "check refreshUrl, refreshPayload, refreshHeaders and responseMapping"
+        case .transient: "check refreshUrl and the network; the SDK tries again"
+        }
+    }
 
     /// What the server says to people; nil if it says nothing, or too much.
     var errorDescription: String? {

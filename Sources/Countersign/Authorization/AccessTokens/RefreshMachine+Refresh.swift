@@ -28,7 +28,7 @@ extension RefreshMachine {
             }
             serverClock = ServerClock(offset: stored.clockOffset)
             take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
-            obstacle.forgiveFailures()
+            obstacle.forgive()
             return finish()
         }
         guard let refreshToken = current.refreshToken else { return finish() }
@@ -87,8 +87,15 @@ extension RefreshMachine {
             return .save(next)
         case .dead(let problem):
             if let dead = token.die(problem.code) { return .save(dead) }
+        case .refused(let problem):
+            let isFinal = obstacle.isRefusedForGood(
+                at: uptime, count: policy.maximumRefusals, span: policy.refusalSpan)
+            if isFinal, let dead = token.die(problem.code) { return .save(dead) }
+            wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)
         case .unusable(let problem):
-            if obstacle.isUnusable(maximum: policy.maximumUnusableAnswers) {
+            let isTooMuch = obstacle.isUnusable(
+                at: uptime, count: policy.maximumUnusableAnswers, span: policy.unusableSpan)
+            if isTooMuch {
                 suspend(problem, uptime: uptime)
             } else {
                 wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)

@@ -19,8 +19,12 @@ struct RefreshMachine {
         var window: TimeInterval = 30
         /// Fresh tokens in a row that were refused.
         var maximumRefusedTokens = 2
-        /// Answers in a row that were no token and promise no better.
+        /// This many answers in a row, over at least so many seconds, that were no token and promise no better.
         var maximumUnusableAnswers = 3
+        var unusableSpan: TimeInterval = 300
+        /// This many refusals in a row without a reason, over at least so many seconds, are final.
+        var maximumRefusals = 3
+        var refusalSpan: TimeInterval = 3_600
         /// Seconds until one more try after any of these.
         var suspension: TimeInterval = 3_600
         var retry = RetryPolicy(baseDelay: 2, maximumDelay: 300)

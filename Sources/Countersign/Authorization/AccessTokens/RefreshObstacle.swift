@@ -9,8 +9,22 @@ struct RefreshObstacle {
     }
 
     private(set) var state = State.none
+    /// Answers of one kind, with none between them that granted a token.
+    struct Series: Equatable {
+        private var count = 0
+        private var start: TimeInterval = 0
+
+        /// Counts an answer. Returns true if there are that many, over that many seconds.
+        mutating func add(at uptime: TimeInterval, count enough: Int, span: TimeInterval) -> Bool {
+            if count == 0 { start = uptime }
+            count += 1
+            return count >= enough && uptime - start >= span
+        }
+    }
+
     private var failures = 0
-    private var unusableAnswers = 0
+    private var unusableAnswers = Series()
+    private var refusals = Series()
 
     /// Until when, and why.
     var wait: (until: TimeInterval, problem: ServerAnswer.Explanation)? {
@@ -37,20 +51,22 @@ struct RefreshObstacle {
         state = .suspended(until: instant, problem)
     }
 
-    /// An answer was no token and promises no better. Returns true if that is one too many in a row.
-    mutating func isUnusable(maximum: Int) -> Bool {
-        unusableAnswers += 1
-        guard unusableAnswers >= maximum else { return false }
-        unusableAnswers = 0
-        return true
+    /// Counts an answer without a token that promises no better. Returns true if there were `count` over `span` seconds.
+    mutating func isUnusable(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
+        let isTooMuch = unusableAnswers.add(at: uptime, count: count, span: span)
+        if isTooMuch { unusableAnswers = Series() }
+        return isTooMuch
     }
 
-    /// Another process has refreshed.
-    mutating func forgiveFailures() { failures = 0 }
+    /// Counts a refusal without a reason. Returns true if there were `count` over `span` seconds.
+    mutating func isRefusedForGood(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
+        refusals.add(at: uptime, count: count, span: span)
+    }
 
-    /// A refresh is through.
+    /// A token was granted, to this process or another.
     mutating func forgive() {
         failures = 0
-        unusableAnswers = 0
+        unusableAnswers = Series()
+        refusals = Series()
     }
 }

@@ -3,7 +3,8 @@ internal import Foundation
 
 /// Finds the tokens in the answer of an authorization server, whatever they are called and wherever they stand.
 ///
-/// Every key is ranked, and the best one wins; the order of the keys has no part in it. Arrays are passed over.
+/// Every key is ranked, and the best one wins; the order of the keys has no part in it. Arrays are searched only if there is
+/// no access token outside of them, since they often list older tokens or those of other devices.
 struct TokenFinder {
     /// What an answer grants.
     struct Grant: Equatable {
@@ -13,22 +14,34 @@ struct TokenFinder {
         var expiry: Expiry?
     }
 
-    /// Objects that are nested more deeply are not searched.
+    /// Objects and arrays that are nested more deeply are not searched.
     private static let maximumDepth = 8
 
     private struct Leaf {
-        let path: [String]
+        let path: [Step]
         let value: JSONValue
-        /// The names, in lower case and without anything that is not a letter or a digit.
+        /// The last two names, in lower case and without anything that is not a letter or a digit. The key of an element of
+        /// an array is empty.
         let key: String
         let parent: String
+        let isInArray: Bool
 
-        init(path: [String], value: JSONValue) {
+        init(path: [Step], value: JSONValue) {
             self.path = path
             self.value = value
-            let names = path.map(TokenFinder.normalized)
-            key = names.last ?? ""
-            parent = names.dropLast().last ?? ""
+            let names = path.dropLast().compactMap(\.name)
+            key = TokenFinder.normalized(path.last?.name ?? "")
+            parent = TokenFinder.normalized(names.last ?? "")
+            isInArray = names.count < path.count - 1
+        }
+    }
+
+    private enum Step: Hashable, Comparable {
+        case element(Int)
+        case member(String)
+
+        var name: String? {
+            if case .member(let name) = self { name } else { nil }
         }
     }
 
@@ -37,42 +50,50 @@ struct TokenFinder {
     /// Returns nil if there is no access token in it.
     func grant(in response: JSONObject) -> Grant? {
         var leaves: [Leaf] = []
-        collect(response, path: [], into: &leaves)
-        let access = best(leaves, mapped: "accessToken", rank: Self.accessRank) { leaf in
-            token(leaf.value)
+        collect(.object(response), path: [], into: &leaves)
+        let outsideArrays = leaves.filter { !$0.isInArray }
+        func access(_ candidates: [Leaf]) -> (leaf: Leaf, value: String)? {
+            best(candidates, of: leaves, mapped: "accessToken", rank: Self.accessRank) { leaf in
+                token(leaf.value)
+            }
         }
-        guard let access else { return nil }
+        guard let access = access(outsideArrays) ?? access(leaves) else { return nil }
+        let candidates = access.leaf.isInArray ? leaves : outsideArrays
         func sibling(_ leaf: Leaf) -> Bool { leaf.path.dropLast() == access.leaf.path.dropLast() }
-        let refresh = best(leaves, mapped: "refreshToken", near: sibling, rank: Self.refreshRank) { leaf in
-            token(leaf.value)
-        }
-        let expiry = best(leaves, mapped: "expires", near: sibling, rank: Self.expiryRank) { leaf in
-            Expiry(leaf.value, unit: configuration.expiresUnit)
+        let refresh = best(
+            candidates, of: leaves, mapped: "refreshToken", near: sibling, rank: Self.refreshRank
+        ) { leaf in token(leaf.value) }
+        let expiry = best(candidates, of: leaves, mapped: "expires", near: sibling, rank: Self.expiryRank) {
+            leaf in Expiry(leaf.value, unit: configuration.expiresUnit)
         }
         return Grant(accessToken: access.value, refreshToken: refresh?.value, expiry: expiry?.value)
     }
 
-    private func collect(_ object: JSONObject, path: [String], into leaves: inout [Leaf]) {
-        guard path.count < Self.maximumDepth else { return }
-        for (name, value) in object {
-            switch value {
-            case .object(let members): collect(members, path: path + [name], into: &leaves)
-            case .array: continue
-            default: leaves.append(Leaf(path: path + [name], value: value))
+    private func collect(_ value: JSONValue, path: [Step], into leaves: inout [Leaf]) {
+        switch value {
+        case .object(let members):
+            guard path.count < Self.maximumDepth else { return }
+            for (name, member) in members { collect(member, path: path + [.member(name)], into: &leaves) }
+        case .array(let elements):
+            guard path.count < Self.maximumDepth else { return }
+            for (index, element) in elements.enumerated() {
+                collect(element, path: path + [.element(index)], into: &leaves)
             }
+        default: leaves.append(Leaf(path: path, value: value))
         }
     }
 
-    /// The leaf with the lowest rank; of several, the least deep, then one beside the access token, then the first path.
+    /// The leaf that `responseMapping` names, or else the candidate with the lowest rank; of several,
+    /// the least deep, then one beside the access token, then the first path.
     private func best<Value>(
-        _ leaves: [Leaf], mapped name: String, near: (Leaf) -> Bool = { _ in false },
+        _ candidates: [Leaf], of leaves: [Leaf], mapped name: String, near: (Leaf) -> Bool = { _ in false },
         rank: (Leaf) -> Int?, value: (Leaf) -> Value?
     ) -> (leaf: Leaf, value: Value)? {
         if let path = configuration.responseMapping[name].map(Self.path) {
             return leaves.first { $0.path == path }.flatMap { leaf in value(leaf).map { (leaf, $0) } }
         }
         var winner: (leaf: Leaf, value: Value, order: (Int, Int, Int))?
-        for leaf in leaves {
+        for leaf in candidates {
             guard let rank = rank(leaf), let value = value(leaf) else { continue }
             let order = (rank, leaf.path.count, near(leaf) ? 0 : 1)
             if let current = winner {
@@ -86,10 +107,16 @@ struct TokenFinder {
         return winner.map { ($0.leaf, $0.value) }
     }
 
-    /// `$.data.token` as names.
-    private static func path(_ text: String) -> [String] {
+    /// `$.data.tokens[0].token` as steps.
+    private static func path(_ text: String) -> [Step] {
         let names = text.split(separator: ".").map(String.init)
-        return names.first == "$" ? Array(names.dropFirst()) : names
+        return (names.first == "$" ? Array(names.dropFirst()) : names).flatMap { name -> [Step] in
+            let parts = name.split(separator: "[").map(String.init)
+            guard name.hasSuffix("]"), parts.count > 1 else { return [.member(name)] }
+            let elements = parts.dropFirst().map { Int($0.dropLast()).map(Step.element) }
+            guard !elements.contains(nil) else { return [.member(name)] }
+            return [.member(parts[0])] + elements.compactMap(\.self)
+        }
     }
 
     private static func normalized(_ name: String) -> String {
