@@ -7,8 +7,8 @@ extension BloomreachClient {
     /// Begins a session by the app's own word, and records `session_start`; what was paused after too many refusals is tried
     /// again. The first session of a customer is preceded by `installation`.
     ///
-    /// One that is open goes on unless it has timed out: then its end is recorded too, at the moment of its last sign of life,
-    /// if `BloomreachConfiguration.manualSessionAutoClose`.
+    /// One that is open goes on unless it has timed out, which it does only while the app is in the background or not running.
+    /// Then its end is recorded too, at the moment when the app left, if `BloomreachConfiguration.manualSessionAutoClose`.
     public func startSession() {
         recordInstallation()
         let configuration = configuration
@@ -32,11 +32,13 @@ extension BloomreachClient {
         switch event {
         case .appActive:
             recordInstallation()
-            guard configuration.automaticSessionTracking else { return }
             let timeout = configuration.sessionTimeout
+            guard configuration.automaticSessionTracking else {
+                return device.change { $0.resume(now: now, timeout: timeout) }
+            }
             record(device.change { $0.enterForeground(now: now, timeout: timeout) })
         case .appInBackground:
-            if configuration.automaticSessionTracking { device.change { $0.enterBackground(now: now) } }
+            device.change { $0.enterBackground(now: now) }
         case .began, .ended: break  // Those of the queue, which has other reasons to resume.
         }
     }

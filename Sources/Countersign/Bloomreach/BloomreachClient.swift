@@ -276,6 +276,8 @@ public final class BloomreachClient: Sendable {
         _ endpoint: BloomreachEndpoint, _ kind: BloomreachEventKind, _ members: JSONObject,
         at moment: (Setup, BloomreachCustomer)? = nil
     ) {
+        let now = pipeline.clock.now.timeIntervalSince1970
+        device.change { $0.recorded(now: now) }
         let present = setup.withLock { ($0, self.customer.customerForEvent()) }
         let (setup, customer) = moment ?? present
         var body = members
@@ -367,8 +369,9 @@ public final class BloomreachClient: Sendable {
 
     private var removeFiles: @Sendable () throws -> Void {
         let directory = pipeline.settings.directory
-        return { [inbox] in
+        return { [inbox, device] in
             inbox.clear()
+            device.forget()
             for name in ["customer.json", "device.json"] {
                 let path = directory.appendingPathComponent(name).path
                 if FileManager.default.fileExists(atPath: path) {
@@ -379,5 +382,9 @@ public final class BloomreachClient: Sendable {
     }
 
     /// As `CountersignClient.close()`.
-    public func close() async { await pipeline.close() }
+    public func close() async {
+        let now = pipeline.clock.now.timeIntervalSince1970
+        device.change { $0.enterBackground(now: now) }
+        await pipeline.close()
+    }
 }

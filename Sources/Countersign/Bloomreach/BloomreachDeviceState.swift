@@ -9,9 +9,41 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
     /// A session that was begun.
     struct Session: Codable, Sendable, Equatable {
         var start: Double
-        /// When the app went to the background; nil while it is in front.
+        /// When the app went to the background or the client was closed; nil while the app is in front.
         var end: Double?
+        /// When something was recorded in it, to a few seconds; nil if nothing was.
+        var seen: Double?
+        /// Whether this process has seen the app in front since, so that the session cannot have timed out. Not stored: a
+        /// process that was killed in front leaves neither this nor an end.
+        var isInFront = true
+
+        private enum CodingKeys: String, CodingKey {
+            case start, end, seen
+        }
+
+        init(start: Double) {
+            self.start = start
+        }
+
+        init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            start = try members.decode(Double.self, forKey: .start)
+            end = try members.decodeIfPresent(Double.self, forKey: .end)
+            seen = try members.decodeIfPresent(Double.self, forKey: .seen)
+            isInFront = false
+        }
+
+        /// Whether the app has been away for so many seconds that another session begins.
+        func hasTimedOut(at now: Double, timeout: TimeInterval) -> Bool {
+            !isInFront && lastSeen + timeout <= now
+        }
+
+        /// When the app was last known to be in front.
+        var lastSeen: Double { end ?? seen ?? start }
     }
+
+    /// Seconds between two changes of `Session.seen`, each of which is written to disk.
+    private static let seenInterval: Double = 10
 
     /// A token for push notifications.
     struct PushToken: Codable, Sendable, Equatable {
@@ -39,30 +71,48 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
             self.session = Session(start: now)
             return Change(began: now)
         }
-        let last = session.end ?? session.start
-        if last + timeout > now {
-            self.session?.end = nil
+        guard session.hasTimedOut(at: now, timeout: timeout) else {
+            continueSession()
             return Change()
         }
-        let ended = end(at: last)
+        let ended = end(at: session.lastSeen)
         self.session = Session(start: now)
         return Change(ended: ended, began: now)
     }
 
-    mutating func enterBackground(now: Double) {
-        guard let session, session.end == nil else { return }
-        self.session?.end = now
+    /// As `enterForeground`, where the app itself begins sessions: one that has timed out stays as it is.
+    mutating func resume(now: Double, timeout: TimeInterval) {
+        if session?.hasTimedOut(at: now, timeout: timeout) == false { continueSession() }
     }
 
-    /// The app started a session explicitly. One that is open and still fresh continues.
+    private mutating func continueSession() {
+        session?.end = nil
+        session?.isInFront = true
+    }
+
+    /// Something is recorded. If the process is killed in front, the session ends here.
+    mutating func recorded(now: Double) {
+        guard let session, session.isInFront, now - session.lastSeen >= Self.seenInterval else { return }
+        self.session?.seen = now
+    }
+
+    mutating func enterBackground(now: Double) {
+        guard let session, session.isInFront else { return }
+        self.session?.end = now
+        self.session?.isInFront = false
+    }
+
+    /// The app started a session explicitly. One that has not timed out continues.
     mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool) -> Change {
         guard let session else {
             self.session = Session(start: now)
             return Change(began: now)
         }
-        let last = session.end ?? session.start
-        guard last + timeout <= now else { return Change() }
-        let ended = closesEarlier ? end(at: last) : nil
+        guard session.hasTimedOut(at: now, timeout: timeout) else {
+            continueSession()
+            return Change()
+        }
+        let ended = closesEarlier ? end(at: session.lastSeen) : nil
         self.session = Session(start: now)
         return Change(ended: ended, began: now)
     }
@@ -117,6 +167,9 @@ final class BloomreachDeviceRecord: Sendable {
         if isChanged { save() }
         return result
     }
+
+    /// Its file is to be removed by the caller.
+    func forget() { state.withLock { $0 = BloomreachDeviceState() } }
 
     private func save() {
         storage.submit { _ in

@@ -64,11 +64,101 @@ struct BloomreachSessionTests {
         }
         device.client.pipeline.enterForeground()
         device.client.startSession()
+        device.client.pipeline.enterBackground()
         device.clock.advance(by: 30)
+        device.client.pipeline.enterForeground()
         device.client.startSession()
         #expect(
             await events(device) == ["installation at 0", "session_start at 0", "session_start at 30"],
             "an earlier session that timed out has no end")
+    }
+
+    enum Return: CaseIterable {
+        case foregroundThenActive, activeAlone, started, startedTwice
+    }
+
+    /// A session times out in the background only.
+    @Test(arguments: Return.allCases, [true, false])
+    func aSessionThatIsInFrontGoesOn(_ kind: Return, isAutomatic: Bool) async throws {
+        let device = try BloomreachDevice { $0.automaticSessionTracking = isAutomatic }
+        if isAutomatic { device.client.pipeline.enterForeground() } else { device.client.startSession() }
+        device.clock.advance(by: 100)
+        switch kind {
+        case .foregroundThenActive:
+            device.client.pipeline.enterBackground()
+            device.clock.advance(by: 20)
+            device.client.pipeline.enterForeground()
+            device.client.sessionEvent(.appActive)
+            device.clock.advance(by: 80)
+        case .activeAlone:
+            device.client.sessionEvent(.appActive)
+            device.clock.advance(by: 100)
+        case .started:
+            device.client.startSession()
+            device.clock.advance(by: 100)
+        case .startedTwice:
+            for _ in 0..<2 {
+                device.client.startSession()
+                device.clock.advance(by: 50)
+            }
+        }
+        device.client.endSession()
+        #expect(
+            await events(device) == ["installation at 0", "session_start at 0", "session_end at 200 (200)"])
+    }
+
+    @Test func aSessionOfTheAppsOwnThatTimedOutEndedWhenTheAppLeft() async throws {
+        let device = try BloomreachDevice { $0.automaticSessionTracking = false }
+        device.client.startSession()
+        device.clock.advance(by: 50)
+        device.client.pipeline.enterBackground()
+        device.clock.advance(by: 500)
+        device.client.pipeline.enterForeground()
+        device.client.startSession()
+        #expect(
+            await events(device) == [
+                "installation at 0", "session_start at 0", "session_end at 50 (50)", "session_start at 550",
+            ])
+    }
+
+    /// Nothing says so where processes simply end.
+    @Test func aSessionEndsWhenItsClientWasClosed() async throws {
+        var device = try BloomreachDevice { $0.automaticSessionTracking = false }
+        device.client.startSession()
+        device.clock.advance(by: 50)
+        device = try await device.restarted()
+        device.clock.advance(by: 20)
+        device.client.startSession()
+        device.clock.advance(by: 30)
+        device = try await device.restarted()
+        device.clock.advance(by: 500)
+        device.client.startSession()
+        #expect(
+            await events(device) == [
+                "installation at 0", "session_start at 0", "session_end at 100 (100)", "session_start at 600",
+            ])
+    }
+
+    /// A process that is killed in front stores no end.
+    @Test func aSessionOfAKilledProcessEndsWithWhatItRecordedLast() throws {
+        var state = BloomreachDeviceState()
+        _ = state.start(now: 0, timeout: 60, closesEarlier: true)
+        for second in 1...75 { state.recorded(now: Double(second)) }
+        var next = try JSONDecoder().decode(BloomreachDeviceState.self, from: try JSONEncoder().encode(state))
+        let change = next.start(now: 1_000, timeout: 60, closesEarlier: true)
+        #expect(change.ended?.at == 70)
+        #expect(change.ended?.duration == 70)
+        #expect(change.began == 1_000)
+    }
+
+    @Test func nothingOfAWipedDeviceIsWrittenWhenTheClientIsClosed() async throws {
+        let device = try BloomreachDevice()
+        device.client.startSession()
+        device.client.trackPushToken("aa")
+        try await device.client.wipeData()
+        await device.client.close()
+        let file = device.client.pipeline.settings.directory.appendingPathComponent("device.json")
+        #expect(!FileManager.default.fileExists(atPath: file.path))
     }
 
     @Test func anonymizingEndsTheSessionForTheEarlierCustomer() async throws {
