@@ -24,7 +24,7 @@ export function browser() {
         // A browser hides where a redirection leads.
         status: response.type === 'opaqueredirect' ? 302 : response.status,
         header: (name) => response.headers.get(name),
-        body: await response.text().catch(() => {
+        body: await textOf(response).catch(() => {
           // A failing status is enough. Whether events were accepted is only in the body.
           if (response.ok) throw { code: 'connection_lost', reason: '' };
           return '';
@@ -59,6 +59,40 @@ export function browser() {
       return () => listeners.abort();
     },
   };
+}
+
+/**
+ * The body, up to about 1 MiB of it: an object that goes on is closed after its last complete member.
+ * @param {Response} response
+ */
+async function textOf(response) {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    text += decoder.decode(value, { stream: true });
+    if (text.length > 1 << 20) {
+      reader.cancel().catch(() => {});
+      return closed(text);
+    }
+  }
+  return text;
+}
+
+/** @param {string} text */
+function closed(text) {
+  let end = 0;
+  for (let at = 0, depth = 0, isQuoted = false; at < text.length; at++) {
+    const sign = text[at];
+    if (sign === '"') isQuoted = !isQuoted;
+    else if (isQuoted) at += Number(sign === '\\');
+    else if (sign === ',' && depth === 1) end = at;
+    else if ('[{'.includes(sign)) depth += 1;
+    else if (']}'.includes(sign) && !--depth) return text.slice(0, at + 1);
+  }
+  return text.slice(0, end) + '}';
 }
 
 /** @template T @param {() => T} body */

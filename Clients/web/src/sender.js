@@ -350,15 +350,11 @@ export class Sender {
           const bytes = current.events.reduce((sum, event) => sum + event.bytes, 0);
           this.#narrowed = { events: current.events.length >> 1, bytes: Math.max(1, bytes >> 1) };
         }
-        return this.#narrow(current, 'tooLarge', { code: 'too_large', reason: '' }, now, fraction);
+        return this.#narrowLater(current, 'tooLarge', { code: 'too_large', reason: '' }, retryAfter, now, fraction);
       }
       case 'refused':
-        return this.#narrow(current, 'refused', meaning.problem, now, fraction);
-      case 'serverFault': {
-        const consequence = this.#narrow(current, 'serverFault', meaning.problem, now, fraction);
-        if (!this.#settling) this.#backOff(meaning.problem, retryAfter, now, fraction);
-        return consequence;
-      }
+      case 'serverFault':
+        return this.#narrowLater(current, meaning.kind, meaning.problem, retryAfter, now, fraction);
       case 'configuration':
         this.#stop(meaning.problem, retryAfter, now, fraction);
         return { batch: result(current, 'configuration_problem', meaning.problem.code) };
@@ -366,6 +362,21 @@ export class Sender {
         this.#backOff(meaning.problem, retryAfter, now, fraction);
         return { batch: result(current, 'retry_later', meaning.problem.code) };
     }
+  }
+
+  /**
+   * After a fault, and otherwise after `Retry-After` if there is one (RFC 9110, section 15.5.14).
+   * @param {Parcel} current @param {Cause} cause @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
+   * @returns {Consequence}
+   */
+  #narrowLater(current, cause, problem, serverDelay, now, fraction) {
+    const consequence = this.#narrow(current, cause, problem, now, fraction);
+    if (!this.#settling && (cause === 'serverFault' || serverDelay !== null)) {
+      const stoppedUntil = this.retryAt ?? now;
+      this.#backOff(problem, serverDelay, now, fraction);
+      this.retryAt = Math.max(stoppedUntil, this.retryAt ?? now);
+    }
+    return consequence;
   }
 
   /** @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction */

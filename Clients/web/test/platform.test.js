@@ -7,7 +7,8 @@ const request = { url: 'https://gateway.example/v1/batch', headers: {}, body: '{
 
 /** Sends a request that is answered with this status, and a body that cannot be read: cut off, or not the gzip it claims to be. */
 function answered(t, status) {
-  const response = { status, ok: status < 300, headers: new Headers({ 'Retry-After': '40' }), text: () => Promise.reject(new TypeError('decoding failed')) };
+  const body = new ReadableStream({ pull: (stream) => stream.error(new TypeError('decoding failed')) });
+  const response = { status, ok: status < 300, headers: new Headers({ 'Retry-After': '40' }), body };
   t.mock.method(globalThis, 'fetch', async () => response);
   return browser().send(request);
 }
@@ -23,8 +24,40 @@ test('without its body a success says nothing of the events', async (t) => {
   await assert.rejects(answered(t, 200), { code: 'connection_lost' });
 });
 
+for (const [name, head] of [
+  ['is closed after its last complete member', '{"success":true,"accepted":1,"quoted":"a\\\\\\"},]","list":[{"a":1},{"b":'],
+  ['is read by itself where something else follows', '{"success":true,"accepted":1,"quoted":"a\\\\\\"},]"}'],
+]) {
+  test(`of a body without end 1 MiB is read, and its object ${name}`, async (t) => {
+    let pulled = 0;
+    let isCancelled = false;
+    const body = new ReadableStream({
+      pull(stream) {
+        stream.enqueue(new TextEncoder().encode(pulled++ ? ' '.repeat(65_536) : head));
+      },
+      cancel: () => void (isCancelled = true),
+    });
+    t.mock.method(globalThis, 'fetch', async () => new Response(body));
+    const answer = await browser().send(request);
+    assert.deepEqual(JSON.parse(answer.body), { success: true, accepted: 1, quoted: 'a\\"},]' });
+    assert.ok(isCancelled && pulled < 30, `${pulled}`);
+  });
+}
+
+test('a body that is shorter is whole, with letters over the edges of its pieces', async (t) => {
+  const bytes = new TextEncoder().encode('{"a":"ä€😀"}');
+  const body = new ReadableStream({
+    start(stream) {
+      for (const byte of bytes) stream.enqueue(new Uint8Array([byte]));
+      stream.close();
+    },
+  });
+  t.mock.method(globalThis, 'fetch', async () => new Response(body));
+  assert.equal((await browser().send(request)).body, '{"a":"ä€😀"}');
+});
+
 test('a redirection is not followed, and has the status 302', async (t) => {
-  const fetched = t.mock.method(globalThis, 'fetch', async () => ({ type: 'opaqueredirect', status: 0, headers: new Headers(), text: async () => '' }));
+  const fetched = t.mock.method(globalThis, 'fetch', async () => ({ type: 'opaqueredirect', status: 0, headers: new Headers(), body: null }));
   assert.equal((await browser().send(request)).status, 302);
   assert.equal(fetched.mock.calls[0].arguments[1].redirect, 'manual');
 });

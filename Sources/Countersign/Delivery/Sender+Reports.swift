@@ -111,10 +111,11 @@ extension Sender {
         case .tooLarge:
             batchSize.narrow(current.events)
             return narrow(
-                current, .tooLarge, .init("too_large", "the server takes no request of this size"), now: now,
-                fraction: fraction)
+                current, .tooLarge, .init("too_large", "the server takes no request of this size"),
+                retryAfter: answer.retryAfter, now: now, fraction: fraction)
         case .refused(let problem):
-            return narrow(current, .refused, problem, now: now, fraction: fraction)
+            return narrow(
+                current, .refused, problem, retryAfter: answer.retryAfter, now: now, fraction: fraction)
         case .serverFault(let problem), .notUnderstood(let problem):
             let consequence = narrow(current, .serverFault, problem, now: now, fraction: fraction)
             if settling.state == .none {
@@ -128,6 +129,20 @@ extension Sender {
             backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
             return Consequence(batch: current.result(.retryLater, problem.code))
         }
+    }
+
+    /// Continues with a smaller part, after the server's `Retry-After` if there is one (RFC 9110, section 15.5.14).
+    private mutating func narrow(
+        _ parcel: Parcel, _ cause: Isolation.Cause, _ problem: ServerAnswer.Explanation,
+        retryAfter: TimeInterval?, now: TimeInterval, fraction: Double
+    ) -> Consequence {
+        let consequence = narrow(parcel, cause, problem, now: now, fraction: fraction)
+        if let retryAfter, settling.state == .none {
+            let stoppedUntil = pause.end ?? now
+            backOff(problem, serverDelay: retryAfter, now: now, fraction: fraction)
+            pause.wait(until: max(stoppedUntil, pause.end ?? now))
+        }
+        return consequence
     }
 
     private mutating func backOff(
