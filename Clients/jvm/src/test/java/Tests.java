@@ -20,6 +20,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 
 /** Against a real gateway, whose credentials are in the environment (scripts/clients-test.py). */
 public final class Tests {
@@ -206,16 +210,53 @@ public final class Tests {
                 check(exponea.Backend.INSTANCE.getCalls() - before == (sample.equals("caching") ? 1 : 2), sample);
             }
         }
-        refuses("invalid_configuration", () -> {
-            try {
-                bloomreach().authorizationProvider("exponea.Missing");
-            } catch (CountersignException error) {
-                check(error.getDetail().equals("Registered exponea.Missing class has not been found"), error);
-                throw error;
-            } catch (Exception error) {
-                throw new AssertionError(error);
+        saysInTheVendorsWords(
+            "Registered exponea.Missing class has not been found", () -> bloomreach().authorizationProvider("exponea.Missing"));
+        saysInTheVendorsWords(
+            "Registered java.lang.Object class has to implement com.exponea.sdk.services.AuthorizationProvider",
+            () -> bloomreach().authorizationProvider("java.lang.Object"));
+        saysInTheVendorsWords(
+            "Advanced auth has been enabled but provider has not been found",
+            () -> bloomreach().set("advancedAuthEnabled", true).build());
+    }
+
+    interface Attempt {
+        Object run() throws Exception;
+    }
+
+    /** The attempt fails, and both its error and the log say why. */
+    static void saysInTheVendorsWords(String words, Attempt attempt) throws Exception {
+        BlockingQueue<String> lines = new LinkedBlockingQueue<>();
+        Logger logger = Logger.getLogger("countersign");
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord line) {
+                lines.add(new SimpleFormatter().formatMessage(line));
             }
-        });
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        logger.addHandler(handler);
+        try {
+            refuses("invalid_configuration", () -> {
+                try {
+                    attempt.run();
+                } catch (CountersignException error) {
+                    check(error.getDetail().equals(words), error);
+                    throw error;
+                } catch (Exception error) {
+                    throw new AssertionError(error);
+                }
+            });
+            String line = lines.poll(10, TimeUnit.SECONDS);
+            check(line != null && line.startsWith(words), line);
+        } finally {
+            logger.removeHandler(handler);
+        }
     }
 
     /** Braze's other way to enable it: a line of braze.xml, which is added to the file for this. */

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.logging.Logger;
 
 /** Records customers and events for a project of Bloomreach Engagement, and asks for content. */
 public final class BloomreachClient extends Client {
@@ -33,13 +34,18 @@ public final class BloomreachClient extends Client {
             try {
                 made = Class.forName(className).getDeclaredConstructor().newInstance();
             } catch (ReflectiveOperationException failure) {
-                throw new CountersignException("invalid_configuration", "Registered " + className + " class has not been found");
+                throw refusal("Registered " + className + " class has not been found");
             }
             if (!(made instanceof AuthorizationProvider)) {
-                throw new CountersignException(
-                    "invalid_configuration", "Registered " + className + " class has to implement " + AuthorizationProvider.class.getName());
+                throw refusal("Registered " + className + " class has to implement com.exponea.sdk.services.AuthorizationProvider");
             }
             return authorizationProvider((AuthorizationProvider) made);
+        }
+
+        /** Logs what the vendor's SDK logs, in its words. */
+        private static CountersignException refusal(String message) {
+            Logger.getLogger("countersign").warning(message);
+            return new CountersignException("invalid_configuration", message);
         }
 
         /** Told that the server refuses what is tracked because of the API key. */
