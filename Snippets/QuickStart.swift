@@ -20,5 +20,5 @@ let client = try CountersignClient(configuration: configuration)
 client.identify(userID: "user-1")
 client.track("Order Completed", properties: ["total": 42.5])  // returns at once
 let result = await client.flush()
-print("delivered \(result.delivered), still queued \(result.queued)")
+print(result)  // such as: delivered 0, still queued 2 (parked: MISSING_TOKEN)
 // snippet.hide

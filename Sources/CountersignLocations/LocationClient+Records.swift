@@ -64,7 +64,9 @@ extension LocationClient {
         }
         let detail = "\(result.queued) records wait"
         if result.ending == .otherProcessIsSending { return CountersignError(.syncInProgress, detail) }
-        guard let last = result.batches.last else { return CountersignError(.response, detail) }
+        guard let last = result.batches.last else {
+            return CountersignError(result.ending == .parked ? .notAuthorized : .response, detail)
+        }
         let isNetwork = [
             HTTPTransportError.Code.cannotConnect, .connectionLost, .timedOut, .tls, .notPermitted, .other,
         ].contains { $0.rawValue == last.code }

@@ -8,6 +8,7 @@ import Testing
 private actor FileCredentialSource: CredentialSource {
     /// Nobody has to hand the next key over: it is in the file.
     nonisolated var isRenewing: Bool { true }
+    nonisolated var remedy: String? { "put another key into the file" }
 
     /// The server's clock is of no interest: the key says nothing about time.
     let clockOffset: TimeInterval = 0

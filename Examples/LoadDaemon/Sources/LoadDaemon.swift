@@ -34,7 +34,7 @@ struct LoadDaemon {
         ending.cancel()
         let result = await client.flush()
         await client.close()
-        print("delivered \(result.delivered) at the end, \(result.queued) wait for the next start")
+        print("at the end: \(result)")
     }
 
     /// Your backend's word for this machine; see ../TokenBackend.

@@ -118,7 +118,9 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   logOut       {}                                     sends what is left under the user's token and forgets it; what could not
  *                                                        be sent waits for another one. value: as flush
  *   flush        {}                                     sends what can be sent. value: {"delivered", "queued", "ending",
- *                                                        "batches": [{"userId", "events", "delivered", "outcome", "code"}]}
+ *                                                        "batches": [{"userId", "events", "delivered", "outcome", "code"}]}.
+ *                                                        "ending" is drained when everything was sent, parked when events wait
+ *                                                        for a token, interrupted when the server or the network failed
  *   snapshot     {}                                     value: where every event is ("queued", "sent", "quarantined", ...), and
  *                                                        who waits for a token ("parked")
  *   startSession, endSession, enterBackground, enterForeground  {}

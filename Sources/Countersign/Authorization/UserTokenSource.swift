@@ -51,6 +51,13 @@ actor UserTokenSource: CredentialSource {
     private static let storeRetryInterval: TimeInterval = 5
 
     nonisolated let isRenewing: Bool
+
+    nonisolated var remedy: String? {
+        isRenewing
+            ? "have the token provider return a token that the server accepts"
+            : "pass a new token for the user, or set a token provider"
+    }
+
     private let settings: Settings
     private let stored: SignedUserTokens
     private let clock: any ClientClock

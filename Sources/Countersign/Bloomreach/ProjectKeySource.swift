@@ -4,6 +4,7 @@ internal import Foundation
 /// earlier run has recorded for a project that the app no longer uses.
 actor ProjectKeySource: CredentialSource {
     nonisolated var isRenewing: Bool { false }
+    nonisolated var remedy: String? { "check the project's token, its apiKey and what the key permits" }
 
     private let stored: StoredTokens
     private let clock: any ClientClock

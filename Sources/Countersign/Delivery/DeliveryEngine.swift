@@ -39,6 +39,8 @@ actor DeliveryEngine {
     private var idlers: [CheckedContinuation<TimeInterval?, Never>] = []
     /// The last one that was logged, until something is delivered.
     private var loggedProblem: ServerAnswer.Explanation?
+    /// Failures that were logged as warnings.
+    private var warned = FirstOccurrences<Warning>()
     private(set) var runner: Task<Void, Never>?
     private var isClosed = false
     /// The longest that a request has been allowed to take, in seconds.
@@ -251,7 +253,9 @@ actor DeliveryEngine {
 
     private func settle(_ settlement: Settlement) async {
         for (event, verdict) in settlement.quarantined {
-            log?(.warning, "event quarantined", ["message_id": event.messageID, "code": verdict.code])
+            log?(
+                .warning, "event quarantined",
+                ["message_id": event.messageID, "code": redacted(verdict.code)])
         }
         do {
             let pushedOut = try await storage.perform(usesReserve: true) { [clock] queue in
@@ -284,7 +288,8 @@ actor DeliveryEngine {
                 failures.send(failure)
             }
         }
-        let result = FlushResult(batches: batches, ending: ending, queued: queued)
+        let isParked = ending == .drained && queued > 0 && sender.lanes.values.contains(where: \.isBlocked)
+        let result = FlushResult(batches: batches, ending: isParked ? .parked : ending, queued: queued)
         batches = []
         for flush in flushes { flush.resume(returning: result) }
         flushes = []
@@ -325,10 +330,32 @@ actor DeliveryEngine {
         }
     }
 
+    /// What a server says, without the token, which it may repeat.
+    private func redacted(_ text: String) -> String {
+        guard let token = credential?.token?.rawValue, text.contains(token) else { return text }
+        return text.replacingOccurrences(of: token, with: "(token)")
+    }
+
+    private enum Warning: Hashable {
+        case token(UserKey, AuthErrorCode, reason: String)
+        case unreachable
+        case answer(code: String)
+    }
+
     private func report(_ failure: AuthenticationFailure) {
-        log?(
-            .info, "authentication failure",
-            ["code": "\(failure.code.rawValue)", "reason": failure.reason])
+        var values = ["code": "\(failure.code.rawValue)", "reason": redacted(failure.reason)]
+        var level = CountersignLog.Level.info
+        let warning = Warning.token(UserKey(failure.userID), failure.code, reason: failure.reason)
+        if let remedy = source.remedy, warned.insert(warning) {
+            level = .warning
+            let isKnown = failure.origin == .server && AuthErrorCode.all.contains(failure.code)
+            values["remedy"] = isKnown ? failure.code.fix : remedy
+        }
+        if failure.isOptional {
+            log?(level, "a token was not accepted, its events were delivered all the same", values)
+        } else {
+            log?(level, "a token is missing or was not accepted, its user's events wait", values)
+        }
         if let news = throttle.record(failure, at: clock.uptime) { failures.send(news) }
     }
 
@@ -362,6 +389,17 @@ actor DeliveryEngine {
             if let serverTime = answer.serverTime { await source.noteServerTime(serverTime) }
             let consequence = sender.answered(answer, now: clock.uptime, fraction: random())
             note(consequence)
+            if let batch = consequence?.batch, batch.outcome == .retryLater,
+                warned.insert(.answer(code: batch.code))
+            {
+                log?(
+                    .warning, "the server did not take events, they wait",
+                    [
+                        "status": "\(answer.status)", "code": redacted(batch.code),
+                        "reason": redacted(sender.lastProblem?.reason ?? ""),
+                        "remedy": "check the URL and the server; the SDK tries again",
+                    ])
+            }
             if let consequence, let verdict = consequence.failure {
                 let isNews = await source.refused(credential, of: user, verdict)
                 guard isNews || consequence.isOptional else { return }
@@ -379,8 +417,17 @@ actor DeliveryEngine {
                 failures.forget { UserKey($0.userID) == user }
             }
         } catch {
-            log?(.info, "no answer", ["error": "\(error)"])
-            note(sender.failed(error, now: clock.uptime, fraction: random()))
+            let consequence = sender.failed(error, now: clock.uptime, fraction: random())
+            let isFirst =
+                error.code != .cancelled && consequence?.batch.outcome == .retryLater
+                && warned.insert(.unreachable)
+            log?(
+                isFirst ? .warning : .info, "the server was not reached, events wait",
+                [
+                    "code": error.code.rawValue, "reason": error.detail,
+                    "remedy": "check the URL and the network; the SDK tries again",
+                ])
+            note(consequence)
         }
     }
 
@@ -401,7 +448,10 @@ actor DeliveryEngine {
             loggedProblem = problem
             log?(
                 .warning, "nothing is sent until settings change",
-                ["code": problem.code, "reason": problem.reason])
+                [
+                    "code": redacted(problem.code), "reason": redacted(problem.reason),
+                    "remedy": "check the URL, the key and the server's settings",
+                ])
         }
         if consequence?.batch.outcome == .delivered { loggedProblem = nil }
         if let consequence, !flushes.isEmpty { batches.append(consequence.batch) }

@@ -1,5 +1,7 @@
 /// What `CountersignClient.flush()` did.
-public struct FlushResult: Sendable, Hashable {
+///
+/// Its description says how many events were delivered, how many are still queued, and why. It is safe to log.
+public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
     /// What became of one request.
     public struct Outcome: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `delivered`.
@@ -48,8 +50,10 @@ public struct FlushResult: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        /// Nothing that could be sent is left; events of users whose token was refused may be.
+        /// Everything was sent.
         public static let drained = Ending(rawValue: "drained")
+        /// Everything was sent but events that wait for a token: `CountersignClient.snapshot()` has their users and the reasons.
+        public static let parked = Ending(rawValue: "parked")
         /// The server or the network failed; the SDK goes on later on its own.
         public static let interrupted = Ending(rawValue: "interrupted")
         /// Settings have to change first.
@@ -78,6 +82,18 @@ public struct FlushResult: Sendable, Hashable {
     /// The number of events that a server has taken.
     public var delivered: Int {
         batches.reduce(0) { $0 + $1.deliveredCount }
+    }
+
+    /// Such as `delivered 1, still queued 2 (parked: MISSING_TOKEN)`.
+    public var description: String {
+        let counts = "delivered \(delivered), still queued \(queued)"
+        if isComplete { return counts }
+        var codes: [String] = []
+        for batch in batches where !batch.code.isEmpty && !codes.contains(batch.code) {
+            codes.append(batch.code)
+        }
+        return "\(counts) (\(([ending.rawValue] + codes.prefix(1)).joined(separator: ": "))"
+            + codes.dropFirst().map { ", \($0)" }.joined() + ")"
     }
 }
 

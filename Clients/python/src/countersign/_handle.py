@@ -55,7 +55,7 @@ class FlushBatch:
 
 @dataclass(frozen=True)
 class FlushResult:
-    """What a flush did. ``ending`` is ``drained`` when nothing is left that could be sent."""
+    """What a flush did. ``ending`` is ``drained`` when everything was sent, and ``parked`` when events wait for a token."""
 
     delivered: int
     queued: int

@@ -1,6 +1,7 @@
 /// One access token for the records of everybody.
 extension AccessTokens: CredentialSource {
     package nonisolated var isRenewing: Bool { true }
+    package nonisolated var remedy: String? { nil }
 
     package func credential(
         for owner: UserKey, replacing rejected: Int?,

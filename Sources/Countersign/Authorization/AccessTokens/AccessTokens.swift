@@ -79,6 +79,7 @@ package actor AccessTokens {
     private var timer: (instant: TimeInterval, task: Task<Void, Never>)?
     private var announced = 0
     private var isClosed = false
+    private var loggedProblems = FirstOccurrences<String>()
 
     // `isSparse`: go on with what the store has even if the configuration has no token.
     package init(
@@ -208,9 +209,12 @@ package actor AccessTokens {
                     token = SignedToken.accessToken(text, strategy: configuration.strategy)
                     // An empty header field would be refused without a word of why.
                     guard token != nil else {
-                        return .unavailable(
-                            .init("malformed_access_token", AuthorizationStrategy.malformedToken),
-                            retryAt: nil)
+                        let problem = ServerAnswer.Explanation(
+                            "malformed_access_token", AuthorizationStrategy.malformedToken)
+                        warnOnce(
+                            "the access token cannot be sent, records wait", problem,
+                            remedy: "pass the accessToken as the server gave it")
+                        return .unavailable(problem, retryAt: nil)
                     }
                 }
                 return .ready(
@@ -218,6 +222,9 @@ package actor AccessTokens {
                         configuration.strategy == .sas ? .bare : .bearer, token: token, generation: generation
                     ))
             case .unavailable(let problem, let retryAt):
+                warnOnce(
+                    "there is no access token to send with, records wait", problem,
+                    remedy: "pass a new accessToken, or set refreshUrl, refreshToken and refreshPayload")
                 return .unavailable(problem, retryAt: retryAt)
             case .refresh:
                 startFlight()
@@ -366,7 +373,16 @@ package actor AccessTokens {
             errorDescription: problem == nil ? nil : answer.errorDescription)
         surroundings.log?(
             .info, "access token refresh", ["status": "\(event.status)", "error": event.error ?? "none"])
+        if let problem {
+            warnOnce("the access token was not refreshed, records wait", problem, remedy: answer.remedy)
+        }
         surroundings.report(event)
+    }
+
+    private func warnOnce(_ message: StaticString, _ problem: ServerAnswer.Explanation, remedy: String) {
+        guard loggedProblems.insert(problem.code) else { return }
+        surroundings.log?(
+            .warning, message, ["code": problem.code, "reason": problem.reason, "remedy": remedy])
     }
 
     /// Tells who waits for another token, and sets the timer for the next expiry.

@@ -1,0 +1,173 @@
+import CountersignCore
+import CountersignTesting
+import Foundation
+import Testing
+
+@testable import Countersign
+
+/// What an app's developer reads without having asked for more than warnings.
+@Suite(.closing, .timeLimit(.minutes(5)))
+struct FailureLogTests {
+    private let lines = Lock([String]())
+
+    private func open(
+        _ answer: @escaping ScriptedTransport.Handler,
+        _ configure: (inout CountersignConfiguration) -> Void = { _ in }
+    ) throws -> CountersignClient {
+        var bench = try Bench()
+        #expect(bench.configuration.logLevel == .warning)
+        bench.configuration.log = CountersignLog(isEnabled: { $0 >= .warning }) { [lines] _, text, values in
+            lines.withLock { $0.append(CountersignLog.line(text, values)) }
+        }
+        configure(&bench.configuration)
+        bench.transport.setHandler(answer)
+        return try bench.makeClient()
+    }
+
+    private func refusal(_ code: AuthErrorCode, _ reason: String? = nil) -> TransportResponse {
+        .json(
+            401,
+            #"{"success":false,"auth_error":{"error_code":\#(code.rawValue),"reason":"\#(reason ?? code.reason)"}}"#
+        )
+    }
+
+    @Test func aMissingTokenIsAWarningThatNamesTheRemedyOnceForEachUser() async throws {
+        let answer = refusal(.missingToken)
+        let client = try open { _ in answer }
+        for user in ["ada", "bob"] {
+            client.identify(userID: user)
+            for _ in 0..<3 { #expect(await client.flush().ending == .parked) }
+        }
+        let line =
+            "a token is missing or was not accepted, its user's events wait code=26 reason=MISSING_TOKEN "
+            + "remedy=Pass the token when identifying the user, or set a token provider."
+        #expect(lines.withLock { $0 } == [line, line])
+    }
+
+    @Test func anotherFailureOfTheSameUserIsAnotherWarning() async throws {
+        let code = Lock(AuthErrorCode.expired)
+        let client = try open { _ in self.refusal(code.withLock { $0 }) }
+        client.identify(userID: "ada", token: "secret.secret.secret")
+        await client.flush()
+        code.withLock { $0 = .noMatchingPublicKeys }
+        await client.flush()
+        let text = lines.withLock { $0 }
+        #expect(text.count == 2)
+        #expect(text.first?.contains("code=22 reason=EXPIRED remedy=Sign a new token") == true)
+        #expect(text.last?.contains("code=27") == true)
+        #expect(!text.joined().contains("secret"))
+    }
+
+    @Test func aTokenThatCannotBeOneIsAWarning() async throws {
+        let client = try open { _ in self.refusal(.missingToken) }
+        client.identify(userID: "ada", token: "not a token\n")
+        await client.flush()
+        let text = lines.withLock { $0 }
+        #expect(
+            text.contains { $0.contains("remedy=pass a new token for the user, or set a token provider") })
+        #expect(!text.joined().contains("not a token"))
+    }
+
+    @Test func aProviderThatFailsIsAWarning() async throws {
+        let client = try open({ _ in self.refusal(.missingToken) }) { $0.tokenProvider = { _ in nil } }
+        client.identify(userID: "ada")
+        await client.flush()
+        #expect(
+            lines.withLock { $0 }.contains {
+                $0.contains(
+                    "reason=no_token remedy=have the token provider return a token that the server accepts")
+            })
+    }
+
+    /// Which a server that dumps requests into its answers does.
+    @Test func aTokenThatTheServerRepeatsIsNotLogged() async throws {
+        let answers = Lock([
+            refusal(.expired, "secret.secret.secret"),
+            .json(503, #"{"code":"busy","reason":"Bearer secret.secret.secret"}"#),
+            .json(404, #"{"code":"secret.secret.secret","reason":"secret.secret.secret"}"#),
+        ])
+        let client = try open { _ in answers.withLock { $0.removeFirst() } }
+        client.identify(userID: "ada", token: "secret.secret.secret")
+        for _ in 0..<3 { await client.flush() }
+        #expect(lines.withLock { $0 }.count == 3)
+        #expect(!lines.withLock { $0.joined() }.contains("secret"))
+    }
+
+    @Test func aServerThatCannotBeReachedIsAWarningOnce() async throws {
+        let failure = Lock(HTTPTransportError(.cannotConnect, "Couldn't connect to server"))
+        let client = try open { _ in throw failure.withLock { $0 } }
+        client.track("A")
+        #expect(
+            await client.flush().description == "delivered 0, still queued 1 (interrupted: cannot_connect)")
+        failure.withLock { $0 = HTTPTransportError(.timedOut, "") }
+        await client.flush()
+        #expect(
+            lines.withLock { $0 } == [
+                "the server was not reached, events wait code=cannot_connect reason=Couldn't connect to server "
+                    + "remedy=check the URL and the network; the SDK tries again"
+            ])
+    }
+
+    @Test func aServerThatTakesNothingIsAWarningOnce() async throws {
+        let client = try open { _ in .json(503, "") }
+        client.track("A")
+        for _ in 0..<3 { await client.flush() }
+        #expect(lines.withLock { $0 }.count == 1)
+        #expect(lines.withLock { $0 }.first?.contains("code=http_503") == true)
+    }
+
+    @Test func aResultSaysHowManyEventsWaitAndWhy() {
+        func result(_ ending: FlushResult.Ending, queued: Int, _ codes: String...) -> String {
+            let batches = codes.map {
+                FlushResult.Batch(
+                    userID: nil, eventCount: 1, deliveredCount: 0, outcome: .tokenProblem, code: $0)
+            }
+            return "\(FlushResult(batches: batches, ending: ending, queued: queued))"
+        }
+        #expect(result(.drained, queued: 0) == "delivered 0, still queued 0")
+        #expect(result(.parked, queued: 2) == "delivered 0, still queued 2 (parked)")
+        #expect(
+            result(.parked, queued: 2, "EXPIRED", "EXPIRED", "REVOKED")
+                == "delivered 0, still queued 2 (parked: EXPIRED, REVOKED)")
+    }
+
+    // MARK: Access tokens
+
+    private func warnings(_ bench: AccessTokenBench) -> [String] {
+        bench.lines.withLock { $0.filter { $0.hasPrefix("warning ") } }
+    }
+
+    @Test(arguments: [
+        (TransportResponse.json(400, #"{"error":"invalid_grant"}"#), "sign the user in again"),
+        (.json(403, ""), "sign the user in again"), (.json(200, "{}"), "responseMapping"),
+        (.json(503, ""), "network"),
+    ])
+    func aRefreshThatFailsIsAWarningThatNamesTheRemedyOnce(answer: TransportResponse, remedy: String) async {
+        let bench = AccessTokenBench()
+        bench.server.override { _ in answer }
+        let tokens = bench.make()
+        for _ in 0..<3 {
+            _ = await tokens.authorize(rejected: 1)
+            bench.clock.advance(by: 300)
+        }
+        let refreshes = warnings(bench).filter { $0.contains("was not refreshed") }
+        #expect(refreshes.count == 1)
+        #expect(refreshes.first?.contains(remedy) == true)
+    }
+
+    @Test func anAnswerThatRepeatsATokenAsItsCodeIsLoggedWithoutIt() async {
+        let bench = AccessTokenBench()
+        bench.server.override { _ in .json(400, #"{"error":"secretrefresh","code":"secretaccess"}"#) }
+        let tokens = bench.make(bench.login("secretaccess", "secretrefresh"))
+        _ = await tokens.authorize(rejected: 1)
+        #expect(!warnings(bench).isEmpty)
+        #expect(!bench.lines.withLock { $0.joined() }.contains("secret"))
+    }
+
+    @Test func aTokenThatIsRefreshedAsItShouldIsNoWarning() async {
+        let bench = AccessTokenBench()
+        let tokens = bench.make()
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+        #expect(warnings(bench).isEmpty)
+    }
+}
