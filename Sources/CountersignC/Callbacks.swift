@@ -114,6 +114,9 @@ final class Callbacks: Sendable {
         }
     }
 
+    /// Waits until everything that is on its way was told.
+    func drain() { queue.sync {} }
+
     /// Calls `last` after everything that is on its way, and nothing of the client's after that.
     func finish(_ last: @escaping @Sendable () -> Void) {
         queue.async { [self] in

@@ -39,7 +39,14 @@ enum Clients {
             let keepsTexts = try Arguments(members).configuration.bool("keepsTexts") ?? false
             members["keepsTexts"] = nil
             let callbacks = makeCallbacks(keepsTexts)
-            let session = Session(try make(Arguments(members), callbacks), callbacks)
+            let session: Session
+            do throws(CountersignError) {
+                session = Session(try make(Arguments(members), callbacks), callbacks)
+            } catch {
+                // The context is the caller's again once there is no client.
+                callbacks.drain()
+                throw error
+            }
             return state.withLock { state in
                 state.last += 1
                 state.open[state.last] = session

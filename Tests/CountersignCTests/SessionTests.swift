@@ -54,6 +54,35 @@ struct SessionTests {
         }
     }
 
+    /// Afterwards the context may be gone. A log line that says why a client cannot be opened is such an event.
+    @Test func eventsOfAClientThatCannotBeOpenedComeBeforeTheCallReturns() {
+        let heard = Lock([String]())
+        final class Box {
+            let heard: Lock<[String]>
+            init(_ heard: Lock<[String]>) { self.heard = heard }
+        }
+        let box = Box(heard)
+        let context = Unmanaged.passUnretained(box).toOpaque()
+        let client = "{}".withCString { text in
+            Clients.open(
+                Text(text, -1),
+                {
+                    Callbacks(
+                        event: { context, json, _ in
+                            guard let context, let json else { return }
+                            let box = Unmanaged<Box>.fromOpaque(context).takeUnretainedValue()
+                            box.heard.withLock { $0.append(String(cString: json)) }
+                        }, provider: nil, context: context, keepsTexts: $0)
+                }, nil, nil
+            ) { _, callbacks throws(CountersignError) in
+                for number in Int64(0)..<100 { callbacks.tell(.integer(number)) }
+                throw CountersignError(.invalidConfiguration, "no")
+            }
+        }
+        #expect(client == nil)
+        #expect(heard.withLock { $0 } == (0..<100).map { "\($0)" })
+    }
+
     @Test func aCloseComesAfterAllResultsAndTakesNoCallsBesideIt() async {
         let (mode, heard) = (WaitingMode(), Heard())
         let session = Session(
