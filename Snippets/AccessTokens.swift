@@ -16,7 +16,7 @@ func configure(token: String, refreshToken: String) async throws {
 }
 
 func map(configuration: inout LocationConfiguration) {
-    configuration.authorization.responseMapping = ["accessToken": "$.data.session.jwt"]
+    configuration.authorization.responseMapping = ["accessToken": "$.data.sessions[0].jwt"]
 }
 
 func ask(client: LocationClient) async throws {
