@@ -103,11 +103,16 @@ package struct BodyRepair {
     /// counts as a time that cannot be read. Returns whether the body was changed.
     @discardableResult
     package mutating func clearTimes(_ times: [StaticString], at offset: Int) -> Bool {
-        let unusable = (members(at: offset) ?? []).filter { member in
-            guard times.contains(where: { holds($0, in: member.name) }), isNumber(member.value),
-                case .numberOutOfRange = error(of: member.value, nesting: 0)
-            else { return false }
-            return true
+        let found = (members(at: offset) ?? []).filter { member in
+            times.contains { holds($0, in: member.name) }
+        }
+        // With more members than names, a name is there twice, and the object is rejected.
+        guard found.count <= times.count else { return false }
+        let unusable = found.filter { member in
+            if isNumber(member.value), case .numberOutOfRange = error(of: member.value, nesting: 0) {
+                return true
+            }
+            return false
         }
         for member in unusable { replace(member.value, by: "null") }
         if !unusable.isEmpty { faults.times.insert(offset) }
@@ -214,7 +219,7 @@ extension StrictJSONError {
         case .empty: "\(subject) is empty; send one JSON object"
         case .notUTF8: "\(subject) must be UTF-8 without a byte order mark"
         case .tooDeep: "\(subject) nests deeper than \(limits.jsonDepth) levels"
-        case .numberOutOfRange: "a number in \(subject) does not fit into 64 bits"
+        case .numberOutOfRange: "a number in \(subject) is malformed or out of range"
         case .tooLarge: "\(subject) is larger than \(limits.bodyBytes) bytes"
         case .duplicateMember: "an object in \(subject) has two members with the same name"
         case .nameTooLong: "a member's name in \(subject) is too long"

@@ -41,7 +41,7 @@ package enum EventConsumerRules {
     package static func check(_ filter: EventFilter) throws(ConsumerFailure) {
         for (text, most) in [(filter.type, 64), (filter.name, 512), (filter.userID, 512)] {
             guard let text else { continue }
-            guard 1...most ~= text.utf8.count, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            guard 1...most ~= text.utf8.count, !text.hasControlCharacter else {
                 throw ConsumerFailure(
                     .invalid, "a filter must have 1 to \(most) bytes without control characters")
             }
