@@ -240,6 +240,8 @@ struct CustomerTests {
 
     @Test func answersOfOtherAppsAndOfNobodyStay() throws {
         let writer = try bench.token("write")
+        // Answers of apps that do not exist are swept.
+        _ = try bench.apps.createApp(id: "other")
         try send(bench, #"{"type":"track","event":"x","messageId":"1","userId":"ada"}"#)
         let deliveries = try bench.place.open().openDeliveries()
         let endpoints = ["shop", "other"].map(DeliveryRecord.alerts(of:))
