@@ -40,20 +40,35 @@ extension CountersignClient {
     ///
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.
     public func wipeData() async throws(CountersignError) {
-        try await pipeline.wipe { [storedUser, recorder, tokens, inbox = pipeline.engine.inbox] in
-            try storedUser.removeAll()
+        let removeUsers = removeUsers
+        try await pipeline.wipe { [recorder, tokens, inbox = pipeline.engine.inbox] in
+            try removeUsers()
             guard !recorder.hasOptedOut else { return }
             // Whoever has come since the call stays, with the token that came along.
-            try storedUser.change { $0.userID = recorder.userID }
             let count = recorder.forgottenCount
             inbox.post(.credentials { await tokens.willForget(upTo: count) })
+        }
+    }
+
+    private var removeUsers: @Sendable () throws -> Void {
+        { [users = stored.users, identity, recorder] in
+            try users.removeAll()
+            recorder.saveIdentity { userID in
+                identity.withLock { identity in
+                    if UserKey(identity.user) != UserKey(userID) {
+                        identity = StoredUser.Identity(user: userID)
+                    }
+                    identity.logOuts = []
+                    return identity.bytes
+                }
+            }
         }
     }
 
     /// As `optOut()`, for a thread that may wait: whatever is called next comes after it. What fails is logged.
     package func optOutNow() {
         do {
-            try pipeline.wipeAndStop(isLasting: true) { [storedUser] in try storedUser.removeAll() }
+            try pipeline.wipeAndStop(isLasting: true, removeUsers)
         } catch {
             log?(.warning, "data could not be wiped", ["error": "\(error)"])
         }
@@ -62,7 +77,7 @@ extension CountersignClient {
     /// As the pipeline's `setEnabled`. The user of the meantime is kept for the next start.
     package func setEnabled(_ isEnabled: Bool) {
         pipeline.setEnabled(isEnabled)
-        if isEnabled { saveUser() }
+        if isEnabled { saveIdentity() }
     }
 
     /// Removes all data and records nothing from now on, in later runs too, until `optIn()`.
@@ -79,6 +94,6 @@ extension CountersignClient {
     /// - Throws: `CountersignError` with `storageFailed` when that could not be made durable.
     public func optIn() async throws(CountersignError) {
         try await pipeline.setOptedOut(false)
-        saveUser()
+        saveIdentity()
     }
 }

@@ -18,7 +18,9 @@ public final class CountersignClient: Sendable {
     let tokens: UserTokenSource
     private let dialect: any EventDialect
     let log: CountersignLog?
-    let storedUser: StoredUser
+    let stored: SignedUserTokens
+    /// The user as `recorder` writes it down before the events that follow; changed under its lock.
+    let identity: Lock<StoredUser.Identity>
 
     var recorder: Recorder { pipeline.recorder }
 
@@ -49,26 +51,36 @@ public final class CountersignClient: Sendable {
         self.dialect = dialect
         log = configuration.log
         let settings = configuration.deliverySettings
-        storedUser = StoredUser(directory: settings.directory, writeKey: configuration.writeKey)
+        let users = StoredUser(directory: settings.directory, writeKey: configuration.writeKey)
         let storage = settings.makeStorage(clock: clock)
-        let stored = SignedUserTokens(
+        stored = SignedUserTokens(
             tokens: StoredTokens(store: configuration.makeTokenStore(), storage: storage, log: log),
-            users: storedUser)
-        let before = storedUser.load()
+            users: users)
+        let (before, isFormer) = users.loadIdentity()
+        let logOuts = users.load()
+        identity = Lock(before)
         tokens = UserTokenSource(
             settings: UserTokenSource.Settings(
                 scheme: scheme, provider: configuration.tokenProvider,
                 timeout: configuration.tokenProviderTimeout, retry: configuration.networkRetry),
-            stored: stored, clock: clock, random: random)
+            stored: stored, signed: before.signedUsers, clock: clock, random: random)
         pipeline = try DeliveryPipeline(
             settings: settings, storage: storage, destination: dialect, credentials: tokens,
-            owner: before.userID, transport: transport, clock: clock, random: random)
-        for user in before.leaving.map({ UserKey($0) }) { finishLogOut(of: user) }
+            owner: before.user, identity: users.file, transport: transport, clock: clock, random: random)
+        if isFormer { saveIdentity() }
+        if logOuts.hasFormerUser {
+            stored.tokens.submit("user could not be removed") { [users] _, _ in try users.change { _ in } }
+        }
+        if !logOuts.left.isEmpty { Task { [stored] in await stored.removeSettled() } }
+        for user in Set((logOuts.leaving + before.logOuts.map(\.user)).map { UserKey($0) }) {
+            finishLogOut(of: user)
+        }
     }
 
     /// Does the rest of a log-out that the last run of the app did not finish.
     private func finishLogOut(of user: UserKey) {
         let count = recorder.user.count
+        if let userID = user.userID { keepLogOut(of: userID) }
         // Nothing here holds the client: one that is let go of closes, and the next one does it.
         Task { [engine = pipeline.engine, tokens] in
             await engine.perform { await tokens.beginLeaving(user, at: count) }
@@ -126,27 +138,40 @@ public final class CountersignClient: Sendable {
         guard !userID.isEmpty else { return false }
         // Whoever hears of it records that for the user whose session it was.
         if !recorder.isUser(userID) { endSession() }
-        let (_, isAnother, count) = recorder.setUser(userID)
-        if isAnother { saveUser() }
+        let signed = token.map { SignedToken($0) }
+        let (_, isAnother, count) = recorder.setUser(userID) { isAnother in
+            if let signed = signed ?? nil { stored.keep(signed, of: userID) }
+            return identity.withLock { identity in
+                identity.set(userID, isSigned: signed ?? nil != nil || (!isAnother && identity.isSigned))
+                return identity.bytes
+            }
+        }
         // First the token: the session that begins sends at once.
-        if let token { set(token, for: userID, at: count) }
+        if let signed { set(signed, for: userID, at: count) }
         if isAnother { startSession() }
         return isAnother
     }
 
-    /// Keeps the present user for the next start. The first event that is recorded for them may be on disk earlier: it says
-    /// itself whose it is.
-    func saveUser(after leaving: String? = nil) {
-        pipeline.storage.submit { [storedUser, recorder, log] storage in
-            do {
-                try storedUser.change { draft in
-                    draft.userID = storage.hasOptedOut ? nil : recorder.userID
-                    if let leaving, !storage.hasOptedOut, !recorder.isUser(leaving) {
-                        draft.beginLeaving(leaving, holder: storage.holder.id)
-                    }
+    /// Has the present user written down once more, and no log-out: such as after all data was removed.
+    func saveIdentity() {
+        recorder.saveIdentity { [identity] userID in
+            identity.withLock { identity in
+                if UserKey(identity.user) != UserKey(userID) {
+                    identity = StoredUser.Identity(user: userID)
                 }
-            } catch {
-                log?(.warning, "user could not be stored", ["error": "\(error)"])
+                return identity.bytes
+            }
+        }
+    }
+
+    /// Writes a log-out into `user.json`. Until then the identity has it.
+    private func keepLogOut(of userID: String) {
+        stored.keepLogOut(of: userID) { [recorder, identity] in
+            recorder.saveIdentity { _ in
+                identity.withLock { identity in
+                    identity.remove(logOutOf: userID)
+                    return identity.bytes
+                }
             }
         }
     }
@@ -157,13 +182,20 @@ public final class CountersignClient: Sendable {
     ///
     /// - Parameter token: The token exactly as the backend made it.
     public func setToken(_ token: String) {
-        let user = recorder.user
-        guard let userID = user.id else { return }
-        set(token, for: userID, at: user.count)
+        let signed = SignedToken(token)
+        let user = recorder.saveIdentity { userID in
+            identity.withLock { identity in
+                if let signed, let userID {
+                    stored.keep(signed, of: userID)
+                    identity.set(userID, isSigned: true)
+                }
+                return identity.bytes
+            }
+        }
+        if let userID = user.id { set(signed, for: userID, at: user.count) }
     }
 
-    private func set(_ text: String, for userID: String, at count: Int) {
-        let token = SignedToken(text)
+    private func set(_ token: SignedToken?, for userID: String, at count: Int) {
         pipeline.post { [tokens] in
             guard let token else { return await tokens.refuseMalformed(for: UserKey(userID)) }
             return await tokens.take(token, for: UserKey(userID), at: count)
@@ -184,10 +216,15 @@ public final class CountersignClient: Sendable {
     @discardableResult
     public func logOut() async -> FlushResult {
         endSession()
-        let (userID, _, count) = recorder.setUser(nil)
+        let (userID, _, count) = recorder.setUser(nil) { _ in
+            identity.withLock { identity in
+                if let userID = identity.user { keepLogOut(of: userID) }
+                identity.logOut()
+                return identity.bytes
+            }
+        }
         let user = UserKey(userID)
         pipeline.post { [tokens] in await tokens.beginLeaving(user, at: count) }
-        saveUser(after: userID)
         startSession()
         return await Self.finishLogOut(of: user, tokens: tokens, engine: pipeline.engine) { await flush() }
     }

@@ -189,6 +189,8 @@ struct LogOutTests {
         let file = bench.configuration.instanceDirectory.appendingPathComponent("user.json")
         let content = FileManager.default.contents(atPath: file.path) ?? Data()
         #expect(String(decoding: content, as: UTF8.self).contains("ada") == false)
+        let directory = bench.configuration.instanceDirectory
+        #expect(StoredUser(directory: directory, writeKey: "wk_test").file.content == .missing)
     }
 
     @Test func aFailureOfATokenThatIsForgottenIsToldNoMore() async throws {

@@ -47,21 +47,21 @@ struct StoredUserTests {
         #expect(last.userID == "bob")
     }
 
-    @Test func processesThatStoreTheirUsersAtTheSameTimeLoseNone() async throws {
+    @Test func processesThatStoreLogOutsAtTheSameTimeLoseNone() async throws {
         let folder = TemporaryFolder()
         let directory = folder.url
         let writing = ProviderThread.run {
             let other = StoredUser(directory: directory, writeKey: "wk_other")
-            for serial in 0..<100 { try? other.change { $0.userID = "bob\(serial)" } }
+            for serial in 0..<100 { try? other.change { $0.beginLeaving("bob\(serial)", holder: "b") } }
         }
         let user = StoredUser(directory: directory, writeKey: "wk_test")
         for serial in 0..<100 {
-            try user.change { $0.userID = "ada\(serial)" }
-            #expect(user.load().userID == "ada\(serial)")
+            try user.change { $0.beginLeaving("ada\(serial)", holder: "a") }
+            #expect(user.load().departure(of: "ada\(serial)") == .leaving)
         }
         await writing.value
-        #expect(user.load().userID == "ada99")
-        #expect(StoredUser(directory: directory, writeKey: "wk_other").load().userID == "bob99")
+        #expect(user.load().leaving.count == 100)
+        #expect(StoredUser(directory: directory, writeKey: "wk_other").load().leaving.count == 100)
     }
 
     @Test func theLastOfTwoProcessesDecidesAndADamagedFileIsNobody() async throws {
@@ -77,8 +77,8 @@ struct StoredUserTests {
         #expect(next.userID == "bob")
         await next.close()
 
-        let file = bench.configuration.instanceDirectory.appendingPathComponent("user.json")
-        try Data("{".utf8).write(to: file)
+        let file = StoredUser(directory: bench.configuration.instanceDirectory, writeKey: "wk_test").file
+        try Data("{".utf8).write(to: URL(fileURLWithPath: file.path))
         let damaged = try bench.makeClient()
         #expect(damaged.userID == nil)
         damaged.identify(userID: "cy")

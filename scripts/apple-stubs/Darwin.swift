@@ -31,3 +31,5 @@ public func memcmp(_ one: UnsafeRawPointer!, _ other: UnsafeRawPointer!, _ count
 public func memchr(_ bytes: UnsafeRawPointer!, _ byte: Int32, _ count: Int) -> UnsafeMutableRawPointer! { nil }
 public func pread(_ file: Int32, _ buffer: UnsafeMutableRawPointer!, _ count: Int, _ offset: off_t) -> Int { 0 }
 public func pwrite(_ file: Int32, _ buffer: UnsafeRawPointer!, _ count: Int, _ offset: off_t) -> Int { 0 }
+public let EWOULDBLOCK: Int32 = 35
+@discardableResult public func usleep(_ microseconds: UInt32) -> Int32 { 0 }

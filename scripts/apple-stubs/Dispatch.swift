@@ -25,3 +25,10 @@ extension DispatchQueue {
     public func setSpecific<T>(key: DispatchSpecificKey<T>, value: T?) {}
     public class func getSpecific<T>(key: DispatchSpecificKey<T>) -> T? { nil }
 }
+
+public final class DispatchGroup: @unchecked Sendable {
+    public init() {}
+    public func enter() {}
+    public func leave() {}
+    public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { .success }
+}

@@ -67,3 +67,6 @@ extension URLSessionTask {
 extension URLSession.AsyncBytes {
     public var task: URLSessionDataTask { fatalError() }
 }
+extension CocoaError {
+    public var userInfo: [String: Any] { [:] }
+}

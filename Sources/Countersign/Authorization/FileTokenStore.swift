@@ -2,8 +2,8 @@ public import Foundation
 
 /// Tokens in one file of mode 0600 in a directory of mode 0700.
 ///
-/// The file is always whole: a new one is written beside it, made durable and put in its place. Processes may share it, each
-/// changing it in its turn; not in the container of an app group, since iOS ends a process that it suspends with a lock there.
+/// The file is always whole: a new one is written beside it, made durable and put in its place. On a full disk tokens are
+/// removed from the file itself. Processes may share it, each changing it in its turn; not in the container of an app group, since iOS ends a process that it suspends with a lock there.
 public struct FileTokenStore: TokenStore {
     private struct Entry: Codable {
         let user: String
@@ -26,25 +26,26 @@ public struct FileTokenStore: TokenStore {
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func store(_ token: String, for userID: String) throws {
-        try alone {
-            try save(
-                load().filter { !$0.user.utf8.elementsEqual(userID.utf8) }
-                    + [Entry(user: userID, token: token)])
+        try alone { lock in
+            let entries =
+                try load().filter { !$0.user.utf8.elementsEqual(userID.utf8) }
+                + [Entry(user: userID, token: token)]
+            try DurableFile.write(try JSONEncoder().encode(entries), to: path, check: lock.check)
         }
     }
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func removeToken(for userID: String) throws {
-        try alone {
+        try alone { lock in
             let entries = try load()
             let rest = entries.filter { !$0.user.utf8.elementsEqual(userID.utf8) }
-            if rest.count < entries.count { try save(rest) }
+            if rest.count < entries.count { try remove(allBut: rest, lock) }
         }
     }
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func removeAll() throws {
-        try alone { try save([]) }
+        try alone { lock in try remove(allBut: [], lock) }
     }
 
     private var path: String { directory.appendingPathComponent("tokens.json").path }
@@ -60,11 +61,12 @@ public struct FileTokenStore: TokenStore {
         return (try? JSONDecoder().decode([Entry].self, from: data)) ?? []
     }
 
-    private func save(_ entries: [Entry]) throws {
-        try DurableFile.write(try JSONEncoder().encode(entries), to: path)
+    /// On a full disk too.
+    private func remove(allBut entries: [Entry], _ lock: FileLock.Held) throws {
+        try DurableFile.writeOrOverwrite(try JSONEncoder().encode(entries), to: path, check: lock.check)
     }
 
-    private func alone(_ body: () throws -> Void) throws {
+    private func alone(_ body: (FileLock.Held) throws -> Void) throws {
         try FileLock.withLock(at: directory.appendingPathComponent(".tokens.lock").path, body)
     }
 }

@@ -1,12 +1,14 @@
 internal import CountersignCore
 
-/// What is stored of signed users' tokens, and of who has logged out: that user's events never go without one.
+/// The stored tokens of signed users, and the users who have logged out. Their events never go without a token.
 struct SignedUserTokens: Sendable {
     enum Found: Sendable, Equatable {
         case token(SignedToken)
         case none
         /// There is none any more, and there are events of the time when there was one.
         case loggedOut
+        /// There was one, and the store does not have it.
+        case lost
         /// Nobody knows now whether there is one.
         case unreadable
     }
@@ -30,7 +32,9 @@ struct SignedUserTokens: Sendable {
             if text != nil {
                 // It was to be forgotten, and could not be; perhaps now.
                 try? users.change { draft in
-                    if draft.departure(of: userID) == .left { try store.removeToken(for: userID) }
+                    guard draft.departure(of: userID) == .left else { return }
+                    try draft.checkLock()
+                    try store.removeToken(for: userID)
                 }
             }
             return .loggedOut
@@ -45,26 +49,53 @@ struct SignedUserTokens: Sendable {
         case appWhileLeaving
     }
 
-    /// Stores a token, also one that is not new where the user is logging out. One that the app hands over ends that.
-    func save(_ token: SignedToken, of userID: String, isNew: Bool, from origin: Origin) async {
+    /// Stores a token that the app hands over with events, before these are acknowledged. To be called in the order in which
+    /// the app says it: a token ends a log-out that began before.
+    func keep(_ token: SignedToken, of userID: String) {
+        tokens.submit("token could not be stored", isToken: true) { [users] store, storage in
+            try Self.store(token, of: userID, from: .appWhileLeaving, in: store, storage, users)
+        }
+    }
+
+    /// Stores a token. One that the app hands over ends a log-out. Returns false if the store has failed.
+    func save(_ token: SignedToken, of userID: String, from origin: Origin) async -> Bool {
         await tokens.perform("token could not be stored") { [users] store, storage in
-            try users.change { draft in
-                let departure = draft.departure(of: userID)
-                if isNew || departure != nil { try store.store(token.rawValue, for: userID) }
-                switch departure {
-                case .leaving:
-                    // This client writes that down before the engine hears of it, and perhaps before this token.
-                    let isBack =
-                        switch origin {
-                        case .provider: false
-                        case .app: draft.isLeavingElsewhere(userID, than: storage.holder.id)
-                        case .appWhileLeaving: true
-                        }
-                    if isBack { draft.setDeparture(.back, of: userID) }
-                case .left: draft.setDeparture(nil, of: userID)
-                case .back, nil: break
-                }
+            try Self.store(token, of: userID, from: origin, in: store, storage, users)
+        } != nil
+    }
+
+    private static func store(
+        _ token: SignedToken, of userID: String, from origin: Origin, in store: any TokenStore,
+        _ storage: Storage, _ users: StoredUser
+    ) throws {
+        try users.change { draft in
+            if try store.token(for: userID) != token.rawValue {
+                try draft.checkLock()
+                try store.store(token.rawValue, for: userID)
             }
+            switch draft.departure(of: userID) {
+            case .leaving:
+                // This client writes that down before the engine hears of it, and perhaps before this token.
+                let isBack =
+                    switch origin {
+                    case .provider: false
+                    case .app: draft.isLeavingElsewhere(userID, than: storage.holder.id)
+                    case .appWhileLeaving: true
+                    }
+                if isBack { draft.setDeparture(.back, of: userID) }
+            case .left: draft.setDeparture(nil, of: userID)
+            case .back, nil: break
+            }
+        }
+    }
+
+    /// Writes a log-out down, in the order in which the app says it. `done` follows when it is durable.
+    func keepLogOut(of userID: String, done: @escaping @Sendable () -> Void) {
+        tokens.submit("log-out could not be stored") { [users] _, storage in
+            if !storage.hasOptedOut {
+                try users.change { $0.beginLeaving(userID, holder: storage.holder.id) }
+            }
+            done()
         }
     }
 
@@ -75,28 +106,27 @@ struct SignedUserTokens: Sendable {
         }
     }
 
-    /// Ends a log-out: the token is forgotten, and what is left waits for another one if the user was ever `isSigned`.
+    /// Ends a log-out: removes the token. Events that are left wait for another one if the user was ever `isSigned`.
     func leave(_ userID: String, isSigned: Bool) async -> Ending {
-        let ending = await tokens.perform("token could not be forgotten") {
-            [users] store, storage -> Ending in
-            // Asked first: it may log, and what the app does then must find the file of users unlocked.
-            let hasEvents = storage.hasEvents(of: userID)
-            return try users.change { draft in
+        let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) }
+        let ending = await tokens.perform("token could not be forgotten") { [users] store, _ -> Ending in
+            try users.change { draft in
                 let departure = draft.departure(of: userID)
                 if departure == .back {
                     draft.setDeparture(nil, of: userID)
                     return .isBack
                 }
-                let leavesEvents = (isSigned || departure == .left) && hasEvents
+                let leavesEvents = (isSigned || departure == .left) && hasEvents ?? true
                 // First, since without it they would go without a token.
                 if leavesEvents {
                     draft.setDeparture(.left, of: userID)
                     try draft.write()
                 }
+                try draft.checkLock()
                 do {
                     try store.removeToken(for: userID)
                 } catch {
-                    // Whoever finds it knows that it is none.
+                    // A token that is still found is not used then.
                     draft.setDeparture(.left, of: userID)
                     try draft.write()
                     throw error
@@ -107,6 +137,26 @@ struct SignedUserTokens: Sendable {
         }
         return ending ?? .failed
     }
+
+    /// Removes the entries of users who have logged out and have nothing left that waits.
+    func removeSettled() async {
+        let settled = try? await tokens.storage.run { [users] storage -> [String] in
+            let left = users.load().left
+            // Other processes may have events of these users in their logs.
+            guard !left.isEmpty, storage.ownsAllLogs else { return [] }
+            return left.filter { !storage.hasEvents(of: $0) }
+        }
+        guard let settled, !settled.isEmpty else { return }
+        await tokens.perform("log-outs could not be removed") { [users] store, _ in
+            try users.change { draft in
+                for user in settled where draft.departure(of: user) == .left {
+                    try draft.checkLock()
+                    try store.removeToken(for: user)
+                    draft.setDeparture(nil, of: user)
+                }
+            }
+        }
+    }
 }
 
 extension Storage {
@@ -114,5 +164,10 @@ extension Storage {
     fileprivate func hasEvents(of userID: String) -> Bool {
         let hasEvents = try? withQueue { queue in try queue.hasEvents(of: userID) }
         return hasEvents ?? true || takeOverFailure != nil
+    }
+
+    /// False if another process may have events that are not in the queue file yet.
+    fileprivate var ownsAllLogs: Bool {
+        IncomingLog.all(in: directory).allSatisfy { $0.id == holder.id }
     }
 }

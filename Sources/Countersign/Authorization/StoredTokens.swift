@@ -20,16 +20,30 @@ struct StoredTokens: Sendable {
         await perform("tokens could not be forgotten") { store, _ in try store.removeAll() } != nil
     }
 
-    /// Does this on the storage thread. Returns nil if it fails, which is logged.
+    /// Does this on the thread for credentials. Returns nil if it fails, which is logged.
     @discardableResult
     func perform<Result: Sendable>(
         _ failure: StaticString, _ body: @escaping @Sendable (any TokenStore, Storage) throws -> Result
     ) async -> Result? {
         do {
-            return try await storage.run { [store] storage in try body(store, storage) }
+            return try await storage.runCredentials { [store] storage in try body(store, storage) }
         } catch {
             log?(.warning, failure, ["error": "\(error)"])
             return nil
+        }
+    }
+
+    /// As `perform`, without waiting.
+    func submit(
+        _ failure: StaticString, isToken: Bool = false,
+        _ body: @escaping @Sendable (any TokenStore, Storage) throws -> Void
+    ) {
+        storage.submitCredentials(isToken: isToken) { [store, log] storage in
+            do {
+                try body(store, storage)
+            } catch {
+                log?(.warning, failure, ["error": "\(error)"])
+            }
         }
     }
 }

@@ -68,8 +68,14 @@ actor UserTokenSource: CredentialSource {
     private var lastWords: [UserKey: Int] = [:]
     /// What the app has said up to here is forgotten with everything else.
     private var forgottenCount = Int.max
-    /// Who has logged out without a trace of it on disk, which has failed.
+    /// Users whose log-out could not be written to disk.
     private var unforgotten: Set<UserKey> = []
+    /// Users whose newest token is stored, and those whose token could not be stored.
+    private var isStored: [UserKey: Bool] = [:]
+    /// Users who have had a token in an earlier run. Without a stored one, their events wait.
+    private var signed: Set<UserKey>
+    /// The version of `user.json` when a user's log-out was looked for, for each user with a token in memory.
+    private var seenVersions: [UserKey: [Int]] = [:]
     /// True if the tokens of all could not be removed from the store, which must not bring them back.
     private var distrustsStore = false
     /// How often the token of one user was forgotten, and those of all.
@@ -86,10 +92,12 @@ actor UserTokenSource: CredentialSource {
     private var verdicts: [UserKey: ServerAnswer.TokenVerdict] = [:]
     private var serverClock = ServerClock()
 
+    // `signed`: the users who have had a token in an earlier run.
     init(
-        settings: Settings, stored: SignedUserTokens, clock: any ClientClock,
+        settings: Settings, stored: SignedUserTokens, signed: Set<UserKey> = [], clock: any ClientClock,
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) {
+        self.signed = signed
         isRenewing = settings.provider != nil
         self.settings = settings
         self.stored = stored
@@ -173,10 +181,9 @@ actor UserTokenSource: CredentialSource {
     }
 
     /// The user logs out: `leave` is to follow when what is left was sent. `count` says when, as `Recorder` counts.
-    func beginLeaving(_ user: UserKey, at count: Int) async -> [CredentialNews] {
-        guard let userID = user.userID, isLastWord(count, of: user) else { return [] }
+    func beginLeaving(_ user: UserKey, at count: Int) -> [CredentialNews] {
+        guard user.userID != nil, isLastWord(count, of: user) else { return [] }
         leaving.insert(user)
-        await stored.beginLeaving(userID)
         return []
     }
 
@@ -185,7 +192,7 @@ actor UserTokenSource: CredentialSource {
     func leave(_ user: UserKey) async -> [CredentialNews] {
         guard let userID = user.userID, leaving.remove(user) != nil else { return [] }
         let isSigned: Bool
-        if settings.provider != nil || cache[user] != nil {
+        if settings.provider != nil || cache[user] != nil || signed.contains(user) {
             isSigned = true
         } else {
             isSigned = await stored.find(userID) != .none
@@ -193,13 +200,31 @@ actor UserTokenSource: CredentialSource {
         switch await stored.leave(userID, isSigned: isSigned) {
         case .isBack: return []
         case .failed: unforgotten.insert(user)
-        case .forgotten: break
+        case .forgotten: signed.remove(user)
         }
+        forget(user)
+        await stored.removeSettled()
+        return [.forgotten(user)]
+    }
+
+    private func forget(_ user: UserKey) {
         cache.remove(user)
+        isStored[user] = nil
         verdicts[user] = nil
         standings[user] = nil
         forgettings.of[user, default: 0] += 1
-        return [.forgotten(user)]
+    }
+
+    /// Writes again what the disk has not taken: tokens and log-outs.
+    private func retrySaving() async {
+        for user in unforgotten {
+            guard let userID = user.userID, cache[user] == nil else { continue }
+            if await stored.leave(userID, isSigned: true) != .failed { unforgotten.remove(user) }
+        }
+        for (user, isStored) in isStored where !isStored {
+            guard let userID = user.userID, let token = token(of: user) else { continue }
+            self.isStored[user] = await stored.save(token, of: userID, from: .provider)
+        }
     }
 
     private func failure(
@@ -220,12 +245,12 @@ actor UserTokenSource: CredentialSource {
         guard let userID = user.userID else { return nil }
         guard let generation = cache.set(token, for: user) else {
             // This process or another may be about to forget it.
-            if origin != .provider { await stored.save(token, of: userID, isNew: false, from: origin) }
+            if origin != .provider { isStored[user] = await stored.save(token, of: userID, from: origin) }
             return nil
         }
         unforgotten.remove(user)
         standings[user] = nil
-        await stored.save(token, of: userID, isNew: true, from: origin)
+        isStored[user] = await stored.save(token, of: userID, from: origin)
         return generation
     }
 
@@ -241,6 +266,9 @@ actor UserTokenSource: CredentialSource {
         }
         forgottenCount = .max
         cache.removeAll()
+        isStored = [:]
+        signed = []
+        unforgotten = []
         leaving = []
         verdicts = [:]
         standings = [:]
@@ -253,13 +281,34 @@ actor UserTokenSource: CredentialSource {
     private func load(_ user: UserKey, _ userID: String, replacing rejected: Int?) async
         -> SignedUserTokens.Found
     {
+        if cache[user] != nil { await forgetIfLoggedOutElsewhere(user, userID) }
         guard cache[user] == nil || cache[user]?.generation == rejected else { return .none }
         if unforgotten.contains(user) { return .loggedOut }
+        let version = stored.users.version
         let found = await stored.find(userID)
-        guard case .token(let token) = found else { return found }
-        if distrustsStore { return .none }
-        _ = cache.set(token, for: user)
-        return found
+        switch found {
+        case .token(let token):
+            if distrustsStore { return .none }
+            if cache.set(token, for: user) != nil { isStored[user] = true }
+            seenVersions[user] = version
+            return found
+        case .none: return cache[user] == nil && signed.contains(user) ? .lost : found
+        case .loggedOut, .lost, .unreadable: return found
+        }
+    }
+
+    /// Forgets a token that was in the store and is there no more: another process has logged the user out.
+    private func forgetIfLoggedOutElsewhere(_ user: UserKey, _ userID: String) async {
+        let version = stored.users.version
+        guard isStored[user] == true, !leaving.contains(user), seenVersions[user] != version else { return }
+        switch await stored.find(userID) {
+        case .none, .lost, .loggedOut:
+            // What it has recorded since waits for a token.
+            signed.insert(user)
+            forget(user)
+        case .token: seenVersions[user] = version
+        case .unreadable: break
+        }
     }
 
     /// Why nothing may go as long as there is no token; nil if the server is the judge of that.
@@ -267,6 +316,7 @@ actor UserTokenSource: CredentialSource {
         switch found {
         case .loggedOut:
             .init("logged_out", "the user has logged out; what was left waits until there is a token again")
+        case .lost: .init("no_token", "the user's token is not stored; what waits needs another one")
         case .unreadable: .init("store_unreadable", "the stored token cannot be read now")
         case .token, .none: nil
         }
@@ -393,13 +443,15 @@ actor UserTokenSource: CredentialSource {
     }
 
     /// Asks the provider again even if it has just failed.
-    func resume() {
+    func resume() async {
         for user in standings.keys { standings[user]?.retryAt = clock.uptime }
+        await retrySaving()
     }
 
-    /// Waits for the provider no longer.
-    func stop() {
+    /// Waits for the provider no longer, and writes again what could not be written.
+    func stop() async {
         for search in searches.values { search.task.cancel() }
+        await retrySaving()
     }
 
     // MARK: Time

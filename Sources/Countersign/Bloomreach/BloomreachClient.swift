@@ -77,7 +77,9 @@ public final class BloomreachClient: Sendable {
         try folder.validate()
         let settings = configuration.deliverySettings
         // Before anything runs: a client that cannot begin leaves nothing at work on its files.
-        let stored = try CustomerRecord.read(directory: settings.directory, log: configuration.log)
+        let file = CustomerRecord.file(settings.directory)
+        let stored = try CustomerRecord.read(file, directory: settings.directory, log: configuration.log)
+        let former = CustomerRecord.formerPath(settings.directory)
         let storage = settings.makeStorage(clock: clock)
         projectKeys = ProjectKeySource(
             stored: StoredTokens(
@@ -86,12 +88,15 @@ public final class BloomreachClient: Sendable {
         pipeline = try DeliveryPipeline(
             settings: settings, storage: storage,
             destination: BloomreachDestination(timeout: configuration.requestTimeout),
-            credentials: projectKeys,
+            credentials: projectKeys, owner: nil, identity: file,
             transport: transport, clock: clock, random: { Double.random(in: 0...1) })
         // Connections just for them: a slow query holds up no event.
         queries = transport ?? makeDefaultTransport()
-        customer = CustomerRecord(
-            stored, directory: settings.directory, storage: storage, log: configuration.log)
+        customer = CustomerRecord(stored, recorder: pipeline.recorder)
+        if FileManager.default.fileExists(atPath: former) {
+            // It goes once the customer is in the other file.
+            if file.content == .missing { customer.save() } else { unlink(former) }
+        }
         device = BloomreachDeviceRecord(
             directory: settings.directory, storage: storage, log: configuration.log)
         inbox = AppInboxCache(directory: settings.directory, log: configuration.log)
@@ -278,7 +283,7 @@ public final class BloomreachClient: Sendable {
     ) {
         let now = pipeline.clock.now.timeIntervalSince1970
         device.change { $0.recorded(now: now) }
-        let present = setup.withLock { ($0, self.customer.customerForEvent()) }
+        let present = setup.withLock { ($0, self.customer.current.customer) }
         let (setup, customer) = moment ?? present
         var body = members
         body["customer_ids"] = customer.json
@@ -372,6 +377,7 @@ public final class BloomreachClient: Sendable {
         return { [inbox, device] in
             inbox.clear()
             device.forget()
+            try CustomerRecord.file(directory).remove()
             for name in ["customer.json", "device.json"] {
                 let path = directory.appendingPathComponent(name).path
                 if FileManager.default.fileExists(atPath: path) {

@@ -37,57 +37,64 @@ extension [String: String] {
     }
 }
 
-/// The present customer, in memory and in a file.
-///
-/// The file is written on the storage thread before any event that is recorded after the change.
+/// The present customer, in memory and in a file that the recorder writes before the events that follow a change.
 final class CustomerRecord: Sendable {
     private struct State {
         var customer: BloomreachCustomer
         /// Counts the changes, so that an answer about earlier ids can be told from one about the present ones.
         var generation = 0
-        var isSaved: Bool
     }
 
     private let state: Lock<State>
-    private let path: String
-    private let storage: Storage
-    private let log: CountersignLog?
+    private let recorder: Recorder
 
-    init(_ stored: BloomreachCustomer?, directory: URL, storage: Storage, log: CountersignLog?) {
-        path = Self.path(directory)
-        self.storage = storage
-        self.log = log
-        state = Lock(State(customer: stored ?? .anonymous(), isSaved: stored != nil))
+    init(_ stored: BloomreachCustomer?, recorder: Recorder) {
+        self.recorder = recorder
+        state = Lock(State(customer: stored ?? .anonymous()))
         if stored == nil { save() }
     }
 
     /// The stored customer; nil when there is none, or a damaged one. Throws `not_stored` when there is a file that
     /// cannot be read now, such as before the device's first unlock: a new customer in its place would cost the old
     /// one.
-    static func read(directory: URL, log: CountersignLog?) throws(CountersignError) -> BloomreachCustomer? {
-        let path = path(directory)
-        guard let data = FileManager.default.contents(atPath: path) else {
-            guard FileManager.default.fileExists(atPath: path) else { return nil }
-            throw CountersignError(.notStored, "the customer's ids cannot be read now; configure again later")
+    static func read(
+        _ file: SlotFile, directory: URL, log: CountersignLog?
+    ) throws(CountersignError) -> BloomreachCustomer? {
+        let data: Data
+        switch file.content {
+        case .value(let bytes): data = Data(bytes)
+        case .unreadable: data = Data()
+        case .missing:
+            let former = formerPath(directory)
+            if let content = FileManager.default.contents(atPath: former) {
+                data = content
+            } else if FileManager.default.fileExists(atPath: former) {
+                throw unreadable
+            } else {
+                return nil
+            }
+        case .inaccessible: throw unreadable
         }
         let stored = try? JSONDecoder().decode(BloomreachCustomer.self, from: data)
         if stored == nil { log?(.warning, "customer file is damaged, a new customer begins", [:]) }
         return stored
     }
 
-    private static func path(_ directory: URL) -> String {
+    private static var unreadable: CountersignError {
+        CountersignError(.notStored, "the customer's ids cannot be read now; configure again later")
+    }
+
+    static func file(_ directory: URL) -> SlotFile {
+        SlotFile(path: directory.appendingPathComponent("customer").path)
+    }
+
+    /// Where earlier versions have stored the customer.
+    static func formerPath(_ directory: URL) -> String {
         directory.appendingPathComponent("customer.json").path
     }
 
     var current: (customer: BloomreachCustomer, generation: Int) {
         state.withLock { ($0.customer, $0.generation) }
-    }
-
-    /// The present customer, for an event. Saves it before the event if that failed earlier.
-    func customerForEvent() -> BloomreachCustomer {
-        let (customer, isSaved) = state.withLock { ($0.customer, $0.isSaved) }
-        if !isSaved { save() }
-        return customer
     }
 
     /// Returns the customer afterwards, and whether that is another one than before.
@@ -99,22 +106,14 @@ final class CustomerRecord: Sendable {
             body(&state.customer)
             guard state.customer != before else { return (before, false) }
             state.generation += 1
-            state.isSaved = false
             return (state.customer, true)
         }
         if result.1 { save() }
         return result
     }
 
-    private func save() {
-        storage.submit { _ in
-            let (customer, generation) = self.current
-            do {
-                try DurableFile.write(try JSONEncoder().encode(customer), to: self.path)
-                self.state.withLock { if $0.generation == generation { $0.isSaved = true } }
-            } catch {
-                self.log?(.warning, "customer could not be stored", ["error": "\(error)"])
-            }
-        }
+    /// Has the present customer written before the events that follow.
+    func save() {
+        recorder.saveIdentity { _ in (try? JSONEncoder().encode(current.customer)).map { Array($0) } }
     }
 }

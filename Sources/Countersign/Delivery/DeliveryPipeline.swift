@@ -25,9 +25,21 @@ package final class DeliveryPipeline: Sendable {
 
     /// Makes a pipeline. The queue file is opened in the background, and a session begins. Throws `CountersignError`
     /// with `invalidConfiguration` if the settings cannot work.
-    package init(
+    package convenience init(
         settings: DeliverySettings, storage: Storage, destination: any Destination,
-        credentials: any CredentialSource, owner: String? = nil, transport: (any HTTPTransport)?,
+        credentials: any CredentialSource, transport: (any HTTPTransport)?,
+        clock: any ClientClock, random: @escaping @Sendable () -> Double
+    ) throws(CountersignError) {
+        try self.init(
+            settings: settings, storage: storage, destination: destination, credentials: credentials,
+            owner: nil, identity: nil, transport: transport, clock: clock, random: random)
+    }
+
+    /// As above, with the owner to begin with, and the file that `Recorder.saveIdentity` writes.
+    init(
+        settings: DeliverySettings, storage: Storage, destination: any Destination,
+        credentials: any CredentialSource, owner: String?, identity: SlotFile?,
+        transport: (any HTTPTransport)?,
         clock: any ClientClock, random: @escaping @Sendable () -> Double
     ) throws(CountersignError) {
         try settings.validate()
@@ -41,7 +53,7 @@ package final class DeliveryPipeline: Sendable {
             settings: settings, storage: storage, destination: destination, credentials: credentials,
             transport: uploads, clock: clock, random: random)
         recorder = Recorder(
-            storage: storage, limits: settings.limits, clock: clock, userID: owner,
+            storage: storage, limits: settings.limits, clock: clock, userID: owner, identity: identity,
             sessionID: tracker.id, log: settings.log
         ) { [inbox = engine.inbox] count in inbox.post(.stored(count)) }
         Task { [engine] in await engine.start() }

@@ -41,6 +41,11 @@ final class Recorder: Sendable {
 
     private struct State {
         var userID: String?
+        /// The identity that is to be written before the events in `unsaved`; nil for none.
+        var identity: [UInt8]?
+        /// The number of changes of `identity`, and of those that are written.
+        var identityChanges = 0
+        var writtenIdentityChanges = 0
         /// How often the app has said who the user is.
         var userCount = 0
         /// The last of those that forgot the user.
@@ -83,6 +88,8 @@ final class Recorder: Sendable {
             other.map { Array($0.utf8) } == userID.map { Array($0.utf8) }
         }
 
+        var mustWriteIdentity: Bool { identityChanges > writtenIdentityChanges }
+
         /// How many only the log has.
         var loggedCount: Int { taking.count + logged.count }
     }
@@ -101,6 +108,8 @@ final class Recorder: Sendable {
     /// Held while the log is written to, emptied or changed.
     private let writing = NSLock()
     private let log: IncomingLog
+    private let identityFile: SlotFile?
+    private let makeDurable: @Sendable (_ descriptor: Int32) -> Bool
     let writer = DispatchQueue(label: "countersign.recording", qos: .userInitiated)
     private let synchronizer = DispatchQueue(label: "countersign.durability", qos: .utility)
     private let storage: Storage
@@ -109,10 +118,11 @@ final class Recorder: Sendable {
     private let logger: CountersignLog?
     private let stored: @Sendable (Int) -> Void
 
-    // `stored` is called on a thread of the recorder after the log has taken events, with their number.
+    // `identity` is the file for what `saveIdentity` is given. `stored` is called on a thread of the recorder after the log has
+    // taken events, with their number.
     init(
         storage: Storage, limits: QueueLimits, clock: any ClientClock,
-        userID: String? = nil, sessionID: String, log: CountersignLog?,
+        userID: String? = nil, identity: SlotFile? = nil, sessionID: String, log: CountersignLog?,
         makeDurable: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.makeDurable,
         empty: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.empty,
         stored: @escaping @Sendable (Int) -> Void
@@ -122,6 +132,8 @@ final class Recorder: Sendable {
         self.clock = clock
         self.log = IncomingLog(
             directory: storage.directory, holder: storage.holder, makeDurable: makeDurable, empty: empty)
+        identityFile = identity
+        self.makeDurable = makeDurable
         logger = log
         self.stored = stored
         state = Lock(State(userID: userID, sessionID: sessionID))
@@ -151,13 +163,42 @@ final class Recorder: Sendable {
     /// The present user, and how often the app has said who that is: what it says in two threads is told apart by that.
     var user: (id: String?, count: Int) { state.withLock { ($0.userID, $0.userCount) } }
 
-    /// Events from now on belong to this user. Returns the one before, and the count of this call.
-    func setUser(_ userID: String?) -> (previous: String?, isAnother: Bool, count: Int) {
-        state.withLock { state in
-            defer { state.userID = userID }
+    /// Events from now on belong to this user. Returns the one before, and the count of this call. `identity` is called once, in
+    /// the order of the changes, and returns what is written before these events; nil for none.
+    func setUser(
+        _ userID: String?, identity: (_ isAnother: Bool) -> [UInt8]? = { _ in nil }
+    ) -> (previous: String?, isAnother: Bool, count: Int) {
+        let (result, isIdle) = state.withLock { state in
+            let result = (
+                previous: state.userID, isAnother: !state.isUser(userID), count: state.userCount + 1
+            )
             state.userCount += 1
-            return (state.userID, !state.isUser(userID), state.userCount)
+            state.userID = userID
+            let identity = identity(result.isAnother)
+            guard identity != state.identity || result.isAnother else { return (result, false) }
+            return (result, setIdentity(identity, in: &state))
         }
+        if isIdle { writer.async { self.write() } }
+        return result
+    }
+
+    /// As `setUser`, for the present user.
+    @discardableResult
+    func saveIdentity(_ identity: (_ userID: String?) -> [UInt8]?) -> (id: String?, count: Int) {
+        let (result, isIdle) = state.withLock { state in
+            ((state.userID, state.userCount), setIdentity(identity(state.userID), in: &state))
+        }
+        if isIdle { writer.async { self.write() } }
+        return result
+    }
+
+    /// Returns true if the writer is to be woken.
+    private func setIdentity(_ identity: [UInt8]?, in state: inout State) -> Bool {
+        guard identityFile != nil else { return false }
+        state.identity = identity
+        state.identityChanges += 1
+        defer { state.isWriting = true }
+        return !state.isWriting
     }
 
     func setSession(_ sessionID: String) {
@@ -319,8 +360,9 @@ final class Recorder: Sendable {
     private func write() {
         while true {
             let isDone = state.withLock { state in
-                if state.unsaved.isEmpty { state.isWriting = false }
-                return state.unsaved.isEmpty
+                let isDone = state.unsaved.isEmpty && !state.mustWriteIdentity
+                if isDone { state.isWriting = false }
+                return isDone
             }
             if isDone { return }
             guard writing.withLock({ writeBatch() }) else { return }
@@ -334,6 +376,35 @@ final class Recorder: Sendable {
         state.withLock { $0.deviceID = DeviceID(text: id, isProvisional: false) }
     }
 
+    /// Writes the newest identity, before the events that are recorded for it. Call it with `writing` held. Returns false if the
+    /// disk failed; a retry is then scheduled.
+    private func writeIdentity() -> Bool {
+        guard let identityFile else { return true }
+        let (identity, changes) = state.withLock { state in
+            (state.hasOptedOut ? nil : state.identity, state.mustWriteIdentity ? state.identityChanges : nil)
+        }
+        guard let changes else { return true }
+        do {
+            try identityFile.write(identity)
+            let mustSynchronize = state.withLock { state in
+                state.writtenIdentityChanges = changes
+                state.isLogFailing = false
+                if !state.hasFallenBehind { state.lastError = nil }
+                defer { state.isSynchronizing = true }
+                return !state.isSynchronizing
+            }
+            if mustSynchronize { synchronizer.async { self.synchronize() } }
+            return true
+        } catch {
+            let batch = state.withLock { state in
+                defer { state.unsaved = [] }
+                return state.unsaved
+            }
+            keep(batch, after: error)
+            return false
+        }
+    }
+
     /// Appends the oldest waiting events to the log. Call it with `writing` held. Returns false if the disk failed; a retry is
     /// then scheduled.
     private func writeBatch() -> Bool {
@@ -341,8 +412,9 @@ final class Recorder: Sendable {
         if storage.hasOptedOut { state.withLock { $0.hasOptedOut = true } }
         if state.withLock(\.hasOptedOut) {
             _ = discard()
-            return true
+            return writeIdentity()
         }
+        guard writeIdentity() else { return false }
         let (batch, deviceID) = state.withLock { state in
             let deviceID = state.deviceID ?? DeviceID(text: UUIDv7.make(), isProvisional: true)
             let batch = Array(state.unsaved.prefix(Self.batchEvents))
@@ -456,7 +528,10 @@ final class Recorder: Sendable {
             return state.waiting
         }
         do {
+            try identityFile?.synchronize(by: makeDurable)
             try log.synchronize()
+            // The token that came with the user is as durable as the user's events.
+            if !waiting.isEmpty { storage.waitForTokens() }
             for entry in waiting { entry.completion(entry.result) }
         } catch {
             logger?(.warning, "the log of events failed", ["error": "\(error)"])
@@ -468,7 +543,7 @@ final class Recorder: Sendable {
     /// Brings everything into the queue file, for certain. On the storage thread.
     private func save(_ waiting: [Waiting], in storage: Storage) {
         let failure: CountersignError?
-        if (try? storage.takeOver()) != nil, storage.makeCertain() {
+        if (try? storage.takeOver()) != nil, storage.makeCertain(), isIdentityDurable() {
             failure = nil
             writing.withLock {
                 guard state.withLock(\.loggedCount) == 0 else { return }
@@ -479,6 +554,11 @@ final class Recorder: Sendable {
             writing.withLock { writeAnew(without: Set(waiting.map(\.sequence))) }
         }
         for entry in waiting { entry.completion(failure.map { .failure($0) } ?? entry.result) }
+    }
+
+    private func isIdentityDurable() -> Bool {
+        guard let identityFile else { return true }
+        return (try? identityFile.synchronize(by: makeDurable)) != nil
     }
 
     /// Puts what nobody was told about into a new log. Only with `writing` held.

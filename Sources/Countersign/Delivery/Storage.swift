@@ -1,7 +1,8 @@
 internal import CountersignSQLite
 internal import Foundation
 
-/// The one thread that touches the queue file and the token store.
+/// The one thread that touches the queue file, and the one that touches the token store and the users who have logged out. A
+/// busy queue file holds up no token.
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
 package final class Storage: @unchecked Sendable {
@@ -18,6 +19,9 @@ package final class Storage: @unchecked Sendable {
     /// Who this client is, for leases and logs.
     let holder = LeaseHolder()
     private let queue: DispatchQueue
+    private let credentials = DispatchQueue(label: "countersign.credentials", qos: .utility)
+    /// The tokens on their way into the store.
+    private let savingTokens = DispatchGroup()
     private let isOnThread = DispatchSpecificKey<Bool>()
     private let limits: QueueLimits
     private let clock: any ClientClock
@@ -45,7 +49,38 @@ package final class Storage: @unchecked Sendable {
         queue.setSpecific(key: isOnThread, value: true)
         // Not the queue file: to close it would end every lock that this process has on it.
         FirstUnlock.hold(queue, clock: clock) { [reservePath] in canOpen(reservePath) }
+        credentials.suspend()
+        queue.async { [credentials] in credentials.resume() }
     }
+
+    // MARK: Credentials
+
+    /// Runs `body` on the thread for credentials.
+    func runCredentials<Result: Sendable>(
+        _ body: @escaping @Sendable (Storage) throws -> Result
+    ) async throws -> Result {
+        try await withCheckedThrowingContinuation { continuation in
+            credentials.async { continuation.resume(with: Swift.Result { try body(self) }) }
+        }
+    }
+
+    /// Runs `body` on the thread for credentials, after everything that was handed over before. If it stores a token that comes
+    /// with events, `isToken`, `waitForTokens()` waits for it.
+    func submitCredentials(isToken: Bool = false, _ body: @escaping @Sendable (Storage) -> Void) {
+        let group = isToken ? savingTokens : nil
+        group?.enter()
+        credentials.async {
+            body(self)
+            group?.leave()
+        }
+    }
+
+    /// Returns when the tokens that were handed over before the call are stored or cannot be stored, after 5 s at most.
+    func waitForTokens() {
+        _ = savingTokens.wait(timeout: .now() + .seconds(5))
+    }
+
+    // MARK: The queue file
 
     /// Sets what brings new events into the queue file, before anybody looks into it.
     func setTakeOver(_ body: @escaping @Sendable (EventQueue) throws -> Void) {
@@ -195,6 +230,7 @@ package final class Storage: @unchecked Sendable {
 
     /// Closes the file; it is not opened again.
     func close() async {
+        _ = try? await runCredentials { _ in }
         await withCheckedContinuation { continuation in
             submit { storage in
                 storage.opened = nil

@@ -1,19 +1,64 @@
+internal import CountersignCore
 internal import Foundation
 
-/// Who the user is, between two runs of the app, and who has logged out: a file beside the queue, with the users of each write
-/// key.
+/// The user between two runs of the app, and the users who have logged out, in two files beside the queue.
 ///
-/// It is read before the first event is recorded, on the caller's thread, as the first event belongs to that user already.
-/// Processes that share the queue share it: the last one that changed its user decides who the next start begins with.
+/// The first file holds the present user, one file for each write key. `Recorder` writes it before the events that are recorded
+/// for the user. It is read before the first event is recorded, on the caller's thread. The second file, `user.json`, holds
+/// the users who have logged out, by write key. Processes that share the queue share both files. The last process that
+/// changed its user decides who the next start begins with.
 struct StoredUser: Sendable {
     /// How far a log-out is.
     enum Departure: String, Codable {
-        /// What is left is being sent, and then the user's token is forgotten.
+        /// The user's events are being sent. The user's token is removed after that.
         case leaving
         /// That is done, and has left events, which wait for another token.
         case left
         /// The app has handed over a token meanwhile, in this process or another: that one stays.
         case back
+    }
+
+    /// The content of the first file.
+    struct Identity: Codable, Sendable {
+        struct LogOut: Codable, Sendable {
+            let user: String
+            let isSigned: Bool
+        }
+
+        /// Nil for none.
+        var user: String?
+        /// Whether the app has handed over a token of this user. Without a stored one their events wait then.
+        var isSigned = false
+        /// The log-outs that `user.json` does not have yet.
+        var logOuts: [LogOut] = []
+
+        /// Nil if there is nothing to write down.
+        var bytes: [UInt8]? {
+            guard user != nil || !logOuts.isEmpty else { return nil }
+            return (try? JSONEncoder().encode(self)).map { Array($0) }
+        }
+
+        /// The users whose events wait where the token store has no token of theirs.
+        var signedUsers: Set<UserKey> {
+            Set(logOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
+        }
+
+        /// A user with a token is not logging out any more.
+        mutating func set(_ userID: String, isSigned: Bool) {
+            user = userID
+            self.isSigned = isSigned
+            if isSigned { remove(logOutOf: userID) }
+        }
+
+        mutating func logOut() {
+            if let user { logOuts.append(LogOut(user: user, isSigned: isSigned)) }
+            user = nil
+            isSigned = false
+        }
+
+        mutating func remove(logOutOf userID: String) {
+            logOuts.removeAll { UserKey($0.user) == UserKey(userID) }
+        }
     }
 
     private struct Content: Codable {
@@ -24,43 +69,50 @@ struct StoredUser: Sendable {
             let holder: String
         }
 
-        /// By write key: the app of another key has other users.
-        var users: [String: String] = [:]
+        /// The present users, in files of earlier versions.
+        var users: [String: String]?
         /// By write key. Nil in files of earlier versions.
         var departures: [String: [Entry]]?
     }
 
-    /// What the file has of one write key while nobody else can change it.
+    /// The entries of one write key in `user.json`, under the lock.
     struct Draft {
         private let path: String
         private let writeKey: String
+        private let check: () throws -> Void
         private var content: Content
         private var isChanged = false
 
-        fileprivate init(path: String, writeKey: String) {
+        fileprivate init(path: String, writeKey: String, check: @escaping () throws -> Void) {
             self.path = path
             self.writeKey = writeKey
+            self.check = check
             content =
                 FileManager.default.contents(atPath: path).flatMap {
                     try? JSONDecoder().decode(Content.self, from: $0)
                 } ?? Content()
         }
 
-        /// Nil for none.
-        var userID: String? {
-            get { content.users[writeKey].flatMap { $0.isEmpty ? nil : $0 } }
-            set {
-                guard content.users[writeKey].map({ Array($0.utf8) }) != newValue.map({ Array($0.utf8) })
-                else { return }
-                content.users[writeKey] = newValue
-                isChanged = true
-            }
+        /// True if an earlier version has stored the present user there.
+        var hasFormerUser: Bool { content.users?[writeKey] != nil }
+
+        fileprivate var formerUser: String? {
+            content.users?[writeKey].flatMap { $0.isEmpty ? nil : $0 }
+        }
+
+        fileprivate mutating func removeFormerUser() {
+            guard content.users?[writeKey] != nil else { return }
+            content.users?[writeKey] = nil
+            isChanged = true
         }
 
         private var entries: [Content.Entry] { content.departures?[writeKey] ?? [] }
 
-        /// Whose log-out no process has finished.
+        /// The users whose log-out no process has finished.
         var leaving: [String] { entries.filter { $0.departure == .leaving }.map(\.user) }
+
+        /// The users who have left events that wait.
+        var left: [String] { entries.filter { $0.departure == .left }.map(\.user) }
 
         private func entry(of userID: String) -> Content.Entry? {
             entries.first { $0.user.utf8.elementsEqual(userID.utf8) }
@@ -74,7 +126,7 @@ struct StoredUser: Sendable {
             entry(of: userID).map { $0.departure == .leaving && $0.holder != holder } ?? false
         }
 
-        /// The user logs out in this client. Whoever has left events that wait stays as one who has.
+        /// The user logs out in this client. A user whose events wait stays logged out.
         mutating func beginLeaving(_ userID: String, holder: String) {
             if departure(of: userID) != .left { set(.leaving, of: userID, holder: holder) }
         }
@@ -95,10 +147,13 @@ struct StoredUser: Sendable {
             isChanged = true
         }
 
+        /// Throws if another process has taken over the lock. To be called before anything else than this file is changed.
+        func checkLock() throws { try check() }
+
         /// Makes what has changed so far durable.
         mutating func write() throws {
             guard isChanged else { return }
-            try DurableFile.write(try JSONEncoder().encode(content), to: path)
+            try DurableFile.writeOrOverwrite(try JSONEncoder().encode(content), to: path, check: check)
             #if os(iOS)
                 // Also before the first unlock: an event that is recorded then has its user. The queue names users too.
                 try FileManager.default.setAttributes(
@@ -108,34 +163,75 @@ struct StoredUser: Sendable {
         }
     }
 
+    /// The beginning of the names of the files of present users.
+    static let prefix = "user-"
+
+    /// The present user. `Recorder` writes it.
+    let file: SlotFile
+    private let directory: URL
     private let path: String
     private let lockPath: String
     private let writeKey: String
 
     init(directory: URL, writeKey: String) {
+        self.directory = directory
         path = directory.appendingPathComponent("user.json").path
         lockPath = directory.appendingPathComponent("user.lock").path
         self.writeKey = writeKey
+        let hash = String(DataFolder.hash(writeKey.utf8), radix: 16)
+        file = SlotFile(
+            path: directory.appendingPathComponent(Self.prefix + hash).path, isProtected: false)
     }
 
-    /// As of now; what is damaged counts as nothing.
-    func load() -> Draft { Draft(path: path, writeKey: writeKey) }
+    /// The user to begin with. A file that is damaged or cannot be read stands for no user. `isFormer` if an earlier version
+    /// has stored it.
+    func loadIdentity() -> (identity: Identity, isFormer: Bool) {
+        switch file.content {
+        case .missing:
+            let user = load().formerUser
+            return (Identity(user: user), user != nil)
+        case .value(let bytes):
+            return ((try? JSONDecoder().decode(Identity.self, from: Data(bytes))) ?? Identity(), false)
+        case .inaccessible, .unreadable: return (Identity(), false)
+        }
+    }
 
-    /// Changes the file while no other process does. To be called on the storage thread.
+    /// The log-outs as of now; a damaged file counts as none.
+    func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
+
+    /// Differs after each change of `user.json` by any process.
+    var version: [Int] {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return [] }
+        #if canImport(Darwin)
+            let time = status.st_mtimespec
+        #else
+            let time = status.st_mtim
+        #endif
+        return [Int(status.st_ino), Int(status.st_size), Int(time.tv_sec), Int(time.tv_nsec)]
+    }
+
+    /// Changes `user.json` while no other process does. To be called on the thread for credentials. `body` may run again if
+    /// this process was stopped meanwhile.
     func change<Result>(_ body: (inout Draft) throws -> Result) throws -> Result {
-        try FileLock.withLock(at: lockPath) {
-            var draft = load()
+        try FileLock.withLock(at: lockPath) { lock in
+            var draft = Draft(path: path, writeKey: writeKey, check: lock.check)
             let result = try body(&draft)
+            if file.content != .missing { draft.removeFormerUser() }
             try draft.write()
             return result
         }
     }
 
-    /// Removes the users of all write keys. To be called on the storage thread.
+    /// Removes the users of all write keys.
     func removeAll() throws {
-        try FileLock.withLock(at: lockPath) {
-            guard FileManager.default.fileExists(atPath: path) else { return }
-            try FileManager.default.removeItem(atPath: path)
+        try FileLock.withLock(at: lockPath) { lock in
+            try lock.check()
+            try file.remove()
+            let names = try? FileManager.default.contentsOfDirectory(atPath: directory.path)
+            for name in names ?? [] where name == "user.json" || name.hasPrefix(Self.prefix) {
+                try FileManager.default.removeItem(at: directory.appendingPathComponent(name))
+            }
         }
     }
 }

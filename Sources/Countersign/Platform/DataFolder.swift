@@ -81,7 +81,7 @@ struct DataFolder {
     }
 
     /// FNV-1a, 64 bits: it tells an app's few keys apart, and a key is no secret.
-    private static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
+    static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 

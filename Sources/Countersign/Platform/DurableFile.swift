@@ -2,8 +2,9 @@ package import Foundation
 
 /// A file of mode 0600 that is always whole: a new one is written beside it, made durable and put in its place.
 package enum DurableFile {
-    /// Puts `data` at `path`. The directory is created if it is missing, with mode 0700.
-    package static func write(_ data: Data, to path: String) throws {
+    /// Puts `data` at `path`. The directory is created if it is missing, with mode 0700. `check` runs directly before the new
+    /// file takes its place; if it throws, nothing has changed.
+    package static func write(_ data: Data, to path: String, check isAllowed: () throws -> Void = {}) throws {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -21,6 +22,7 @@ package enum DurableFile {
                 }
             }
             try check(fsync(file), path)
+            try isAllowed()
             try check(rename(temporary, path), path)
         } catch {
             unlink(temporary)
@@ -29,6 +31,26 @@ package enum DurableFile {
         let folder = try check(open(directory.path, O_RDONLY | O_CLOEXEC), path)
         defer { close(folder) }
         try check(fsync(folder), path)
+    }
+
+    /// As `write`, for what must go even if the disk has no room for a new file: then a shorter content is written over the old
+    /// one. If the process ends meanwhile, the file may be neither of the two.
+    static func writeOrOverwrite(
+        _ data: Data, to path: String, check isAllowed: () throws -> Void = {}
+    ) throws {
+        do {
+            try write(data, to: path, check: isAllowed)
+        } catch let error as CocoaError where error.userInfo["errno"] is Int32 {
+            let file = open(path, O_WRONLY | O_CLOEXEC)
+            guard file >= 0 else { throw error }
+            defer { close(file) }
+            guard lseek(file, 0, SEEK_END) >= off_t(data.count) else { throw error }
+            try isAllowed()
+            let count = data.withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, 0) }
+            guard count == data.count, ftruncate(file, off_t(count)) == 0, fsync(file) == 0 else {
+                throw error
+            }
+        }
     }
 
     /// The system's call, whose name is a method's here. Returns bytes written, or -1.

@@ -1,24 +1,96 @@
 internal import Foundation
 
 /// An advisory lock for the moment in which a file is read, changed and put back, so that no process undoes what another does
-/// at the same time. The system releases that of a process that dies.
+/// at the same time. The system releases the lock of a process that ends.
+///
+/// A process that is stopped keeps its lock. After `limit` another process removes the lock file and locks a new one. The
+/// former holder learns that from `Held.check()` when it goes on, and starts again.
 enum FileLock {
-    /// Runs `body` with the lock, a file at `path` of its own that stays there. Its directory is made if it is missing.
+    /// A lock that another process may have taken over.
+    struct Held {
+        fileprivate let path: String
+        /// Negative where there can be no lock.
+        fileprivate let descriptor: Int32
+
+        /// Throws if another process has taken the lock over. To be called directly before each change.
+        func check() throws {
+            guard descriptor < 0 || FileLock.isInPlace(descriptor, path) else { throw Lost() }
+        }
+
+        fileprivate func release() {
+            guard descriptor >= 0 else { return }
+            // A child that the app is just making has the descriptor too, and would keep what closing alone lets go.
+            flock(descriptor, LOCK_UN)
+            close(descriptor)
+        }
+    }
+
+    private struct Lost: Error {}
+
+    /// Seconds to wait for another process.
+    static let limit: TimeInterval = 3
+    /// How often the work starts again after its lock was lost.
+    private static let attempts = 3
+
+    /// Runs `body` with the lock, a file at `path` of its own. Its directory is made if it is missing. `body` runs again if
+    /// the lock was lost.
     ///
-    /// Where there can be none, such as on a full disk or a file system without locks, `body` runs all the same: one process
+    /// Where there can be no lock, such as on a full disk or a file system without locks, `body` runs all the same: one process
     /// is the rule.
-    static func withLock<Result>(at path: String, _ body: () throws -> Result) rethrows -> Result {
+    static func withLock<Result>(
+        at path: String, limit: TimeInterval = limit, _ body: (Held) throws -> Result
+    ) throws -> Result {
         try? FileManager.default.createDirectory(
             atPath: URL(fileURLWithPath: path).deletingLastPathComponent().path,
             withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { return try body() }
-        defer {
-            // A child that the app is just making has the descriptor too, and would keep what closing alone lets go.
-            flock(file, LOCK_UN)
-            close(file)
+        for _ in 0..<attempts {
+            let held = acquire(path, limit: limit)
+            defer { held.release() }
+            do {
+                return try body(held)
+            } catch is Lost {
+                continue
+            }
         }
-        while flock(file, LOCK_EX) != 0, errno == EINTR {}
-        return try body()
+        throw POSIXError(.ETIMEDOUT)
+    }
+
+    private static func acquire(_ path: String, limit: TimeInterval) -> Held {
+        while true {
+            // Counted in pauses, because this process may be stopped too. Each lock file has its own limit.
+            var waited: TimeInterval = 0
+            var pause: TimeInterval = 0.001
+            let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            let none = Held(path: path, descriptor: -1)
+            guard file >= 0 else { return none }
+            while isInPlace(file, path) {
+                if flock(file, LOCK_EX | LOCK_NB) == 0 {
+                    let held = Held(path: path, descriptor: file)
+                    if (try? held.check()) != nil { return held }
+                    break
+                }
+                if errno == EINTR { continue }
+                guard errno == EWOULDBLOCK else {
+                    close(file)
+                    return none
+                }
+                guard waited < limit else {
+                    unlink(path)
+                    break
+                }
+                usleep(UInt32(pause * 1_000_000))
+                waited += pause
+                pause = min(pause * 2, 0.02)
+            }
+            Held(path: path, descriptor: file).release()
+        }
+    }
+
+    /// Whether `path` still names the open file.
+    static func isInPlace(_ descriptor: Int32, _ path: String) -> Bool {
+        var named = stat()
+        var opened = stat()
+        guard stat(path, &named) == 0, fstat(descriptor, &opened) == 0 else { return false }
+        return named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
     }
 }

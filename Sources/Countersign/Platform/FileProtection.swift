@@ -6,13 +6,13 @@ internal import Foundation
 /// they are set again whenever the queue is opened.
 enum FileProtection {
     /// Files that say themselves when they can be read.
-    private static let exceptions: Set = ["user.json"]
+    private static func isException(_ name: String) -> Bool { name == "user.json" || name.hasPrefix("user-") }
 
     /// Sets the attributes of the directory and of all files in it. What cannot be set now is set the next time.
     static func apply(to directory: URL) {
         set(0o700, directory.path)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
-        for name in names where !exceptions.contains(name) {
+        for name in names where !isException(name) {
             let path = directory.appendingPathComponent(name).path
             if name == "tokens" {
                 apply(to: URL(fileURLWithPath: path, isDirectory: true))

@@ -303,6 +303,59 @@ struct AccessTokensTests {
         await other.close()
     }
 
+    @Test func aPairThatAnotherProcessHasForgottenIsNotUsedAgain() async throws {
+        let tokens = bench.make()
+        let other = bench.make()
+        for tokens in [tokens, other] { #expect(await tokens.authorize(rejected: nil).token == "A0") }
+        await other.forget()
+        #expect(await tokens.authorize(rejected: nil).token == nil)
+        #expect(await tokens.state.kind == .noCredential)
+        await other.configure(bench.login("B0", "RB0"))
+        await tokens.configure(bench.login("C0", "RC0"))
+        #expect(await other.authorize(rejected: nil).token == "B0", "another process's pair is no log-out")
+        await tokens.close()
+        await other.close()
+    }
+
+    @Test func aPairThatWasNeverStoredDoesNotComeToDiskAfterALogOutInAnotherProcess() async throws {
+        let store = FrozenStore(store: bench.store, savesLeft: 0)
+        let tokens = bench.make(store: store)
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        let other = bench.make(bench.login(nil, nil))
+        await other.prepare()
+        await other.forget()
+        store.savesLeft.withLock { $0 = 10 }
+        #expect(await tokens.authorize(rejected: 1).token == nil)
+        #expect(try stored == nil)
+        await tokens.close()
+        await other.close()
+    }
+
+    @Test func whatTheStoreCannotForgetIsVoidAtTheNextStart() async throws {
+        let store = StubbornStore(store: bench.store)
+        let tokens = bench.make(store: store)
+        #expect(await tokens.authorize(rejected: nil).token == "A0")
+        await tokens.forget()
+        await tokens.close()
+        #expect(try stored != nil)
+        let next = bench.make(bench.login(nil, nil), isSparse: true)
+        #expect(await next.authorize(rejected: nil).token == nil)
+        await next.close()
+    }
+
+    @Test func closingDoesNotWaitForAnotherProcessThatRefreshes() async throws {
+        let tokens = bench.make()
+        await tokens.prepare()
+        let holder = TokenPairStore(
+            store: bench.store, lockFile: bench.directory.appendingPathComponent("lock"))
+        try await holder.lock(clock: bench.clock)
+        async let refused = tokens.authorize(rejected: 1)
+        await bench.clock.waitForSleeper()
+        await tokens.close()
+        #expect(await refused.problem == "store_locked")
+        await holder.unlock()
+    }
+
     @Test func aPairThatCouldNotBeStoredDoesNotOutliveALogOutInAnotherProcess() async throws {
         let store = FrozenStore(store: bench.store, savesLeft: 1)
         let tokens = bench.make(store: store)
@@ -809,6 +862,16 @@ private struct FrozenStore: TokenStore {
     }
 
     func removeAll() throws { try store.removeAll() }
+}
+
+/// A store that removes nothing.
+private struct StubbornStore: TokenStore {
+    let store: FileTokenStore
+
+    func token(for userID: String) throws -> String? { try store.token(for: userID) }
+    func store(_ token: String, for userID: String) throws { try store.store(token, for: userID) }
+    func removeToken(for userID: String) throws { throw CocoaError(.fileWriteNoPermission) }
+    func removeAll() throws { throw CocoaError(.fileWriteNoPermission) }
 }
 
 /// The same numbers at each run.

@@ -71,9 +71,13 @@ package actor AccessTokens {
     private var isPrepared = false
     /// How often the app has forgotten its user.
     private var forgettings = 0
+    /// The epoch of the pair in use. Another one on disk says that a process has forgotten it.
+    private var epoch = ""
     /// True as long as the store has tokens that it could not remove.
     private var mustForget = false
     private var flight: Task<Void, Never>?
+    /// The wait for other processes that refresh.
+    private var locking: Task<Void, any Error>?
     private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
     private var lastWaiter = 0
     private var timer: (instant: TimeInterval, task: Task<Void, Never>)?
@@ -116,7 +120,7 @@ package actor AccessTokens {
         machine.forget()
         pending = nil
         do {
-            try await pairs.forget()
+            epoch = try await pairs.forget()
         } catch {
             surroundings.log?(.warning, "access token could not be forgotten", ["error": "\(error)"])
             // It is tried again before the store is used.
@@ -126,12 +130,13 @@ package actor AccessTokens {
     }
 
     /// Ends the waiting for the next expiry, and waits for what must be kept: tokens that the app has handed over, and the
-    /// answer of a refresh that is under way.
+    /// answer of a refresh that is under way. A refresh that waits for another process is given up.
     package func close() async {
         isClosed = true
         await prepare()
         timer?.task.cancel()
         timer = nil
+        locking?.cancel()
         await flight?.value
     }
 
@@ -145,7 +150,7 @@ package actor AccessTokens {
             let before = forgettings
             var isOnDisk = true
             do {
-                try await pairs.save(next)
+                epoch = try await pairs.save(next)
             } catch {
                 isOnDisk = false
                 surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
@@ -165,11 +170,12 @@ package actor AccessTokens {
         let task = Task {
             do {
                 if mustForget {
-                    try await pairs.forget()
+                    epoch = try await pairs.forget()
                     mustForget = false
                 }
                 let stored = try await pairs.load()
-                machine.loaded(stored)
+                epoch = stored.epoch
+                machine.loaded(stored.pair)
                 while let change = pending {
                     pending = nil
                     await adopt(change)
@@ -197,6 +203,7 @@ package actor AccessTokens {
                 .init("store_unreadable", "the stored access token cannot be read now"),
                 retryAt: surroundings.clock.uptime + 5)
         }
+        await checkEpoch()
         var hasWaited = false
         while true {
             switch machine.demand(
@@ -235,6 +242,17 @@ package actor AccessTokens {
                 hasWaited = true
             }
         }
+    }
+
+    /// Gives a pair up that another process has forgotten.
+    private func checkEpoch() async {
+        guard flight == nil, machine.credential != nil, let present = try? await pairs.epoch(),
+            present != epoch, let stored = try? await pairs.load(), flight == nil, stored.epoch != epoch
+        else { return }
+        epoch = stored.epoch
+        let clock = surroundings.clock
+        machine.reloaded(stored.pair, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
+        settle()
     }
 
     /// The generation of a token; 0 if it is not the present one.
@@ -301,11 +319,23 @@ package actor AccessTokens {
             switch action {
             case .lock:
                 do {
-                    try await pairs.lock(clock: clock)
+                    let locking = Task { try await pairs.lock(clock: clock) }
+                    self.locking = locking
+                    defer { self.locking = nil }
+                    if isClosed { locking.cancel() }
+                    try await locking.value
                     isLocked = true
                     let stored = try await pairs.load()
-                    action = machine.locked(
-                        stored: stored, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
+                    let isForgotten = stored.epoch != epoch
+                    epoch = stored.epoch
+                    action =
+                        isForgotten
+                        ? machine.superseded(
+                            by: stored.pair, now: clock.now, uptime: clock.uptime,
+                            fraction: surroundings.random())
+                        : machine.locked(
+                            stored: stored.pair, now: clock.now, uptime: clock.uptime,
+                            fraction: surroundings.random())
                 } catch {
                     surroundings.log?(.warning, "access token could not be locked", ["error": "\(error)"])
                     action = machine.notLocked(
@@ -319,10 +349,13 @@ package actor AccessTokens {
                     received, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
             case .save(let credential):
                 do {
-                    if case .superseded(let stored) = try await pairs.replace(machine.base, with: credential)
+                    if case .superseded(let stored) = try await pairs.replace(
+                        machine.base, of: epoch, with: credential)
                     {
+                        epoch = stored.epoch
                         action = machine.superseded(
-                            by: stored, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
+                            by: stored.pair, now: clock.now, uptime: clock.uptime,
+                            fraction: surroundings.random())
                         continue
                     }
                 } catch {

@@ -55,14 +55,16 @@ extension RefreshMachine {
     mutating func superseded(
         by stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {
-        guard isUpToDate else { return finish() }
-        if let stored {
-            unsaved = nil
-            take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
-        } else {
-            forget()
-        }
+        if isUpToDate { reloaded(stored, now: now, uptime: uptime, fraction: fraction) }
         return finish()
+    }
+
+    /// Another process has forgotten the pair in use, and perhaps has another one by now.
+    mutating func reloaded(_ stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double) {
+        guard let stored else { return forget() }
+        unsaved = nil
+        take(
+            stored, lifetime: stored.remaining(now: now), isOnDisk: true, uptime: uptime, fraction: fraction)
     }
 
     /// The lock or the store was not available.

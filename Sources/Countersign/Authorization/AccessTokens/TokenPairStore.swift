@@ -16,23 +16,74 @@ final class TokenPairStore: @unchecked Sendable {
     private let lockFile: URL
     /// Of the lock for a single change; the other one is held for as long as a refresh takes.
     private let changeLock: String
+    /// Holds another id after each call of `forget()`. Pairs of before are void then, wherever they are still kept.
+    private let epochFile: SlotFile
     private var descriptor: Int32 = -1
 
     init(store: any TokenStore, lockFile: URL) {
         self.store = store
         self.lockFile = lockFile
         changeLock = lockFile.path + ".change"
+        epochFile = SlotFile(path: lockFile.path + ".epoch")
+    }
+
+    /// A pair as it is stored.
+    private struct Entry: Codable {
+        private enum CodingKeys: String, CodingKey {
+            case epoch
+        }
+
+        let pair: TokenPair
+        /// Empty if no tokens had been forgotten before.
+        let epoch: String?
+
+        init(pair: TokenPair, epoch: String) {
+            self.pair = pair
+            self.epoch = epoch
+        }
+
+        init(from decoder: any Decoder) throws {
+            pair = try TokenPair(from: decoder)
+            epoch = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(
+                String.self, forKey: .epoch)
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            try pair.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(epoch, forKey: .epoch)
+        }
+    }
+
+    /// What the store has at one moment.
+    struct Stored: Sendable, Equatable {
+        let pair: TokenPair?
+        /// Another one if tokens were forgotten meanwhile, by any process.
+        let epoch: String
     }
 
     /// Throws when the store cannot be read now.
-    func load(isolation: isolated (any Actor)? = #isolation) async throws -> TokenPair? {
-        try await perform { pairs in try pairs.pair }
+    func load(isolation: isolated (any Actor)? = #isolation) async throws -> Stored {
+        try await perform { pairs in
+            let epoch = try pairs.epoch
+            return Stored(pair: try pairs.pair(of: epoch), epoch: epoch)
+        }
     }
 
-    /// When it returns, the pair survives a power failure.
-    func save(_ pair: TokenPair, isolation: isolated (any Actor)? = #isolation) async throws {
+    /// The epoch as of now.
+    func epoch(isolation: isolated (any Actor)? = #isolation) async throws -> String {
+        try await perform { pairs in try pairs.epoch }
+    }
+
+    /// When it returns, the pair survives a power failure. Returns the epoch that it belongs to.
+    func save(_ pair: TokenPair, isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
-            try FileLock.withLock(at: pairs.changeLock) { try pairs.put(pair) }
+            try FileLock.withLock(at: pairs.changeLock) { lock in
+                let epoch = try pairs.epoch
+                try lock.check()
+                try pairs.put(pair, epoch)
+                return epoch
+            }
         }
     }
 
@@ -40,41 +91,69 @@ final class TokenPairStore: @unchecked Sendable {
         /// When it returns, the pair survives a power failure.
         case stored
         /// Another process has put in or removed something meanwhile.
-        case superseded(by: TokenPair?)
+        case superseded(by: Stored)
     }
 
-    /// Puts a pair where `base` is; what others have done since that was read stays.
+    /// Puts a pair where `base` is; what others have done since that was read stays, and so does that tokens were forgotten since
+    /// `epoch`.
     func replace(
-        _ base: TokenPair?, with pair: TokenPair, isolation: isolated (any Actor)? = #isolation
+        _ base: TokenPair?, of epoch: String, with pair: TokenPair,
+        isolation: isolated (any Actor)? = #isolation
     ) async throws -> Replacement {
         try await perform { pairs in
-            try FileLock.withLock(at: pairs.changeLock) {
-                let present = try pairs.pair
-                guard present == base || present == pair else { return .superseded(by: present) }
-                try pairs.put(pair)
+            try FileLock.withLock(at: pairs.changeLock) { lock in
+                let present = Stored(pair: try pairs.pair(of: try pairs.epoch), epoch: try pairs.epoch)
+                guard present.epoch == epoch, present.pair == base || present.pair == pair else {
+                    return .superseded(by: present)
+                }
+                try lock.check()
+                try pairs.put(pair, epoch)
                 return .stored
             }
         }
     }
 
-    func forget(isolation: isolated (any Actor)? = #isolation) async throws {
+    /// Removes the pair. Returns the new epoch. If the store fails, the pair is void all the same, unless the disk fails too.
+    func forget(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
-            try FileLock.withLock(at: pairs.changeLock) { try pairs.store.removeToken(for: Self.key) }
-        }
-    }
-
-    private var pair: TokenPair? {
-        get throws {
-            // What cannot be read as a pair is none: the app hands over its own.
-            try store.token(for: Self.key).flatMap {
-                try? JSONDecoder().decode(TokenPair.self, from: Data($0.utf8))
+            try FileLock.withLock(at: pairs.changeLock) { lock in
+                let epoch = UUID().uuidString
+                try lock.check()
+                let writing = Swift.Result {
+                    try pairs.epochFile.write(Array(epoch.utf8))
+                    try pairs.epochFile.synchronize(by: IncomingLog.makeDurable)
+                }
+                try pairs.store.removeToken(for: Self.key)
+                try writing.get()
+                return epoch
             }
         }
     }
 
-    private func put(_ pair: TokenPair) throws {
-        let text = String(decoding: try JSONEncoder().encode(pair), as: UTF8.self)
-        try store.store(text, for: Self.key)
+    /// Empty if no tokens were forgotten so far.
+    private var epoch: String {
+        get throws {
+            switch epochFile.content {
+            case .missing: ""
+            case .value(let bytes): String(decoding: bytes, as: UTF8.self)
+            // Nobody knows whether tokens were forgotten: what there is is void.
+            case .unreadable: "unreadable"
+            case .inaccessible: throw POSIXError(.EPERM)
+            }
+        }
+    }
+
+    private func pair(of epoch: String) throws -> TokenPair? {
+        // What cannot be read as a pair is none: the app hands over its own.
+        let entry = try store.token(for: Self.key).flatMap {
+            try? JSONDecoder().decode(Entry.self, from: Data($0.utf8))
+        }
+        return entry.flatMap { $0.epoch ?? "" == epoch ? $0.pair : nil }
+    }
+
+    private func put(_ pair: TokenPair, _ epoch: String) throws {
+        let entry = Entry(pair: pair, epoch: epoch)
+        try store.store(String(decoding: try JSONEncoder().encode(entry), as: UTF8.self), for: Self.key)
     }
 
     /// Waits until no other process refreshes. The system releases the lock of a process that dies. Throws when another

@@ -1,0 +1,245 @@
+internal import CountersignCore
+internal import CountersignSQLite
+internal import Foundation
+
+/// A small value in a file of two slots that are overwritten in turn.
+///
+/// A write takes microseconds and, once the file exists, no space on the disk. It survives the end of the process, and after
+/// `synchronize()` a power failure. A slot that was cut by a power failure makes the whole value unreadable: the older slot is
+/// out of date then.
+///
+/// Several processes may write to one file; the last write counts. Each method may be called on any thread.
+final class SlotFile: Sendable {
+    enum Content: Equatable {
+        case missing
+        /// There is a file, and the system does not open it now.
+        case inaccessible
+        /// The last value is not known.
+        case unreadable
+        case value([UInt8])
+    }
+
+    /// A value and the number of its write, after a checksum. Integers are little-endian and have 8 bytes.
+    private struct Slot {
+        static let headerBytes = 24
+
+        let stamp: UInt64
+        let value: [UInt8]
+
+        /// Returns nil for bytes that no write has left; `isUnused` for a slot that was never written.
+        static func read(_ bytes: ArraySlice<UInt8>) -> (slot: Slot?, isUnused: Bool) {
+            func integer(_ index: Int) -> UInt64 {
+                let start = bytes.startIndex + 8 * index
+                return bytes[start..<(start + 8)].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+            }
+            let (checksum, length, stamp) = (integer(0), integer(1), integer(2))
+            if checksum == 0, length == 0, stamp == 0 { return (nil, true) }
+            let value = bytes.dropFirst(headerBytes)
+            guard length <= UInt64(value.count),
+                DataFolder.hash(bytes.dropFirst(8).prefix(headerBytes - 8 + Int(length))) == checksum
+            else { return (nil, false) }
+            return (Slot(stamp: stamp, value: Array(value.prefix(Int(length)))), false)
+        }
+
+        var bytes: [UInt8] {
+            func bytes(_ number: UInt64) -> [UInt8] { withUnsafeBytes(of: number.littleEndian) { Array($0) } }
+            let rest = bytes(UInt64(value.count)) + bytes(stamp) + value
+            return bytes(DataFolder.hash(rest)) + rest
+        }
+    }
+
+    private final class File: Sendable {
+        let descriptor: Int32
+
+        init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+        deinit { close(descriptor) }
+    }
+
+    private struct State {
+        var file: File?
+        /// The number of writes so far that are not durable.
+        var unsynchronized = 0
+        var mustSyncDirectory = false
+        /// The value to write again after a flush that failed, because the system drops pages that it could not write.
+        var lost: [UInt8]?
+        var last: [UInt8] = []
+    }
+
+    private static let smallestSlot = 4_096
+
+    let path: String
+    private let isProtected: Bool
+    private let state = Lock(State())
+
+    // `isProtected`: the device's first unlock is needed to read it.
+    init(path: String, isProtected: Bool = true) {
+        self.path = path
+        self.isProtected = isProtected
+    }
+
+    var content: Content {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return errno == ENOENT ? .missing : .inaccessible }
+        let file = File(descriptor)
+        guard let slots = Self.slots(file) else { return .unreadable }
+        guard let newest = slots.compactMap(\.slot).max(by: { $0.stamp < $1.stamp }),
+            slots.allSatisfy({ $0.slot != nil || $0.isUnused })
+        else { return .unreadable }
+        return .value(newest.value)
+    }
+
+    /// Puts a value in the place of the last one; nil for none, which makes no file. After a failure the value is unreadable,
+    /// or the file is gone.
+    func write(_ value: [UInt8]?) throws {
+        try state.withLock { state in
+            do {
+                try write(value, &state)
+            } catch {
+                invalidate(&state)
+                throw error
+            }
+        }
+    }
+
+    private func write(_ value: [UInt8]?, _ state: inout State) throws {
+        if state.file.map({ !FileLock.isInPlace($0.descriptor, path) }) ?? true {
+            let descriptor = open(path, O_RDWR | O_CLOEXEC)
+            guard descriptor >= 0 || errno == ENOENT else { throw Self.error("open", path) }
+            state.file = descriptor >= 0 ? File(descriptor) : nil
+        }
+        if value == nil, state.file == nil { return }
+        let value = value ?? []
+        let slots = state.file.flatMap { Self.slots($0) } ?? []
+        let stamps = slots.map { $0.slot?.stamp ?? 0 }
+        let slot = Slot(stamp: (stamps.max() ?? 0) + 1, value: value).bytes
+        if let file = state.file, let size = Self.size(file), slots.count == 2, slot.count <= size / 2,
+            slots.allSatisfy({ $0.slot != nil || $0.isUnused })
+        {
+            let index = stamps[0] <= stamps[1] ? 0 : 1
+            // Whole, so that nothing stays of a longer value.
+            let rest = [UInt8](repeating: 0, count: size / 2 - slot.count)
+            try Self.write(slot + rest, to: file, at: index * size / 2, path)
+        } else {
+            state.file = try make(slot)
+            state.mustSyncDirectory = true
+        }
+        state.unsynchronized += 1
+        state.last = value
+    }
+
+    /// Makes durable what was written before the call, by a call of `makeDurable` for the file.
+    func synchronize(by makeDurable: (_ descriptor: Int32) -> Bool) throws {
+        let (file, count, mustSyncDirectory) = try state.withLock { state in
+            // A flush that has failed once would succeed without what it has lost.
+            if let lost = state.lost {
+                try write(lost, &state)
+                state.lost = nil
+            }
+            defer { state.mustSyncDirectory = false }
+            return (state.file, state.unsynchronized, state.mustSyncDirectory)
+        }
+        guard let file, count > 0 else { return }
+        let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let isDurable =
+            makeDurable(file.descriptor) && (!mustSyncDirectory || synchronizeFile(directory) == 0)
+        try state.withLock { state in
+            guard isDurable else {
+                state.lost = state.last
+                state.mustSyncDirectory = state.mustSyncDirectory || mustSyncDirectory
+                throw CountersignError(.notStored, "fsync: the disk failed (\(path))")
+            }
+            if state.unsynchronized == count {
+                state.unsynchronized = 0
+                removeOlder(file)
+            }
+        }
+    }
+
+    /// Removes the file.
+    func remove() throws {
+        try state.withLock { state in
+            state = State()
+            guard unlink(path) == 0 || errno == ENOENT else { throw Self.error("unlink", path) }
+        }
+    }
+
+    /// Erases the value before the last one.
+    private func removeOlder(_ file: File) {
+        guard let slots = Self.slots(file), let size = Self.size(file), slots.count == 2,
+            let first = slots[0].slot, let second = slots[1].slot
+        else { return }
+        let index = first.stamp < second.stamp ? 0 : 1
+        try? Self.write([UInt8](repeating: 0, count: size / 2), to: file, at: index * size / 2, path)
+    }
+
+    private func invalidate(_ state: inout State) {
+        let isInvalid =
+            state.file.map { file in
+                guard let size = Self.size(file), size > 0 else { return false }
+                let garbage = [UInt8](repeating: 0xFF, count: Slot.headerBytes)
+                return [0, size / 2].allSatisfy {
+                    (try? Self.write(garbage, to: file, at: $0, path)) != nil
+                }
+            } ?? false
+        if !isInvalid { unlink(path) }
+        state.file = nil
+    }
+
+    private func make(_ slot: [UInt8]) throws -> File {
+        let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
+        try FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let temporary = directory.appendingPathComponent(".new-\(UUID().uuidString)").path
+        let descriptor = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.error("open", path) }
+        let file = File(descriptor)
+        do {
+            // Twice as much as is needed, so that the next value has room too.
+            var size = Self.smallestSlot
+            while size < slot.count { size *= 2 }
+            let empty = [UInt8](repeating: 0, count: 2 * size - slot.count)
+            try Self.write(slot + empty, to: file, at: 0, path)
+            #if os(iOS)
+                if !isProtected {
+                    try FileManager.default.setAttributes(
+                        [.protectionKey: FileProtectionType.none], ofItemAtPath: temporary)
+                }
+            #endif
+            guard rename(temporary, path) == 0 else { throw Self.error("rename", path) }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        return file
+    }
+
+    private static func slots(_ file: File) -> [(slot: Slot?, isUnused: Bool)]? {
+        guard let size = size(file), size >= 2 * smallestSlot, size.isMultiple(of: 2) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: size)
+        let count = bytes.withUnsafeMutableBytes { pread(file.descriptor, $0.baseAddress, size, 0) }
+        guard count == size else { return nil }
+        return [Slot.read(bytes[..<(size / 2)]), Slot.read(bytes[(size / 2)...])]
+    }
+
+    private static func size(_ file: File) -> Int? {
+        var status = stat()
+        return fstat(file.descriptor, &status) == 0 ? Int(status.st_size) : nil
+    }
+
+    private static func write(_ bytes: [UInt8], to file: File, at offset: Int, _ path: String) throws {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes[written...].withUnsafeBytes {
+                pwrite(file.descriptor, $0.baseAddress, $0.count, off_t(offset + written))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw error("write", path) }
+            written += count
+        }
+    }
+
+    private static func error(_ call: String, _ path: String) -> CountersignError {
+        CountersignError(.notStored, "\(call): \(String(cString: strerror(errno))) (\(path))")
+    }
+}
