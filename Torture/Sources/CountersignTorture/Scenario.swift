@@ -26,6 +26,21 @@ struct Scenario: Sendable {
         Scenario(name: "A3", summary: "tokens that live 2 s, for so many seconds", rounds: 60) {
             try await TokenScenario.run(seconds: $0)
         },
+        Scenario(name: "I1", summary: "client killed after its user changed", rounds: 100) {
+            try await IdentityScenario.kills(rounds: $0)
+        },
+        Scenario(
+            name: "I2", summary: "anonymous client killed while another process holds the queue file",
+            rounds: 100
+        ) {
+            try await IdentityScenario.busy(rounds: $0)
+        },
+        Scenario(name: "I3", summary: "a stopped process beside a log-out", rounds: 100) {
+            try await IdentityScenario.stopped(rounds: $0)
+        },
+        Scenario(name: "I4", summary: "every fsync fails while the user changes", rounds: 100) {
+            try await IdentityScenario.fsync(rounds: $0)
+        },
         Scenario(name: "D14", summary: "four processes share a queue", rounds: 10) {
             try await KillScenarios.shared(rounds: $0)
         },

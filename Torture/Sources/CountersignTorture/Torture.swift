@@ -13,6 +13,8 @@ struct Torture {
             case "token-device": try await TokenDevice(arguments: Array(arguments.dropFirst())).run()
             case "tracker": try await Tracker(arguments: Array(arguments.dropFirst())).run()
             case "bad-day-device": try await BadDayDevice(arguments: Array(arguments.dropFirst())).run()
+            case "identity-device": try await IdentityDevice(arguments: Array(arguments.dropFirst())).run()
+            case "leaving-device": try await LeavingDevice(arguments: Array(arguments.dropFirst())).run()
             case "control": try Control(arguments: Array(arguments.dropFirst())).run()
             case "gateway": try GatewayProcess(arguments: Array(arguments.dropFirst())).run()
             default:

@@ -3,7 +3,9 @@ internal import CountersignGatewayTesting
 internal import Foundation
 
 /// A gateway with an app, and the files of the devices of one scenario.
-final class Workshop {
+///
+/// `@unchecked Sendable`: its properties do not change, and a gateway may be used on any thread.
+final class Workshop: @unchecked Sendable {
     let fixture: GatewayFixture
     let directory: URL
     let tokenFile: String

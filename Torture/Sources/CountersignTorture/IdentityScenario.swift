@@ -1,0 +1,336 @@
+internal import Countersign
+internal import Foundation
+
+/// A device whose user changes all the time. It notes each change before it begins, and each event that was acknowledged.
+///
+/// Arguments: directory, file for the lines, `user` or `anonymous` for the beginning, and a number of changes. After these it
+/// kills itself as soon as an event is acknowledged.
+struct IdentityDevice {
+    let directory: URL
+    let journal: Journal
+    let beginsAnonymously: Bool
+    let changes: Int
+
+    init(arguments: [String]) throws {
+        guard arguments.count == 4, let changes = Int(arguments[3]) else {
+            throw TortureError("identity-device needs 4 arguments")
+        }
+        self.changes = changes
+        directory = URL(fileURLWithPath: arguments[0])
+        journal = try Journal(path: arguments[1])
+        beginsAnonymously = arguments[2] == "anonymous"
+    }
+
+    static func client(_ directory: URL) throws -> CountersignClient {
+        // Nothing listens there.
+        guard let endpoint = URL(string: "http://127.0.0.1:9") else { throw TortureError("no endpoint") }
+        var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
+        configuration.dataDirectory = directory
+        configuration.flushPolicy = .manual
+        configuration.log = nil
+        return try CountersignClient(configuration: configuration)
+    }
+
+    static func token(of user: String) -> String { "\(user).a.a" }
+
+    func run() async throws {
+        print("go")
+        fflush(nil)
+        let client = try Self.client(directory)
+        for number in 0..<1_000_000 {
+            let isAnonymous = number.isMultiple(of: 2) == beginsAnonymously
+            let user = isAnonymous ? "-" : "user\(number)-\(UInt32.random(in: 0...UInt32.max))"
+            journal.write("begin \(user)")
+            if !isAnonymous {
+                client.identify(userID: user, token: Self.token(of: user))
+            } else if number > 0 {
+                Task { await client.logOut() }
+                while client.userID != nil { await Task.yield() }
+            }
+            for event in 0..<3 {
+                let name = "\(number)-\(event)-\(UInt32.random(in: 0...UInt32.max))"
+                do {
+                    try await client.record(name)
+                    journal.write("acknowledged \(user) \(name)")
+                    if number + 1 >= changes { kill(getpid(), SIGKILL) }
+                } catch {
+                    journal.write("refused \(user) \(name)")
+                }
+            }
+        }
+    }
+}
+
+/// A process that does what an app does at a log-out, and ends.
+struct LeavingDevice {
+    let directory: URL
+
+    init(arguments: [String]) throws {
+        guard arguments.count == 1 else { throw TortureError("leaving-device needs 1 argument") }
+        directory = URL(fileURLWithPath: arguments[0])
+    }
+
+    func run() async throws {
+        print("go")
+        fflush(nil)
+        let client = try IdentityDevice.client(directory)
+        client.identify(userID: "leaver", token: IdentityDevice.token(of: "leaver"))
+        client.track("late")
+        await client.flush()
+        _ = await client.snapshot()
+        await client.logOut()
+        await client.close()
+    }
+}
+
+/// The user, the user's token and the acknowledged events, after a device has died between two of them.
+enum IdentityScenario {
+    /// The files of a device, compared with its journal.
+    private struct Account {
+        var acknowledged = 0
+        var lost = 0
+        /// 1 if the next start would have another user than the device.
+        var strangers = 0
+        /// 1 if the present user's token is missing.
+        var tokensLost = 0
+
+        static func + (left: Account, right: Account) -> Account {
+            Account(
+                acknowledged: left.acknowledged + right.acknowledged, lost: left.lost + right.lost,
+                strangers: left.strangers + right.strangers, tokensLost: left.tokensLost + right.tokensLost)
+        }
+
+        var isGood: Bool { lost + strangers + tokensLost == 0 }
+
+        var text: String {
+            "\(acknowledged) acknowledged, \(lost) lost, \(strangers) starts with another user, "
+                + "\(tokensLost) tokens lost"
+        }
+    }
+
+    /// `checksTokens` is false for an image of `PowerModel`, which has no files that were renamed.
+    private static func account(
+        _ directory: URL, journal: String, checksTokens: Bool
+    ) async throws -> Account {
+        let lines = try String(contentsOfFile: journal, encoding: .utf8).split(separator: "\n").map {
+            $0.split(separator: " ").map(String.init)
+        }
+        var account = Account()
+        let client = try IdentityDevice.client(directory)
+        let present = client.userID ?? "-"
+        _ = await client.snapshot()
+        await client.close()
+        let path = directory.appendingPathComponent("default/queue.sqlite").path
+        let rows =
+            FileManager.default.fileExists(atPath: path)
+            ? try Database(path: path).rows(
+                "SELECT user_id, json_extract(CAST(body AS TEXT), '$.event') FROM event") : []
+        let kept = Set(rows.map { "\($0[0].isEmpty ? "-" : $0[0]) \($0[1])" })
+        var known = "-"
+        var isCertain = false
+        var candidates: Set<String> = ["-"]
+        for line in lines {
+            switch line.first {
+            case "begin" where line.count == 2: candidates.insert(line[1])
+            case "acknowledged" where line.count == 3:
+                account.acknowledged += 1
+                if !kept.contains("\(line[1]) \(line[2])") { account.lost += 1 }
+                known = line[1]
+                isCertain = true
+                candidates = [known]
+            default: break
+            }
+        }
+        // A change that had begun may have become durable, or not.
+        if !candidates.contains(present) { account.strangers = 1 }
+        let tokens = FileTokenStore(directory: directory.appendingPathComponent("default/tokens"))
+        if checksTokens, isCertain, present == known, known != "-",
+            try tokens.token(for: known) != IdentityDevice.token(of: known)
+        {
+            account.tokensLost = 1
+        }
+        return account
+    }
+
+    /// Runs one device until a random moment, or until it kills itself, and compares what is left in `image`, or in its own
+    /// directory.
+    private static func round(
+        _ workshop: Workshop, _ name: String, beginsAnonymously: Bool,
+        milliseconds: ClosedRange<Int>? = nil, changes: Int = .max,
+        environment: [String: String] = [:], image: URL? = nil,
+        meanwhile: (URL) throws -> () -> Void = { _ in {} }
+    ) async throws -> Account {
+        let directory = workshop.directory.appendingPathComponent(name)
+        let journal = workshop.directory.appendingPathComponent("\(name).journal").path
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let end = try meanwhile(directory)
+        let device = try workshop.start(
+            [
+                "identity-device", directory.path, journal, beginsAnonymously ? "anonymous" : "user",
+                "\(changes)",
+            ],
+            environment: environment)
+        if let milliseconds {
+            try await Task.sleep(nanoseconds: UInt64(Int.random(in: milliseconds)) * 1_000_000)
+            workshop.kill(device)
+        } else {
+            device.waitUntilExit()
+        }
+        end()
+        return try await account(image ?? directory, journal: journal, checksTokens: image == nil)
+    }
+
+    private static func report(
+        _ name: String, rounds: Int, _ account: Account, control: Account
+    ) -> Bool {
+        let isGood = account.isGood && account.acknowledged > 0 && !control.isGood
+        print(
+            "\(name): \(isGood ? "ok" : "FAILED"): \(rounds) rounds, \(account.text); "
+                + "control: \(control.text)")
+        return isGood
+    }
+
+    /// I1: killed right after `identify` and `logOut`. Control: the user is never written.
+    static func kills(rounds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        let faults = try Library.build("scripts/faults.c", in: workshop.directory)
+        var (account, control) = (Account(), Account())
+        for number in 0..<rounds {
+            account =
+                account
+                + (try await round(
+                    workshop, "kill-\(number)", beginsAnonymously: number.isMultiple(of: 2),
+                    changes: Int.random(in: 1...8)))
+        }
+        for number in 0..<3 {
+            control =
+                control
+                + (try await round(
+                    workshop, "kill-control-\(number)", beginsAnonymously: false, changes: 2 * number + 1,
+                    environment: ["LD_PRELOAD": faults, "FAULT_DROP": "/.new-"]))
+        }
+        return report("I1", rounds: rounds, account, control: control)
+    }
+
+    /// I2: the same while another process holds the queue file, from an anonymous start on. Control: the log is never
+    /// written.
+    static func busy(rounds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        let faults = try Library.build("scripts/faults.c", in: workshop.directory)
+        func hold(_ directory: URL) throws -> () -> Void {
+            let folder = directory.appendingPathComponent("default")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let database = try Database(path: folder.appendingPathComponent("queue.sqlite").path)
+            try database.rows("BEGIN EXCLUSIVE")
+            return { _ = try? database.rows("ROLLBACK") }
+        }
+        var (account, control) = (Account(), Account())
+        for number in 0..<rounds {
+            account =
+                account
+                + (try await round(
+                    workshop, "busy-\(number)", beginsAnonymously: true, milliseconds: 20...400,
+                    meanwhile: hold))
+        }
+        for number in 0..<3 {
+            control =
+                control
+                + (try await round(
+                    workshop, "busy-control-\(number)", beginsAnonymously: true, milliseconds: 300...400,
+                    environment: ["LD_PRELOAD": faults, "FAULT_DROP": "/incoming-"], meanwhile: hold))
+        }
+        return report("I2", rounds: rounds, account, control: control)
+    }
+
+    /// I4: the power fails while every fsync fails, from a random one on. Control: fsync succeeds and does nothing.
+    static func fsync(rounds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        let faults = try Library.build("scripts/faults.c", in: workshop.directory)
+        let power = try PowerModel.library(in: workshop.directory)
+        func run(_ name: String, environment: [String: String]) async throws -> Account {
+            let disk = workshop.directory.appendingPathComponent(name)
+            let image = workshop.directory.appendingPathComponent("\(name)-image")
+            try FileManager.default.createDirectory(at: image, withIntermediateDirectories: true)
+            return try await round(
+                workshop, name, beginsAnonymously: false, milliseconds: 50...400,
+                environment: environment.merging(["PF_DIR": disk.path, "PF_IMG": image.path]) { _, new in new
+                },
+                image: image)
+        }
+        var (account, control) = (Account(), Account())
+        for number in 0..<rounds {
+            account =
+                account
+                + (try await run(
+                    "fsync-\(number)",
+                    environment: [
+                        "LD_PRELOAD": power, "PF_FAIL_AFTER": "\(Int.random(in: 1...60))",
+                        "PF_FAIL_MODE": "always",
+                    ]))
+        }
+        for number in 0..<3 {
+            control =
+                control
+                + (try await run(
+                    "fsync-control-\(number)",
+                    environment: ["LD_PRELOAD": "\(faults) \(power)", "FAULT_FSYNC": "lie"]))
+        }
+        return report("I4", rounds: rounds, account, control: control)
+    }
+
+    /// I3: one process is stopped at a random moment, on a slow disk; another one logs its user out and closes. Control:
+    /// locks without a time limit.
+    static func stopped(rounds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        let faults = try Library.build("scripts/faults.c", in: workshop.directory)
+        let slow = try Library.build("scripts/slow-fsync.c", in: workshop.directory)
+        /// Returns the seconds that the other process took; nil if it did not end in time.
+        @Sendable func run(_ name: String, environment: [String: String]) async throws -> TimeInterval? {
+            let directory = workshop.directory.appendingPathComponent(name)
+            let holder = try workshop.start(
+                [
+                    "identity-device", directory.path,
+                    workshop.directory.appendingPathComponent("\(name).journal").path, "user",
+                    "\(Int.max)",
+                ],
+                environment: ["LD_PRELOAD": slow, "SLOW_FSYNC_MS": "50"])
+            try await Task.sleep(nanoseconds: UInt64.random(in: 50_000_000...600_000_000))
+            kill(holder.processIdentifier, SIGSTOP)
+            let start = SystemClock().uptime
+            let other = try workshop.start(["leaving-device", directory.path], environment: environment)
+            while other.isRunning, SystemClock().uptime - start < 30 {
+                try await Task.sleep(nanoseconds: 50_000_000)
+            }
+            let duration = other.isRunning ? nil : SystemClock().uptime - start
+            workshop.kill(other)
+            kill(holder.processIdentifier, SIGCONT)
+            workshop.kill(holder)
+            return duration
+        }
+        func durations(_ count: Int, _ name: String, environment: [String: String]) async throws
+            -> [TimeInterval?]
+        {
+            try await withThrowingTaskGroup(of: TimeInterval?.self) { group in
+                var durations: [TimeInterval?] = []
+                // They mostly wait.
+                for number in 0..<count {
+                    if number >= 4, let duration = try await group.next() { durations.append(duration) }
+                    group.addTask { try await run("\(name)-\(number)", environment: environment) }
+                }
+                for try await duration in group { durations.append(duration) }
+                return durations
+            }
+        }
+        let ours = try await durations(rounds, "stop", environment: [:])
+        let control = try await durations(
+            12, "stop-control", environment: ["LD_PRELOAD": faults, "FAULT_BLOCKING_LOCKS": "1"])
+        let hung = ours.count { $0 == nil }
+        let hungControls = control.count { $0 == nil }
+        let isGood = hung == 0 && hungControls > 0
+        let longest = ours.compactMap(\.self).max() ?? 0
+        print(
+            "I3: \(isGood ? "ok" : "FAILED"): \(rounds) stops, \(hung) processes hung, longest "
+                + String(format: "%.1f s", longest) + "; control: \(hungControls) of \(control.count) hung")
+        return isGood
+    }
+}
