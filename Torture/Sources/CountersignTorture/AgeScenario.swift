@@ -12,12 +12,19 @@ enum AgeScenario {
             ("idle", false, 0), ("tight loop", true, 0), ("tight loop, fsync + 50 ms", true, 50),
             ("tight loop, fsync + 200 ms", true, 200), ("tight loop, fsync + 500 ms", true, 500),
         ] {
-            isGood = try await measure(name, isLoop: isLoop, delay: delay, rounds: rounds) && isGood
+            for user in [nil, "ada"] {
+                isGood =
+                    try await measure(
+                        "\(name), \(user == nil ? "anonymous" : "identified")", isLoop: isLoop, user: user,
+                        delay: delay, rounds: rounds) && isGood
+            }
         }
         return isGood
     }
 
-    private static func measure(_ name: String, isLoop: Bool, delay: Int, rounds: Int) async throws -> Bool {
+    private static func measure(
+        _ name: String, isLoop: Bool, user: String?, delay: Int, rounds: Int
+    ) async throws -> Bool {
         let workshop = try Workshop()
         let library = try Library.build("scripts/slow-fsync.c", in: workshop.directory)
         var ages: [Double] = []
@@ -28,7 +35,7 @@ enum AgeScenario {
             let directory = workshop.directory.appendingPathComponent("tracker-\(round)")
             let times = workshop.directory.appendingPathComponent("times-\(round)").path
             let process = try workshop.start(
-                ["tracker", directory.path, workshop.endpoint, times, isLoop ? "loop" : "idle"],
+                ["tracker", directory.path, workshop.endpoint, times, isLoop ? "loop" : "idle", user ?? ""],
                 environment: delay == 0 ? [:] : ["LD_PRELOAD": library, "SLOW_FSYNC_MS": "\(delay)"])
             try await Task.sleep(nanoseconds: UInt64.random(in: 50_000_000...400_000_000))
             let end = SystemClock().uptime
@@ -55,21 +62,24 @@ enum AgeScenario {
     }
 }
 
-/// A device that tracks, and notes when. Arguments: directory, endpoint, file of instants, `loop` or `idle`.
+/// A device that tracks, and notes when. Arguments: directory, endpoint, file of instants, `loop` or `idle`, and
+/// the user's id, which is empty for none.
 struct Tracker {
     let directory: URL
     let endpoint: URL
     let instants: Instants
     let isLoop: Bool
+    let user: String
 
     init(arguments: [String]) throws {
-        guard arguments.count == 4, let endpoint = URL(string: arguments[1]) else {
-            throw TortureError("tracker needs 4 arguments")
+        guard arguments.count == 5, let endpoint = URL(string: arguments[1]) else {
+            throw TortureError("tracker needs 5 arguments")
         }
         directory = URL(fileURLWithPath: arguments[0])
         self.endpoint = endpoint
         instants = try Instants(path: arguments[2])
         isLoop = arguments[3] == "loop"
+        user = arguments[4]
     }
 
     private static func client(_ directory: URL, _ endpoint: URL) throws -> CountersignClient {
@@ -85,6 +95,8 @@ struct Tracker {
 
     func run() async throws {
         let client = try Self.client(directory, endpoint)
+        // An empty id is ignored.
+        client.identify(userID: user, token: "a.a.a")
         try await client.record("ready")
         print("go")
         fflush(nil)
