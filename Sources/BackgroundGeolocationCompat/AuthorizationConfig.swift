@@ -118,7 +118,7 @@ public final class AuthorizationConfig {
                     refreshPayload = nil
                 }
             case "refreshHeaders":
-                if let fields = any as? [String: String] {
+                if let fields = (any as? [String: Any])?.compactMapValues(headerText) {
                     refreshHeaders =
                         fields.isEmpty ? [:] : (refreshHeaders ?? [:]).merging(fields) { _, new in new }
                 } else if isNull {

@@ -62,10 +62,10 @@ public final class HttpConfig {
         set { value.rootProperty = newValue }
     }
 
-    /// Header fields of each request. `Authorization` is the SDK's where there is an access token.
+    /// Header fields of each request. A number or boolean becomes text; nil is left out. `Authorization` is the SDK's where there is an access token.
     public var headers: [String: Any] {
         get { value.headers }
-        set { value.headers = newValue.mapValues { "\($0)" } }
+        set { value.headers = newValue.compactMapValues(headerText) }
     }
 
     /// Members that stand beside the records.

@@ -5,3 +5,12 @@ func json(_ values: [String: Any]) -> JSONObject {
 }
 
 func plain(_ values: JSONObject) -> [String: Any] { Dictionary(values.mapValues(\.any)) }
+
+/// A value as the text of a header field; nil if there is none.
+func headerText(_ value: Any) -> String? {
+    switch JSONValue(any: value) {
+    case .string(let text): text
+    case .null, nil: nil
+    case .some(let value): value.description
+    }
+}

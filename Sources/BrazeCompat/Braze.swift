@@ -109,7 +109,7 @@ public final class Braze: Sendable {
     ///   - properties: More about it: strings, numbers, booleans, dates, and arrays and dictionaries of those. Anything
     ///     else is left out.
     public func logCustomEvent(name: String, properties: [String: Any]? = nil) {
-        client?.track(name, properties: (properties ?? [:]).compactMapValues(JSONValue.init(any:)))
+        client?.track(name, properties: (properties ?? [:]).compactMapValues { JSONValue(any: $0) })
     }
 
     /// Records a purchase of the current user, and returns at once.
@@ -128,7 +128,7 @@ public final class Braze: Sendable {
             "pid": .string(productId), "c": .string(currency.uppercased()), "p": .number(price),
             "q": .integer(Int64(quantity)),
         ]
-        let properties = (properties ?? [:]).compactMapValues(JSONValue.init(any:))
+        let properties = (properties ?? [:]).compactMapValues { JSONValue(any: $0) }
         if !properties.isEmpty { payload["pr"] = .object(JSONObject(properties)) }
         client?.record(.purchase, payload: payload)
     }

@@ -4,13 +4,14 @@ package import CountersignCore
 package struct Event: RecordContent {
     package let kind: EventKind
     package let name: String?
+    /// At most `JSONValue.maximumLevels` levels deep.
     package let payload: JSONObject
     package let dialect: any EventDialect
 
     package init(_ kind: EventKind, name: String?, payload: JSONObject, dialect: any EventDialect) {
         self.kind = kind
         self.name = name
-        self.payload = payload
+        self.payload = payload.limited()
         self.dialect = dialect
     }
 

@@ -1,23 +1,15 @@
 public import CountersignCore
-internal import Foundation
 
 /// Properties of any type as JSON has them.
 ///
-/// A property that JSON has nothing like is left out and named in the log: the event matters more than one of its parts.
+/// A property whose type is not supported is left out and named in the log: the event matters more than one of its parts.
 func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObject {
     var properties: JSONObject = [:]
     for (name, value) in values {
-        let encode: (any Encodable) -> JSONValue? = { value in
-            let encoder = JSONEncoder()
-            encoder.dateEncodingStrategy = .iso8601
-            return (try? encoder.encode(value)).flatMap { JSONDocument.value(Array($0)) }
-        }
-        if let json = JSONValue(any: value, encode: encode) {
-            properties[name] = json
-        } else {
+        properties[name] = JSONValue(any: value) { type in
             log?(
                 .warning, "property left out: it is neither a JSON value nor Encodable",
-                ["property": name, "type": "\(type(of: value))"])
+                ["property": name, "type": "\(type)"])
         }
     }
     return properties
@@ -30,9 +22,9 @@ extension CountersignClient {
     ///
     /// - Parameters:
     ///   - event: What it was, such as `Order Completed`.
-    ///   - properties: More about it: numbers, strings, booleans, dates (as ISO 8601), optionals (nil is `null`), arrays and
-    ///     dictionaries of those, and values of the app's own types that are `Encodable`. One that cannot be encoded is left
-    ///     out with a warning in the log.
+    ///   - properties: More about it: numbers, strings, booleans, dates (text in ISO 8601, UTC, with milliseconds), decimals,
+    ///     `Data` (Base64 text), `UUID`, `URL`, optionals (nil is `null`), arrays, sets and dictionaries of those, and values of
+    ///     the app's own types that are `Encodable`. A number that is not finite and a value that cannot be encoded are `null`.
     public func track(_ event: String, properties: [String: any Encodable]) {
         track(event, properties: eventProperties(properties, log: log))
     }
@@ -41,7 +33,8 @@ extension CountersignClient {
     ///
     /// - Parameters:
     ///   - event: What it was, such as `Order Completed`.
-    ///   - properties: More about it. What is neither a JSON value nor `Encodable` is left out with a warning in the log.
+    ///   - properties: More about it. A value that is neither a JSON value nor `Encodable` is left out, or `null` in an
+    ///     array, with a warning in the log.
     public func track(_ event: String, properties: [String: Any]) {
         track(event, properties: eventProperties(properties, log: log))
     }
@@ -51,7 +44,7 @@ extension CountersignClient {
     /// - Parameters:
     ///   - userID: The id in the app's own systems.
     ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
-    ///   - traits: What is known of the user. One that cannot be encoded is left out with a warning in the log.
+    ///   - traits: What is known of the user. As for `track(_:properties:)`.
     public func identify(userID: String, token: String? = nil, traits: [String: any Encodable]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
     }
@@ -61,8 +54,8 @@ extension CountersignClient {
     /// - Parameters:
     ///   - userID: The id in the app's own systems.
     ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
-    ///   - traits: What is known of the user. What is neither a JSON value nor `Encodable` is left out with a warning in the
-    ///     log.
+    ///   - traits: What is known of the user. A value that is neither a JSON value nor `Encodable` is left out, or `null` in an
+    ///     array, with a warning in the log.
     public func identify(userID: String, token: String? = nil, traits: [String: Any]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
     }
@@ -72,7 +65,7 @@ extension CountersignClient {
     /// - Parameters:
     ///   - event: What it was; for a page or a screen its name.
     ///   - kind: Which kind of event.
-    ///   - properties: More about it. One that cannot be encoded is left out with a warning in the log.
+    ///   - properties: More about it. As for `track(_:properties:)`.
     /// - Returns: The event's message id.
     /// - Throws: `CountersignError`: the event is not in the queue.
     @discardableResult
@@ -87,7 +80,8 @@ extension CountersignClient {
     /// - Parameters:
     ///   - event: What it was; for a page or a screen its name.
     ///   - kind: Which kind of event.
-    ///   - properties: More about it. What is neither a JSON value nor `Encodable` is left out with a warning in the log.
+    ///   - properties: More about it. A value that is neither a JSON value nor `Encodable` is left out, or `null` in an
+    ///     array, with a warning in the log.
     /// - Returns: The event's message id.
     /// - Throws: `CountersignError`: the event is not in the queue.
     @discardableResult

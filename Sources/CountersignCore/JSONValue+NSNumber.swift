@@ -1,23 +1,18 @@
 internal import Foundation
 
 extension JSONValue {
-    /// A number as Objective-C hands it over: a whole one stays whole, with all its digits. Nil for one above 64 bits.
-    init?(number: NSNumber) {
+    /// A number of Objective-C. An integer keeps all its digits.
+    init(number: NSNumber) {
         if let decimal = number as? NSDecimalNumber {
-            // Its own conversions go through a floating-point number.
-            if let integer = Int64(decimal.stringValue) {
-                self = .integer(integer)
-            } else {
-                self = .number(decimal.doubleValue)
-            }
+            self.init(decimal: decimal.decimalValue)
             return
         }
         switch UInt8(bitPattern: number.objCType.pointee) {
         case UInt8(ascii: "B"): self = .bool(number.boolValue)
-        case UInt8(ascii: "f"), UInt8(ascii: "d"): self = .number(number.doubleValue)
+        case UInt8(ascii: "f"): self.init(float: number.floatValue)
+        case UInt8(ascii: "d"): self.init(float: number.doubleValue)
         case UInt8(ascii: "C"), UInt8(ascii: "S"), UInt8(ascii: "I"), UInt8(ascii: "L"), UInt8(ascii: "Q"):
-            guard let integer = Int64(exactly: number.uint64Value) else { return nil }
-            self = .integer(integer)
+            self.init(integer: number.uint64Value)
         default:
             #if !canImport(ObjectiveC)
                 // There, a truth value cannot be told from a number of 8 bits, which hardly anybody makes.
@@ -29,6 +24,34 @@ extension JSONValue {
                 }
             #endif
             self = .integer(number.int64Value)
+        }
+    }
+
+    /// A number if it fits 64 bits with sign, otherwise text with all digits.
+    init(integer: some BinaryInteger) {
+        self = Int64(exactly: integer).map { .integer($0) } ?? .string("\(integer)")
+    }
+
+    /// The shortest digits that give the same number; null if the number is not finite.
+    init(float: some BinaryFloatingPoint) {
+        // By way of text: as a `Double`, the `Float` 0.1 has other digits.
+        let number = (float as? Double) ?? Double("\(float)")
+        self = number.flatMap { $0.isFinite ? .number($0) : nil } ?? .null
+    }
+
+    /// A number if a number of 64 bits has the same digits, otherwise text with all digits; null if it is not a number.
+    init(decimal: Decimal) {
+        let text = decimal.description
+        if decimal.isNaN {
+            self = .null
+        } else if let integer = Int64(text) {
+            self = .integer(integer)
+        } else if let number = Double(text), text.utf8.contains(UInt8(ascii: ".")),
+            Decimal(string: "\(number)") == decimal
+        {
+            self = .number(number)
+        } else {
+            self = .string(text)
         }
     }
 }

@@ -2,14 +2,17 @@
 public typealias JSONObject = BytewiseDictionary<JSONValue>
 
 /// A JSON value (RFC 8259), as apps pass it in event properties.
-public enum JSONValue: Hashable, Sendable {
+///
+/// An event carries 60 levels of arrays and objects; deeper ones are sent as `null`. Do not nest values thousands of levels
+/// deep: Swift releases a value recursively, which overflows the stack of a thread.
+public enum JSONValue: Sendable {
     /// `null`.
     case null
     /// `true` or `false`.
     case bool(Bool)
     /// A number without a fraction that fits 64 bits.
     case integer(Int64)
-    /// Any other number. Must be finite: JSON has no way to write the others.
+    /// Any other number. One that is not finite is sent as `null`.
     case number(Double)
     /// A string.
     case string(String)
@@ -41,11 +44,125 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     }
 }
 
+extension JSONValue: Hashable {
+    // Not synthesized: that recurses, and overflows the stack for a value that is nested deeply.
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
+        var pairs: [(JSONValue, JSONValue)] = []
+        var pair = (left, right)
+        while true {
+            switch pair {
+            case (.null, .null): break
+            case (.bool(let left), .bool(let right)): guard left == right else { return false }
+            case (.integer(let left), .integer(let right)): guard left == right else { return false }
+            case (.number(let left), .number(let right)): guard left == right else { return false }
+            case (.string(let left), .string(let right)): guard left == right else { return false }
+            case (.array(let left), .array(let right)):
+                guard left.count == right.count else { return false }
+                pairs.append(contentsOf: zip(left, right))
+            case (.object(let left), .object(let right)):
+                guard left.count == right.count else { return false }
+                for (name, value) in left {
+                    guard let other = right[name] else { return false }
+                    pairs.append((value, other))
+                }
+            default: return false
+            }
+            guard let next = pairs.popLast() else { return true }
+            pair = next
+        }
+    }
+
+    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
+    public func hash(into hasher: inout Hasher) { hash(into: &hasher, levels: Self.maximumLevels) }
+
+    private func hash(into hasher: inout Hasher, levels: Int) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let value): hasher.combine(value)
+        case .integer(let value): hasher.combine(value)
+        case .number(let value): hasher.combine(value)
+        case .string(let value): hasher.combine(BytewiseText(value))
+        case .array(let elements):
+            hasher.combine(elements.count)
+            guard levels > 0 else { return }
+            for element in elements { element.hash(into: &hasher, levels: levels - 1) }
+        case .object(let members):
+            hasher.combine(members.count)
+            guard levels > 0 else { return }
+            // The members have no order.
+            var sum = 0
+            for (name, value) in members {
+                var member = hasher
+                member.combine(BytewiseText(name))
+                value.hash(into: &member, levels: levels - 1)
+                sum ^= member.finalize()
+            }
+            hasher.combine(sum)
+        }
+    }
+}
+
+extension JSONValue: CustomStringConvertible {
+    /// The value as compact JSON with sorted keys.
+    public var description: String { String(decoding: bytes, as: UTF8.self) }
+}
+
 extension JSONValue {
+    /// Levels of arrays and objects in the properties of an event. The gateway reads 64 levels of a request; the properties
+    /// are on the fifth at most.
+    package static let maximumLevels = 60
+    /// Values in the properties of an event. An event with more of them is too large for a gateway.
+    static let maximumValues = 100_000
+    /// Levels of arrays and objects that are written.
+    private static let maximumWrittenLevels = 1_100
+
+    /// The value with `levels` levels of arrays and objects at most: null replaces deeper ones.
+    ///
+    /// The number of values is limited too, since one value may occur many times.
+    package func limited(toLevels levels: Int = maximumLevels) -> JSONValue {
+        var room = Self.maximumValues
+        if fits(levels: levels, &room) { return self }
+        room = Self.maximumValues
+        return cut(levels: levels, &room)
+    }
+
+    private func fits(levels: Int, _ room: inout Int) -> Bool {
+        room -= 1
+        guard room >= 0 else { return false }
+        switch self {
+        case .array(let elements):
+            return levels > 0 && elements.allSatisfy { $0.fits(levels: levels - 1, &room) }
+        case .object(let members):
+            return levels > 0 && members.values.allSatisfy { $0.fits(levels: levels - 1, &room) }
+        default: return true
+        }
+    }
+
+    private func cut(levels: Int, _ room: inout Int) -> JSONValue {
+        room -= 1
+        switch self {
+        case .array(let elements):
+            guard levels > 0 else { return .null }
+            return .array(elements.prefix(max(0, room)).map { $0.cut(levels: levels - 1, &room) })
+        case .object(let members):
+            guard levels > 0 else { return .null }
+            return .object(
+                JSONObject(
+                    uniqueKeysWithValues: members.prefix(max(0, room)).map {
+                        ($0.key, $0.value.cut(levels: levels - 1, &room))
+                    }))
+        default: return self
+        }
+    }
+
     /// The value as compact UTF-8 JSON with sorted keys, appended to `output`.
     ///
     /// A number that is not finite is written as `null`, as JavaScript does.
-    package func write(to output: inout [UInt8]) {
+    package func write(to output: inout [UInt8]) { write(to: &output, levels: Self.maximumWrittenLevels) }
+
+    private func write(to output: inout [UInt8], levels: Int) {
         switch self {
         case .null: output.append(contentsOf: "null".utf8)
         case .bool(let value): output.append(contentsOf: (value ? "true" : "false").utf8)
@@ -53,11 +170,12 @@ extension JSONValue {
         case .number(let value):
             output.append(contentsOf: (value.isFinite ? "\(value)" : "null").utf8)
         case .string(let value): Self.write(value, to: &output)
+        case .array where levels == 0, .object where levels == 0: output.append(contentsOf: "null".utf8)
         case .array(let elements):
             output.append(UInt8(ascii: "["))
             for (index, element) in elements.enumerated() {
                 if index > 0 { output.append(UInt8(ascii: ",")) }
-                element.write(to: &output)
+                element.write(to: &output, levels: levels - 1)
             }
             output.append(UInt8(ascii: "]"))
         case .object(let members):
@@ -68,7 +186,7 @@ extension JSONValue {
                 first = false
                 Self.write(key, to: &output)
                 output.append(UInt8(ascii: ":"))
-                value.write(to: &output)
+                value.write(to: &output, levels: levels - 1)
             }
             output.append(UInt8(ascii: "}"))
         }
@@ -119,5 +237,13 @@ extension JSONValue {
             output.append(hex[Int(byte >> 4)])
             output.append(hex[Int(byte & 0xF)])
         }
+    }
+}
+
+extension BytewiseDictionary<JSONValue> {
+    /// As `JSONValue.limited(toLevels:)` of the object.
+    package func limited(toLevels levels: Int = JSONValue.maximumLevels) -> Self {
+        guard case .object(let members) = JSONValue.object(self).limited(toLevels: levels) else { return [:] }
+        return members
     }
 }

@@ -1,11 +1,14 @@
 /// Points in time as text (RFC 3339, section 5.6), to the millisecond.
 package enum RFC3339 {
+    /// The instants that can be written: the years 0000 to 9999, in milliseconds since 1970.
+    package static let instants: Range<Int64> = -62_167_219_200_000..<253_402_300_800_000
+
     /// Milliseconds since 1970, or nil when `text` is not a date, `T`, a time and `Z` or an offset.
     ///
     /// Years 0000 to 9999. Digits after the milliseconds are cut off. A leap second counts as the second after it.
-    package static func milliseconds(_ text: String) -> Int64? {
+    package static func milliseconds(_ text: String, isLenient: Bool = false) -> Int64? {
         var text = text
-        return text.withUTF8 { milliseconds($0) }
+        return text.withUTF8 { milliseconds($0, isLenient: isLenient) }
     }
 
     /// Parses a time in UTF-8.

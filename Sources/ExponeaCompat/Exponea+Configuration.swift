@@ -115,7 +115,7 @@ extension Exponea {
         if isConfigured { return start(nil) }
         do throws(CountersignError) {
             var configuration = try BloomreachConfiguration(
-                map: JSONObject(map.compactMapValues(JSONValue.init(any:))))
+                map: JSONObject(map.compactMapValues { JSONValue(any: $0) }))
             if let provider = settings.provider { configuration.authorizationProvider = provider }
             if map["flushMode"] == nil { configuration.flushPolicy = settings.flushingMode.policy }
             return try begin(configuration)

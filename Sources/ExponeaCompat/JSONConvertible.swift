@@ -33,7 +33,7 @@ extension Double: JSONConvertible {
 
 extension Float: JSONConvertible {
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-    public var jsonValue: JSONValue { .number(Double(self)) }
+    public var jsonValue: JSONValue { JSONValue(any: self) ?? .null }
 }
 
 extension Date: JSONConvertible {
@@ -48,22 +48,24 @@ extension NSNull: JSONConvertible {
 
 extension Array: JSONConvertible {
     /// Elements that JSON has nothing like are left out.
-    public var jsonValue: JSONValue { .array(compactMap(convert)) }
+    public var jsonValue: JSONValue { convert(self, levels: JSONValue.maximumLevels) ?? .null }
 }
 
 extension Dictionary: JSONConvertible where Key == String {
     /// Values that JSON has nothing like are left out.
-    public var jsonValue: JSONValue { .object(JSONObject(compactMapValues(convert))) }
+    public var jsonValue: JSONValue { convert(self, levels: JSONValue.maximumLevels) ?? .null }
 }
 
-/// A value of any type as JSON, whether it is Swift's or Objective-C's.
-private func convert(_ value: Any) -> JSONValue? {
+/// A value of any type as JSON, whether it is Swift's or Objective-C's. Null replaces what is more than `levels` deep.
+private func convert(_ value: Any, levels: Int) -> JSONValue? {
     switch value {
+    case let elements as [Any]:
+        levels > 0 ? .array(elements.compactMap { convert($0, levels: levels - 1) }) : .null
+    case let members as [String: Any]:
+        levels > 0
+            ? .object(JSONObject(members.compactMapValues { convert($0, levels: levels - 1) })) : .null
     case let value as any JSONConvertible: value.jsonValue
-    case let value as Date: value.jsonValue
     case let value as NSDate: .number(value.timeIntervalSince1970)
-    case let value as [Any]: value.jsonValue
-    case let value as [String: Any]: value.jsonValue
     default: JSONValue(any: value)
     }
 }

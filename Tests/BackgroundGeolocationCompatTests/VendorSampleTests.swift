@@ -292,6 +292,30 @@ struct VendorSampleTests {
         await finish()
     }
 
+    @Test func valuesOfHeaderFieldsAreSentWithoutTheirSwiftTypes() async {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let geo = BGGeo()
+        geo.override { $0.dataDirectory = directory }
+        geo.ready(reset: true) { _ in }
+        let config = geo.config
+        let (team, none): (String?, String?) = ("blue", nil)
+        config.http.headers = ["X-Team": team as Any, "X-None": none as Any, "X-Version": 7, "X-Beta": true]
+        #expect(
+            config.http.headers as? [String: String] == [
+                "X-Team": "blue", "X-Version": "7", "X-Beta": "true",
+            ])
+        config.http.params = [
+            "team": team as Any, "none": none as Any, "at": Date(timeIntervalSince1970: 0.007),
+        ]
+        #expect(config.http.params["team"] as? String == "blue")
+        #expect(config.http.params["none"] is NSNull)
+        #expect(config.http.params["at"] as? String == "1970-01-01T00:00:00.007Z")
+        config.authorization.update(with: ["refreshHeaders": ["X-Team": team as Any, "X-Version": 7]])
+        #expect(config.authorization.refreshHeaders == ["X-Team": "blue", "X-Version": "7"])
+        await geo.close()
+        try? FileManager.default.removeItem(at: directory)
+    }
+
     @Test func thePresentTokenCanBeReadAfterARefresh() async throws {
         _ = start(VendorSamples.overview) { request in
             switch (request.url.host, request.header("Authorization")) {

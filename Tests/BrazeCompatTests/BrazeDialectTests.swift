@@ -45,6 +45,24 @@ struct BrazeDialectTests {
         )
     }
 
+    @Test func deepPropertiesAreSentAsDeepAsTheGatewayReadsThem() throws {
+        let dialect = try dialect()
+        let deep = (0..<1_000).reduce(JSONValue.integer(1)) { inner, _ in ["a": inner] }
+        for kind in [EventKind.track, .purchase, .userAttributes] {
+            let record = EventRecord(
+                content: Event(kind, name: "deep", payload: ["deep": deep], dialect: dialect),
+                messageID: "m1",
+                userID: "ada", sessionID: "s1", timestamp: Date())
+            let event = QueuedEvent(
+                sequence: 1, messageID: "m1", userID: "ada",
+                body: record.content.rendered(for: record, anonymousID: "device"))
+            let body = dialect.request(for: [event], attempt: 1, deviceID: "device", now: Date()).body
+            // The batch, its array and an event are three levels; the data of a tracked event is one more.
+            let levels = body.reduce(into: 0) { $0 += $1 == UInt8(ascii: "{") ? 1 : 0 } + 1
+            #expect((60...65).contains(levels), "\(levels)")
+        }
+    }
+
     @Test func signatureStaysAwayUnlessTheFeatureIsOn() throws {
         let event = QueuedEvent(sequence: 1, messageID: "m1", userID: nil, body: Array("{}".utf8))
         let request = credential(signs: false).applied(
@@ -86,7 +104,8 @@ struct BrazeDialectTests {
         #expect(
             value
                 == .object([
-                    "s": "x", "i": 3, "d": 1.5, "b": true, "a": [1, "two"], "t": "1970-01-01T00:00:00Z",
+                    "s": "x", "i": 3, "u": "18446744073709551615", "d": 1.5, "b": true, "a": [1, "two", ""],
+                    "t": "1970-01-01T00:00:00.000Z",
                 ]))
     }
 

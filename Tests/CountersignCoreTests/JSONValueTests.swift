@@ -25,12 +25,74 @@ struct JSONValueTests {
         #expect(object?["small"] as? Double == .leastNonzeroMagnitude)
     }
 
-    /// Where nobody says what a value is in JSON, one that is missing is left out, and null where somebody does.
-    @Test func anOptionalWithoutAValueIsNoneOrNull() {
-        let missing: Any = Int?.none as Any
-        #expect(JSONValue(any: missing) == nil)
-        #expect(JSONValue(any: ["a": missing, "b": Int?.some(1) as Any] as [String: Any]) == ["b": 1])
-        #expect(JSONValue(any: missing, encode: { _ in nil }) == .null)
-        #expect(JSONValue(any: [missing, 1] as [Any], encode: { _ in nil }) == [nil, 1])
+    static func nested(_ levels: Int, _ around: (JSONValue) -> JSONValue) -> JSONValue {
+        (0..<levels).reduce(1) { inner, _ in around(inner) }
+    }
+
+    static let containers: [@Sendable (JSONValue) -> JSONValue] = [{ [$0] }, { ["a": $0] }]
+
+    @Test(arguments: containers.indices)
+    func aValueNestedTwentyThousandLevelsDeepIsComparedHashedPrintedWrittenAndCut(container: Int) async {
+        // The test itself releases the value, which takes 200 bytes of stack for each level.
+        await onThread(stackSize: 16 << 20) {
+            let (value, other) = (
+                Self.nested(20_000, Self.containers[container]),
+                Self.nested(20_000, Self.containers[container])
+            )
+            #expect(value == other && value.hashValue == other.hashValue)
+            #expect(value != Self.nested(19_999, Self.containers[container]))
+            #expect("\(value)".contains("null") && value.bytes.count < 20_000)
+            #expect(
+                value.limited() == Self.nested(60) { Self.containers[container]($0) }.replacingOne(by: .null))
+            #expect(JSONParser.value(Array(repeating: UInt8(ascii: "["), count: 20_000)) == nil)
+        }
+    }
+
+    @Test func aValueThatOccursTooOftenIsCut() {
+        let web = (0..<50).reduce(JSONValue.integer(1)) { inner, _ in [inner, inner] }
+        #expect(web.limited().bytes.count < 1_000_000)
+    }
+
+    @Test func valuesThatFitAreNotChanged() {
+        let value = Self.nested(60) { ["a": $0, "b": [1, nil, "x"]] }
+        #expect(value.limited(toLevels: 61) == value)
+        #expect(value.limited(toLevels: 60) != value)
+    }
+
+    @Test func equalValuesHaveEqualHashes() {
+        let (value, other): (JSONValue, JSONValue) = (
+            ["a": [1, 2.5, "x"], "b": ["c": nil, "d": true]],
+            ["b": ["d": true, "c": nil], "a": [1, 2.5, "x"]]
+        )
+        #expect(value == other && Set([value, other]).count == 1)
+        for different: JSONValue in [
+            ["a": [1, 2.5, "x"], "b": ["c": nil, "d": false]], ["a": [1, 2.5], "b": ["c": nil, "d": true]],
+            ["a": [1, 2.5, "x"], "e": ["c": nil, "d": true]], .null, 1, "a", [],
+        ] { #expect(value != different) }
+        #expect(JSONValue.integer(1) != .number(1) && JSONValue.number(.nan) != .number(.nan))
+    }
+}
+
+extension JSONValue {
+    /// The value with another one in place of the number 1.
+    fileprivate func replacingOne(by other: JSONValue) -> JSONValue {
+        switch self {
+        case .integer(1): other
+        case .array(let elements): .array(elements.map { $0.replacingOne(by: other) })
+        case .object(let members): .object(members.mapValues { $0.replacingOne(by: other) })
+        default: self
+        }
+    }
+}
+
+/// Runs `body` on a thread with this stack, and returns when it is over.
+private func onThread(stackSize: Int, _ body: @escaping @Sendable () -> Void) async {
+    await withCheckedContinuation { continuation in
+        let thread = Thread {
+            body()
+            continuation.resume()
+        }
+        thread.stackSize = stackSize
+        thread.start()
     }
 }

@@ -50,6 +50,39 @@ struct GatewayTests {
         #expect(body.contains("\"na\u{EF}ve\":1") && body.contains("\"nai\u{308}ve\":2"))
     }
 
+    @Test(arguments: [59, 60, 20_000], [true, false])
+    func aGatewayTakesAnEventHoweverDeepItIsNested(levels: Int, isTrait: Bool) async throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        let client = try client(fixture)
+        let value = (0..<levels).reduce(JSONValue.integer(1)) { inner, _ in ["a": inner] }
+        if isTrait {
+            client.identify(userID: "ada", traits: ["value": value])
+        } else {
+            client.track("deep", properties: ["value": value])
+        }
+        #expect(await client.flush().isComplete)
+        #expect(try await client.quarantinedEvents().isEmpty)
+        #expect(try stored(fixture).count == 1)
+    }
+
+    @Test func digitsAreStoredAsTheyWereRecorded() async throws {
+        let fixture = try GatewayFixture(enforcement: .disabled)
+        let client = try client(fixture)
+        client.track(
+            "digits",
+            properties: [
+                "a": 9_007_199_254_740_993, "b": Int64.max, "c": Int64.min, "d": UInt64.max,
+                "e": Decimal(string: "10.04"), "f": Decimal(string: "12345678901234567890.123"),
+                "g": Float(0.1),
+            ])
+        #expect(await client.flush().isComplete)
+        let body = try #require(try fixture.rows("body").first?[0])
+        let expected =
+            #"{"a":9007199254740993,"b":9223372036854775807,"c":-9223372036854775808,"d":"18446744073709551615","#
+            + #""e":10.04,"f":"12345678901234567890.123","g":0.1}"#
+        #expect(body.contains(expected), "\(body)")
+    }
+
     @Test func eventsThatAreAllRejectedAreKnownAfterOneRequestAndSetAsideOnceOthersAreTaken() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         var configuration = try fixture.configuration()

@@ -13,6 +13,10 @@
  * when the callback returns; with the member "keepsTexts": true of any configuration, each text that the client's callbacks get
  * stays until it is freed with countersign_free. That is for languages whose callbacks run later than they are called, such as Dart.
  *
+ * Values of properties, traits and records are JSON. An integer of up to 64 bits with sign keeps all its digits; a longer one becomes
+ * text with all its digits. Half a surrogate pair becomes U+FFFD; an array or object more than 60 levels deep becomes null. What the
+ * clients for other languages do with other types is in docs/value-types.md.
+ *
  * Clients. A handle is a number in the shape of a pointer: never dereference it. After countersign_close it names nothing, and a
  * function that gets it returns COUNTERSIGN_CLOSED and does nothing.
  *
@@ -152,7 +156,8 @@ countersign_client *countersign_open_signed_user(
  * Methods:
  *
  *   insert       {"coords": {"latitude", "longitude", ...}, "timestamp", "uuid", ...}   a record. value: its uuid, when it is on
- *                                                        disk
+ *                                                        disk. timestamp: text with an offset, or milliseconds since 1970; any
+ *                                                        other is sent as it is, with a warning in the log
  *   configure    {"http", "authorization", "persistence"}  changes the members that are given; those within them too
  *   sync         {}                                     sends what waits. value: the records that the server has taken
  *   count, records, removeAll  {}                       of those that wait

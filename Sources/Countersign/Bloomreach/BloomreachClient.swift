@@ -289,7 +289,7 @@ public final class BloomreachClient: Sendable {
         body["customer_ids"] = customer.json
         for project in [setup.project] + (setup.mapping[kind] ?? []) {
             guard let url = endpoint.url(of: project) else { continue }
-            pipeline.recorder.record(BloomreachRecord(url: url, body: body), owner: project.token)
+            pipeline.recorder.record(BloomreachRecord(url: url, body: body.limited()), owner: project.token)
         }
     }
 

@@ -1,53 +1,9 @@
 package import CountersignCore
-internal import Foundation
 
 /// JSON text as values.
 package enum JSONDocument {
-    private struct Node: Decodable {
-        let value: JSONValue
-
-        init(from decoder: any Decoder) throws {
-            // What is common first: each kind that a value is not costs an error.
-            let single = try decoder.singleValueContainer()
-            if let text = try? single.decode(String.self) {
-                value = .string(text)
-            } else if let object = try? decoder.container(keyedBy: Name.self) {
-                var members: JSONObject = [:]
-                for key in object.allKeys {
-                    members[key.stringValue] = try object.decode(Node.self, forKey: key).value
-                }
-                value = .object(members)
-            } else if let bool = try? single.decode(Bool.self) {
-                value = .bool(bool)
-            } else if let integer = try? single.decode(Int64.self) {
-                value = .integer(integer)
-            } else if var array = try? decoder.unkeyedContainer() {
-                var elements: [JSONValue] = []
-                while !array.isAtEnd { elements.append(try array.decode(Node.self).value) }
-                value = .array(elements)
-            } else {
-                value = (try? single.decode(Double.self)).map { .number($0) } ?? .null
-            }
-        }
-    }
-
-    private struct Name: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-
-        init(stringValue: String) {
-            self.stringValue = stringValue
-        }
-
-        init?(intValue: Int) {
-            return nil
-        }
-    }
-
     /// Returns nil if the text is not JSON.
-    package static func value(_ bytes: [UInt8]) -> JSONValue? {
-        (try? JSONDecoder().decode(Node.self, from: Data(bytes)))?.value
-    }
+    package static func value(_ bytes: [UInt8]) -> JSONValue? { JSONParser.value(bytes) }
 
     /// The object at the beginning of a truncated text, closed after its last complete member; the text as it is if there is
     /// no such object.

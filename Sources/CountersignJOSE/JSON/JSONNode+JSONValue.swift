@@ -44,6 +44,9 @@ extension JSONNode {
                 member.value.writeCanonically(to: &output)
             }
             output.append(UInt8(ascii: "}"))
+        case .number where tag == UInt8(ascii: "u"):
+            // Beyond `Int64`: a `JSONValue` has no place for all its digits.
+            output.append(contentsOf: "\(words[index + 1])".utf8)
         default: value.write(to: &output)
         }
     }

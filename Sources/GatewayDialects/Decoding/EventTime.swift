@@ -6,8 +6,7 @@ internal import CountersignJOSE
 /// An event with an unusable time is stored with the time of receipt, and the response has a warning. A time is
 /// unusable if it is ambiguous, such as one without an offset, or outside the years 0 to 9999.
 enum EventTime {
-    /// The years 0 to 9999, in milliseconds since 1970.
-    private static let dates: Range<Int64> = -62_167_219_200_000..<253_402_300_800_000
+    private static let dates = RFC3339.instants
 
     /// The unit of a numeric time.
     enum Unit {

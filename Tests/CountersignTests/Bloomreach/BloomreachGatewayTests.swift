@@ -53,6 +53,16 @@ struct BloomreachGatewayTests {
         try fixture.gateway.refreshApps()
     }
 
+    @Test func deepPropertiesAreTaken() async throws {
+        try edit { _ in }
+        let deep = (0..<20_000).reduce(JSONValue.integer(1)) { inner, _ in [inner] }
+        client.defaultProperties = ["default": deep]
+        client.trackEvent("purchase", properties: ["deep": deep])
+        client.trackCustomer(properties: ["deep": deep])
+        #expect(await client.flush().isComplete)
+        #expect(try await client.quarantinedEvents().isEmpty)
+    }
+
     @Test func trackedDataArrivesOnceAndInOrder() async throws {
         try edit { _ in }
         client.trackEvent("purchase", properties: ["total": 42.5])
