@@ -1,9 +1,16 @@
 """Against a real gateway, whose credentials are in the environment (scripts/clients-test.py)."""
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
 import logging
 import os
 import tempfile
 import threading
+import types
 import unittest
+import uuid
 
 import countersign
 
@@ -84,8 +91,8 @@ class ClientTests(Case):
                 client.track("x", kind="fly").result(60)
             # Half an emoji is no character; the event is kept all the same.
             client.track("python \ud83d").result(60)
-            with self.assertRaisesRegex(ValueError, "not JSON compliant"):
-                client.track("x", {"ratio": float("nan")})
+            with self.assertRaisesRegex(countersign.CountersignError, "properties must be an object"):
+                client.track("x", [1]).result(60)
             client.wipe()
             client.opt_out()
             with self.assertRaises(countersign.CountersignError) as caught:
@@ -212,6 +219,134 @@ class LocationTests(Case):
             self.assertEqual(caught.exception.code, "invalid_url")
             client.forget_tokens()
             self.assertEqual(client.authorization_state()["kind"], "no_credential")
+
+
+@dataclasses.dataclass
+class Item:
+    name: str
+    price: decimal.Decimal
+
+
+class Plan(enum.Enum):
+    FREE = "free"
+
+
+class Broken:
+    def __len__(self):
+        return 1
+
+    def __contains__(self, other):
+        return False
+
+    def __iter__(self):
+        raise OSError("no")
+
+
+def nested(levels, around):
+    value = 1
+    for _ in range(levels):
+        value = around(value)
+    return value
+
+
+def depth(value):
+    levels = 0
+    while isinstance(value, (dict, list)) and value:
+        value = list(value.values())[-1] if isinstance(value, dict) else value[-1]
+        levels += 1
+    return levels
+
+
+CIRCLE = {"name": "a"}
+CIRCLE["self"] = CIRCLE
+ZONE = datetime.timezone(datetime.timedelta(hours=5, minutes=30))
+NOTHING = object()
+
+
+class ValueTests(Case):
+    """Values of any type (docs/value-types.md), as the library has stored them."""
+
+    TABLE = [
+        ("text with half a pair", "\ud83d", "\ufffd"), ("fraction", 10.04, 10.04), ("integer", 2 ** 53 + 1, 2 ** 53 + 1),
+        ("the greatest integer of 64 bits", 2 ** 63 - 1, 2 ** 63 - 1), ("the least", -2 ** 63, -2 ** 63),
+        ("a longer one", 2 ** 64 - 1, "18446744073709551615"), ("thousands of digits", 10 ** 5000, None),
+        ("NaN", float("nan"), None), ("infinity", float("-inf"), None),
+        ("decimal", decimal.Decimal("10.04"), 10.04), ("decimal of an integer", decimal.Decimal("5.00"), 5),
+        ("long decimal", decimal.Decimal("1234567890123456789.01"), "1234567890123456789.01"),
+        ("decimal NaN", decimal.Decimal("NaN"), None), ("fraction of integers", fractions.Fraction(1, 4), 0.25),
+        ("datetime", datetime.datetime(2025, 6, 15, 15, 6, 40, 7999, ZONE), "2025-06-15T09:36:40.007Z"),
+        ("datetime without a zone", datetime.datetime(2025, 6, 15, 15, 6, 40).astimezone().replace(tzinfo=None),
+         datetime.datetime(2025, 6, 15, 15, 6, 40).astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")),
+        ("date", datetime.date(2025, 6, 15), "2025-06-15"), ("UUID", uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        ("bytes", b"\0\xff\x10", "AP8Q"), ("bytearray", bytearray(b"\1"), "AQ=="), ("tuple", (1, "a"), [1, "a"]),
+        ("set", {1}, [1]), ("map with other keys", {1: "a", None: "b", uuid.UUID(int=0): 2},
+                            {"1": "a", "null": "b", "00000000-0000-0000-0000-000000000000": 2}),
+        ("None", None, None), ("enum", Plan.FREE, "free"),
+        ("dataclass", Item("Tea", decimal.Decimal("1.10")), {"name": "Tea", "price": 1.1}),
+        ("function", print, NOTHING), ("object", object(), NOTHING), ("timedelta", datetime.timedelta(1), NOTHING),
+        ("unsupported element", [print, 1], [None, 1]), ("broken", Broken(), None), ("mapping", types.MappingProxyType({"a": 1}), {"a": 1}),
+        ("circle", CIRCLE, {"name": "a", "self": None}),
+    ]
+
+    def stored(self, value):
+        with countersign.LocationClient(data_directory=self.folder) as client:
+            client.remove_all()
+            client.insert({"coords": {"latitude": 1, "longitude": 2}, "extras": {"value": value}}).result(60)
+            return client.records()[0]["extras"].get("value", NOTHING)
+
+    def test_values_of_any_type_are_sent_and_none_raises(self):
+        logging.getLogger("countersign").setLevel(logging.ERROR)
+        self.addCleanup(logging.getLogger("countersign").setLevel, logging.NOTSET)
+        for name, value, expected in self.TABLE:
+            with self.subTest(name):
+                self.assertEqual(self.stored(value), expected)
+        with countersign.Client("http://127.0.0.1:1", "wk", data_directory=self.folder, flush_policy="manual") as client:
+            for _, value, _ in self.TABLE:
+                self.assertTrue(client.track("x", {"v": value}).result(60))
+                client.identify("ada", None, {"v": value}).result(60)
+
+    def test_what_is_left_out_is_named_in_the_log(self):
+        with self.assertLogs("countersign", logging.WARNING) as caught:
+            self.stored([print])
+        self.assertIn("type=builtin_function_or_method", caught.output[0])
+
+    def test_deep_values_are_cut(self):
+        for around in (lambda inner: [inner], lambda inner: {"inner": inner}):
+            # The record and its extras are two levels.
+            self.assertEqual(depth(self.stored(nested(58, around))), 58)
+            self.assertEqual(depth(self.stored(nested(20_000, around))), 58)
+
+    def test_timestamps_that_are_not_instants_stay_as_they_are(self):
+        with countersign.LocationClient(data_directory=self.folder) as client:
+            for given, expected in [
+                (datetime.datetime(2025, 6, 15, 15, 6, 40, 7000, ZONE), "2025-06-15T09:36:40.007Z"),
+                ("2026-11-21T08:30:00+0100", "2026-11-21T07:30:00.000Z"), ("2026-11-21T08:30:00", "2026-11-21T08:30:00"),
+                ("2026-02-30T08:30:00Z", "2026-02-30T08:30:00Z"),
+            ]:
+                client.remove_all()
+                with self.subTest(given):
+                    client.insert({"coords": {"latitude": 1, "longitude": 2}, "timestamp": given}).result(60)
+                    self.assertEqual(client.records()[0]["timestamp"], expected)
+
+    def test_a_callback_that_waits_for_its_own_thread_is_told(self):
+        with countersign.LocationClient(data_directory=self.folder) as client:
+            done = threading.Event()
+            caught = []
+
+            def wait(_):
+                for call in (client.count, client.snapshot, client.close,
+                             lambda: client.insert({"coords": {"latitude": 1, "longitude": 2}}).result(60)):
+                    try:
+                        call()
+                    except RuntimeError as error:
+                        caught.append(str(error))
+                done.set()
+
+            client.insert({"coords": {"latitude": 1, "longitude": 2}}).add_done_callback(wait)
+            self.assertTrue(done.wait(60))
+            self.assertEqual(len(caught), 4)
+            self.assertIn("on another thread", caught[0])
+            self.assertEqual(client.count(), 2)
 
 
 class BloomreachTests(Case):

@@ -7,7 +7,6 @@ import itertools
 import json
 import logging
 import queue
-import re
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Any, Callable, Mapping, Optional, TypeVar
 
 from ._library import CLOSED, FORKED, OK, PROVIDER, RESULT, library
+from ._values import to_json
 
 JSON = Any
 Self = TypeVar("Self", bound="Handle")
@@ -69,16 +69,33 @@ class FlushResult:
             for batch in members["batches"]])
 
 
+class _Result(Future[JSON]):
+    """The result of a call. Waiting for one in a callback of the same client's results would never end."""
+
+    def __init__(self, client: int) -> None:
+        super().__init__()
+        self._client = client
+
+    def result(self, timeout: Optional[float] = None) -> JSON:
+        _refuse_to_wait(self._client, self)
+        return super().result(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        _refuse_to_wait(self._client, self)
+        return super().exception(timeout)
+
+
+def _refuse_to_wait(client: int, result: Optional[_Result] = None) -> None:
+    if getattr(_calling_back, "client", None) == client and not (result and result.done()):
+        raise RuntimeError("a callback of a future must not wait for another call of the same client, whose result comes "
+                           "on the same thread; make the call on another thread")
+
+
 _numbers = itertools.count(1)
-_pending: dict[int, Future[JSON]] = {}
+_pending: dict[int, _Result] = {}
+# The client whose result this thread hands over.
+_calling_back = threading.local()
 _open: dict[int, Handle] = {}
-
-
-def _json(members: Mapping[str, JSON]) -> bytes:
-    """The value as JSON. NaN raises ValueError; half a surrogate pair becomes U+FFFD."""
-    given = {name: value for name, value in members.items() if value is not None}
-    text = json.dumps(given, ensure_ascii=False, allow_nan=False)
-    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
 def _text(pointer: Any, length: int) -> JSON:
@@ -90,10 +107,14 @@ def _result(context: int, pointer: Any, length: int) -> None:
     future = _pending.pop(context, None)
     if future is None or not future.set_running_or_notify_cancel():
         return
-    if "error" in answer:
-        future.set_exception(CountersignError._of(answer["error"]))
-    else:
-        future.set_result(answer["value"])
+    _calling_back.client = future._client
+    try:
+        if "error" in answer:
+            future.set_exception(CountersignError._of(answer["error"]))
+        else:
+            future.set_result(answer["value"])
+    finally:
+        _calling_back.client = None
 
 
 def _event(context: int, pointer: Any, length: int) -> None:
@@ -123,8 +144,10 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 class Handle:
     """A client. Use it in a ``with`` statement, or call :meth:`close`.
 
-    Methods may be called from any thread. What records returns a future that is done when the event is on disk; its callbacks
-    run on a thread of the library and must not wait for another call.
+    Methods may be called from any thread. What records returns a future that is done when the event is on disk. Its callbacks
+    run on a thread of the library. In them, waiting for another call of this client raises RuntimeError: it would never end.
+
+    Properties may have values of any type; none of them raises (docs/value-types.md).
     """
 
     def __init__(self, mode: str, configuration: Mapping[str, JSON], *, logger: Optional[logging.Logger],
@@ -136,7 +159,7 @@ class Handle:
         self._pointer: Optional[int] = None
         self._number = next(_numbers)
         level = next((name for name, value in _LEVELS.items() if self._logger.isEnabledFor(value)), "none")
-        given = _json({"logLevel": level, **configuration})
+        given = self._json({"logLevel": level, **configuration})
         callbacks: list[Any] = [_EVENT, self._number]
         if mode != "access_token":
             callbacks.insert(0, _PROVIDER if provider else _NO_PROVIDER)
@@ -168,6 +191,8 @@ class Handle:
 
     def close(self, timeout: Optional[float] = None) -> None:
         """Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue."""
+        if self._number in _open:
+            _refuse_to_wait(self._number)
         handle = _open.pop(self._number, None)
         if handle is None:
             return
@@ -183,15 +208,20 @@ class Handle:
 
     # Calls
 
-    @staticmethod
-    def _future() -> tuple[int, Future[JSON]]:
-        number, future = next(_numbers), Future()  # type: tuple[int, Future[JSON]]
+    def _future(self) -> tuple[int, _Result]:
+        number, future = next(_numbers), _Result(self._number)
         _pending[number] = future
         return number, future
 
+    def _json(self, members: Mapping[str, JSON]) -> bytes:
+        return to_json(members, lambda kind: self._logger.warning("a value is left out: its type is not supported type=%s", kind))
+
     # Members of arguments may have any name, `method` and `self` among them.
     def _call(self, method: str, /, **arguments: JSON) -> Future[JSON]:
-        text = _json(arguments)
+        return self._send(method, arguments)
+
+    def _send(self, method: str, arguments: Mapping[str, JSON]) -> Future[JSON]:
+        text = self._json(arguments)
         number, future = self._future()
         name = method.encode()
         status = library().countersign_call(self._pointer, name, len(name), text, len(text), _RESULT, number)

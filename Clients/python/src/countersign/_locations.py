@@ -50,7 +50,7 @@ class LocationClient(Handle):
 
     def insert(self, record: Mapping[str, JSON]) -> Future[str]:
         """Stores a record, at least ``coords`` with ``latitude`` and ``longitude``; its uuid, when it is on disk."""
-        return self._call("insert", **record)
+        return self._send("insert", record)
 
     def configure(self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,
                   persistence: Optional[Mapping[str, JSON]] = None) -> None:

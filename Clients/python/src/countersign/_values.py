@@ -1,0 +1,142 @@
+"""Values of any type as JSON, by the table in docs/value-types.md."""
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime
+import decimal
+import enum
+import json
+import math
+import numbers
+import os
+import re
+import uuid
+from collections import abc
+from typing import Any, Callable, Mapping
+
+LEFT_OUT = object()
+# The library replaces what is deeper than 60 levels.
+_MAXIMUM_LEVELS = 80
+# An event with more values is too large for a gateway.
+_MAXIMUM_VALUES = 100_000
+
+
+def to_json(members: Mapping[str, Any], report: Callable[[str], None]) -> bytes:
+    """The members that are not None as JSON text. ``report`` gets the name of each type that is not supported.
+
+    Never raises for a value. Half a surrogate pair becomes U+FFFD.
+    """
+    converted = _Conversion(report).json({name: value for name, value in members.items() if value is not None})
+    text = json.dumps(converted, ensure_ascii=False, allow_nan=False)
+    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
+
+
+class _Conversion:
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._room = _MAXIMUM_VALUES
+        # The ids of the objects around the value.
+        self._path: list[int] = []
+
+    def json(self, value: Any) -> Any:
+        """The value as JSON; LEFT_OUT if its type is not supported."""
+        self._room -= 1
+        if self._room < 0 or len(self._path) >= _MAXIMUM_LEVELS or id(value) in self._path:
+            return None
+        self._path.append(id(value))
+        try:
+            return self._convert(value)
+        # Raised by the app's own code, such as an iterator: that must not cost the event.
+        except Exception:
+            return None
+        finally:
+            self._path.pop()
+
+    def _convert(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, enum.Enum):
+            return self._convert(value.value)
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, numbers.Integral):
+            return _integer(int(value))
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else None
+        if isinstance(value, decimal.Decimal):
+            return _decimal(value)
+        if isinstance(value, numbers.Real):
+            return _real(value)
+        if isinstance(value, datetime.datetime):
+            return _datetime(value)
+        if isinstance(value, (datetime.date, datetime.time)):
+            return value.isoformat()
+        if isinstance(value, uuid.UUID):
+            return str(value)
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return base64.b64encode(value).decode()
+        if isinstance(value, os.PathLike):
+            return self._convert(os.fspath(value))
+        if isinstance(value, abc.Mapping):
+            return self._object(value.items())
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return self._object((field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value))
+        if type(value).__module__ == "numpy" and not getattr(value, "shape", None):
+            return self._convert(value.item())
+        if isinstance(value, abc.Collection):
+            return [None if element is LEFT_OUT else element for element in map(self.json, self._while_room(value))]
+        self._report(type(value).__name__)
+        return LEFT_OUT
+
+    def _while_room(self, values: Any) -> Any:
+        for value in values:
+            if self._room <= 0:
+                return
+            yield value
+
+    def _object(self, items: Any) -> dict[str, Any]:
+        members = {}
+        for key, value in self._while_room(items):
+            member = self.json(value)
+            if member is not LEFT_OUT:
+                members[self._name(key)] = member
+        return members
+
+    def _name(self, key: Any) -> str:
+        if isinstance(key, abc.Collection) and not isinstance(key, (str, bytes)):
+            return str(key)
+        name = self.json(key)
+        return name if isinstance(name, str) else str(key) if name is LEFT_OUT else json.dumps(name)
+
+
+def _integer(value: int) -> Any:
+    if -(1 << 63) <= value < 1 << 63:
+        return value
+    # Raises for thousands of digits.
+    return str(value)
+
+
+def _decimal(value: decimal.Decimal) -> Any:
+    """A number if a number of 64 bits has the same digits, otherwise text with all of them."""
+    if not value.is_finite():
+        return None
+    text = format(value, "f") if abs(value.adjusted()) < 400 else str(value)
+    if value == value.to_integral_value():
+        return _integer(int(value)) if value.adjusted() < 400 else text
+    return float(value) if decimal.Decimal(repr(float(value))) == value else text
+
+
+def _real(value: Any) -> Any:
+    # By way of text: as a float, numpy's float32 0.1 has other digits.
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _datetime(value: datetime.datetime) -> str:
+    # One without a zone is local time, as for its own methods.
+    utc = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return utc.isoformat(timespec="milliseconds") + "Z"
