@@ -7,19 +7,36 @@ import dev.countersign.braze.Braze;
 import dev.countersign.braze.BrazeConfig;
 import dev.countersign.braze.BrazeSdkAuthenticationErrorEvent;
 import dev.countersign.exponea.AuthorizationProvider;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Calendar;
 import java.util.Collections;
+import java.util.Date;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.OptionalInt;
+import java.util.TimeZone;
+import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -172,6 +189,121 @@ public final class Tests {
         }
     }
 
+    /** As the library has stored it. */
+    static Object stored(LocationClient client, Object value) {
+        Map<String, Object> extras = new HashMap<>();
+        extras.put("value", value);
+        client.removeAll();
+        client.insert(Map.of("coords", Map.of("latitude", 1, "longitude", 2), "extras", extras)).join();
+        Map<?, ?> found = (Map<?, ?>) client.records().get(0).get("extras");
+        return found.containsKey("value") ? found.get("value") : "left out";
+    }
+
+    /** `depth` lists in each other. */
+    static Object nested(int levels) {
+        Object value = 1;
+        for (int level = 0; level < levels; level++) value = Collections.singletonList(value);
+        return value;
+    }
+
+    static int levels(Object value) {
+        int levels = 0;
+        for (; value instanceof List && !((List<?>) value).isEmpty(); levels++) value = ((List<?>) value).get(0);
+        return levels;
+    }
+
+    /** Values of any class (docs/value-types.md). None of them throws. */
+    static void values() throws Exception {
+        Instant instant = Instant.parse("2025-06-15T15:06:40.007999Z");
+        Calendar calendar = Calendar.getInstance(TimeZone.getTimeZone("Asia/Kolkata"));
+        calendar.setTimeInMillis(instant.toEpochMilli());
+        Map<Object, Object> circle = new HashMap<>();
+        circle.put("self", circle);
+        Map<Object, Object> keys = new HashMap<>();
+        keys.put(1, "a");
+        keys.put(null, "b");
+        Iterable<Object> broken = new java.util.AbstractList<Object>() {
+            @Override
+            public Object get(int index) {
+                throw new UnsupportedOperationException();
+            }
+
+            @Override
+            public int size() {
+                return 1;
+            }
+        };
+        String text = "2025-06-15T15:06:40.007Z";
+        Object[][] table = {
+            {"\ud83d", "\ufffd"}, {'x', "x"}, {new StringBuilder("b"), "b"}, {10.04, 10.04}, {10.04f, 10.04}, {(byte) 1, 1L},
+            {9007199254740993L, 9007199254740993L}, {Long.MAX_VALUE, Long.MAX_VALUE}, {Long.MIN_VALUE, Long.MIN_VALUE},
+            {new BigInteger("18446744073709551615"), "18446744073709551615"}, {BigInteger.TEN, 10L}, {new AtomicLong(5), 5L},
+            {Double.NaN, null}, {Float.NEGATIVE_INFINITY, null}, {new BigDecimal("10.04"), 10.04}, {new BigDecimal("5.00"), 5L},
+            {new BigDecimal("12345678901234567890.123"), "12345678901234567890.123"}, {new BigDecimal("1E+1000000"), "1E+1000000"},
+            {instant, text}, {new Date(instant.toEpochMilli()), text}, {calendar, text}, {instant.atZone(ZoneId.of("Asia/Kolkata")), text},
+            {instant.atOffset(ZoneOffset.ofHours(2)), text}, {Instant.MAX, null}, {LocalDate.of(2025, 6, 15), "2025-06-15"},
+            {new UUID(0, 1), "00000000-0000-0000-0000-000000000001"}, {URI.create("https://shop.example/"), "https://shop.example/"},
+            {new byte[] {0, -1, 16}, "AP8Q"}, {new int[] {1, 2}, List.of(1L, 2L)}, {new String[] {"a"}, List.of("a")},
+            {new HashSet<>(List.of(1)), List.of(1L)}, {Optional.of(5), 5L}, {Optional.empty(), null}, {OptionalInt.of(5), 5L},
+            {OptionalDouble.empty(), null}, {Optional.of(Optional.of("a")), "a"}, {null, null}, {TimeUnit.DAYS, "DAYS"},
+            {keys, Map.of("1", "a", "null", "b")}, {circle, Collections.singletonMap("self", null)}, {broken, null},
+            {new Object(), "left out"}, {(Runnable) () -> {}, "left out"}, {Arrays.asList(new Object(), 1), Arrays.asList(null, 1L)},
+        };
+        Logger logger = Logger.getLogger("countersign");
+        logger.setLevel(java.util.logging.Level.SEVERE);
+        try (LocationClient client = new LocationClient.Builder().dataDirectory(folder()).build()) {
+            for (Object[] row : table) {
+                Object found = stored(client, row[0]);
+                check(Objects.equals(found, row[1]), row[1] + " is " + found);
+            }
+            // The record and its extras are two levels.
+            check(levels(stored(client, nested(58))) == 58 && levels(stored(client, nested(20_000))) == 58, "levels");
+            for (String[] time : new String[][] {
+                {"2026-11-21T08:30:00+0100", "2026-11-21T07:30:00.000Z"}, {"2026-11-21T08:30:00", "2026-11-21T08:30:00"},
+                {"2026-02-30T08:30:00Z", "2026-02-30T08:30:00Z"}}) {
+                client.removeAll();
+                client.insert(Map.of("coords", Map.of("latitude", 1, "longitude", 2), "timestamp", time[0])).join();
+                check(client.records().get(0).get("timestamp").equals(time[1]), client.records());
+            }
+        }
+        logger.setLevel(null);
+    }
+
+    /** A function of thenRun that waits for its own thread is told so, and the client works on. */
+    static void callbacks() throws Exception {
+        Logger logger = Logger.getLogger("countersign");
+        logger.setLevel(java.util.logging.Level.SEVERE);
+        BlockingQueue<String> told = new LinkedBlockingQueue<>();
+        Map<String, Object> record = Map.of("coords", Map.of("latitude", 1, "longitude", 2));
+        try (LocationClient client = new LocationClient.Builder().dataDirectory(folder()).build();
+                LocationClient other = new LocationClient.Builder().dataDirectory(folder()).build()) {
+            List<java.util.concurrent.Callable<Object>> waits = List.of(
+                client::count, client::snapshot, () -> client.insert(record).join(), () -> client.insert(record).get(),
+                () -> client.insert(record).thenApply(uuid -> uuid).get(60, TimeUnit.SECONDS), () -> {
+                    client.close();
+                    return null;
+                });
+            for (java.util.concurrent.Callable<Object> wait : waits) {
+                client.insert(record).thenRun(() -> {
+                    try {
+                        wait.call();
+                        told.add("no error");
+                    } catch (IllegalStateException error) {
+                        told.add(error.getMessage());
+                    } catch (Exception error) {
+                        told.add(error.toString());
+                    }
+                });
+                check(next(told).contains("use thenRunAsync"), "another error");
+            }
+            client.insert(record).thenRunAsync(() -> told.add("" + (client.count() > 0)));
+            check(next(told).equals("true"), "thenRunAsync");
+            client.insert(record).thenRun(() -> told.add("" + other.count()));
+            check(next(told).equals("0"), "another client");
+        }
+        logger.setLevel(null);
+    }
+
     static BloomreachClient.Builder bloomreach() throws Exception {
         return new BloomreachClient.Builder(stand("PROJECT"), stand("PROJECT_KEY"), stand("ENDPOINT"))
             .dataDirectory(folder()).set("flushMode", "MANUAL");
@@ -275,6 +407,34 @@ public final class Tests {
             check(next(refused).getErrorCode() == (isEnabled ? 20 : 26), isEnabled);
             Braze.shutdown();
         }
+    }
+
+    /** Where tokens are optional, a subscriber hears of a bad one all the same, marked as such. */
+    static void brazeOptional() throws Exception {
+        com.sun.net.httpserver.HttpServer server =
+            com.sun.net.httpserver.HttpServer.create(new java.net.InetSocketAddress("127.0.0.1", 0), 0);
+        server.createContext("/", exchange -> {
+            exchange.getRequestBody().readAllBytes();
+            byte[] answer = ("{\"success\":true,\"accepted\":1,"
+                + "\"auth_warning\":{\"error_code\":26,\"reason\":\"MISSING_TOKEN\",\"optional\":true}}").getBytes();
+            exchange.getResponseHeaders().add("Content-Type", "application/json");
+            exchange.sendResponseHeaders(200, answer.length);
+            exchange.getResponseBody().write(answer);
+            exchange.close();
+        });
+        server.start();
+        BlockingQueue<BrazeSdkAuthenticationErrorEvent> told = new LinkedBlockingQueue<>();
+        Braze.configure(null, new BrazeConfig.Builder().setApiKey("wk").setDataDirectory(folder())
+            .setCustomEndpoint("http://127.0.0.1:" + server.getAddress().getPort()).setIsSdkAuthenticationEnabled(true).build());
+        Braze braze = Braze.getInstance(null);
+        braze.subscribeToSdkAuthenticationFailures(told::add);
+        braze.changeUser("ada");
+        braze.logCustomEvent("jvm optional");
+        braze.requestImmediateDataFlush();
+        BrazeSdkAuthenticationErrorEvent error = next(told);
+        check(error.isOptional() && error.getErrorCode() == 26 && error.getUserId().equals("ada"), error.getErrorReason());
+        Braze.shutdown();
+        server.stop(0);
     }
 
     /** What Braze takes without a word: nothing of it may end an app. */
@@ -384,10 +544,13 @@ public final class Tests {
         failures();
         providers();
         locations();
+        values();
+        callbacks();
         bloomreachMode();
         exponeaSamples();
         brazeSamples();
         brazeXml();
+        brazeOptional();
         brazeIsQuiet();
         System.out.println(Client.version());
     }

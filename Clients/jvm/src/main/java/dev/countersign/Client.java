@@ -17,8 +17,11 @@ import java.util.logging.Logger;
 /**
  * What the three clients have in common. Methods may be called from any thread.
  *
- * <p>What records returns a future that is complete when the event is on disk; what depends on it runs on a thread of the library
- * and must not wait for another call. Log lines go to the logger {@code countersign}.
+ * <p>What records returns a future that is complete when the event is on disk. What depends on it, such as a function of
+ * {@code thenRun}, runs on a thread of the library. There, a method that waits throws {@link IllegalStateException}, since it would
+ * never return; use {@code thenRunAsync}.
+ *
+ * <p>Properties may have values of any class; none of them throws (docs/value-types.md). Log lines go to the logger {@code countersign}.
  */
 public abstract class Client implements Closeable {
     private static final Logger logger = Logger.getLogger("countersign");
@@ -45,7 +48,7 @@ public abstract class Client implements Closeable {
         members.putIfAbsent("logLevel", logger.isLoggable(Level.FINE) ? "debug" : logger.isLoggable(Level.INFO) ? "info" : "warning");
         byte[][] error = new byte[1][];
         Native.clients.put(number, this);
-        handle = Native.open(mode, number, utf8(Json.write(members)), provider != null, error);
+        handle = Native.open(mode, number, utf8(json(members)), provider != null, error);
         ready.complete(null);
         if (handle == 0) {
             Native.clients.remove(number);
@@ -74,7 +77,8 @@ public abstract class Client implements Closeable {
     /** Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue. */
     @Override
     public void close() {
-        CompletableFuture<Object> closed = new CompletableFuture<>();
+        refuseToWait();
+        Result<Object> closed = new Result<>(this);
         long context = Native.number();
         Native.pending.put(context, closed);
         if (Native.close(handle, context) == Native.OK) closed.join(); else Native.pending.remove(context);
@@ -83,10 +87,10 @@ public abstract class Client implements Closeable {
     }
 
     CompletableFuture<Object> call(String method, Map<String, ?> arguments) {
-        CompletableFuture<Object> future = new CompletableFuture<>();
+        Result<Object> future = new Result<>(this);
         long context = Native.number();
         Native.pending.put(context, future);
-        int status = Native.call(handle, utf8(method), utf8(Json.write(arguments)), context);
+        int status = Native.call(handle, utf8(method), utf8(json(arguments)), context);
         if (status != Native.OK) {
             Native.pending.remove(context);
             future.completeExceptionally(
@@ -97,8 +101,25 @@ public abstract class Client implements Closeable {
         return future;
     }
 
+    private static String json(Map<String, ?> members) {
+        return Json.write(members, type ->
+            logger.log(Level.WARNING, "a value is left out: its class is not supported class={0}", type.getName()));
+    }
+
+    /** Throws on the thread that hands over this client's results: the awaited result would come on the same thread. */
+    void refuseToWait() {
+        if (Native.handing.get() != this) return;
+        IllegalStateException error = new IllegalStateException(
+            "a function of thenRun, thenApply and the like must not wait for another call of the same client, whose result comes on "
+                + "the same thread; use thenRunAsync or another thread");
+        // A future hides what its functions throw.
+        logger.log(Level.WARNING, "a call was not made", error);
+        throw error;
+    }
+
     @SuppressWarnings("unchecked")
     <Value> Value await(String method, Map<String, ?> arguments) {
+        refuseToWait();
         try {
             return (Value) call(method, arguments).join();
         } catch (CompletionException failure) {

@@ -109,7 +109,10 @@ public final class CountersignClient extends Client {
             return this;
         }
 
-        /** Told of each refused or missing token once, on a thread of the client. */
+        /**
+         * Told of refused and missing tokens, on a thread of the client. The same failure is told at once, and again at most once in
+         * five minutes and at the start of a session. See {@link AuthenticationFailure#isOptional}.
+         */
         public Builder onAuthenticationFailure(Consumer<AuthenticationFailure> handler) {
             failures = handler;
             return this;

@@ -1,13 +1,36 @@
 package dev.countersign;
 
 import java.lang.reflect.Array;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.net.URI;
+import java.net.URL;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
+import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
+import java.time.ZonedDateTime;
+import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Calendar;
 import java.util.Collection;
+import java.util.Date;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.OptionalInt;
+import java.util.OptionalLong;
+import java.util.UUID;
+import java.util.function.Consumer;
+import java.util.function.Function;
 
-/** JSON (RFC 8259) as maps, lists, strings, Long, Double, Boolean and null. */
+/** JSON (RFC 8259) as maps, lists, strings, Long (BigInteger beyond 64 bits), Double, Boolean and null. */
 final class Json {
     private final String text;
     private int position = 0;
@@ -21,41 +44,190 @@ final class Json {
         return new Json(text).value();
     }
 
-    static String write(Object value) {
-        StringBuilder output = new StringBuilder();
-        write(value, output);
-        return output.toString();
+    /**
+     * Any value as JSON, by the table in docs/value-types.md. It throws nothing, whatever the app's own classes do. {@code report}
+     * gets each class that is not supported.
+     */
+    static String write(Object value, Consumer<Class<?>> report) {
+        Writer writer = new Writer(report);
+        return writer.write(value) ? writer.output.toString() : "null";
     }
 
-    private static void write(Object value, StringBuilder output) {
-        if (value == null || value instanceof Boolean) {
-            output.append(value);
-        } else if (value instanceof Number) {
-            // JSON has no word for these.
-            double number = ((Number) value).doubleValue();
-            output.append(Double.isNaN(number) || Double.isInfinite(number) ? "null" : value.toString());
-        } else if (value instanceof Map) {
-            char separator = '{';
-            for (Map.Entry<?, ?> entry : ((Map<?, ?>) value).entrySet()) {
-                output.append(separator);
-                writeText(String.valueOf(entry.getKey()), output);
-                write(entry.getValue(), output.append(':'));
-                separator = ',';
+    /** The value that an optional has; null if it has none. */
+    private static final Map<Class<?>, Function<Object, Object>> unwrapped = Map.of(
+        Optional.class, value -> ((Optional<?>) value).orElse(null),
+        OptionalInt.class, value -> ((OptionalInt) value).isPresent() ? ((OptionalInt) value).getAsInt() : null,
+        OptionalLong.class, value -> ((OptionalLong) value).isPresent() ? ((OptionalLong) value).getAsLong() : null,
+        OptionalDouble.class, value -> ((OptionalDouble) value).isPresent() ? ((OptionalDouble) value).getAsDouble() : null);
+
+    private static final BigInteger least = BigInteger.valueOf(Long.MIN_VALUE);
+    private static final BigInteger greatest = BigInteger.valueOf(Long.MAX_VALUE);
+    private static final DateTimeFormatter instants =
+        DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
+
+    private static final class Writer {
+        // The library replaces what is deeper than 60 levels.
+        private static final int maximumLevels = 80;
+
+        private final StringBuilder output = new StringBuilder();
+        private final Consumer<Class<?>> report;
+        /** The objects around the value. */
+        private final List<Object> path = new ArrayList<>();
+        // An event with more values is too large for a gateway.
+        private int room = 100_000;
+
+        Writer(Consumer<Class<?>> report) {
+            this.report = report;
+        }
+
+        /** False, with nothing written, if the value's class is not supported. */
+        boolean write(Object value) {
+            int start = output.length();
+            boolean isAround = path.stream().anyMatch(outer -> outer == value);
+            if (--room < 0 || path.size() >= maximumLevels || isAround) {
+                output.append("null");
+                return true;
             }
-            output.append(separator == '{' ? "{}" : "}");
-        } else if (value instanceof Collection) {
-            char separator = '[';
-            for (Object element : (Collection<?>) value) {
-                write(element, output.append(separator));
-                separator = ',';
+            path.add(value);
+            try {
+                return writeAny(value);
+            } catch (RuntimeException | LinkageError | StackOverflowError failure) {
+                // Thrown by the app's own code, such as an iterator: that must not cost the event.
+                output.setLength(start);
+                output.append("null");
+                return true;
+            } finally {
+                path.remove(path.size() - 1);
             }
-            output.append(separator == '[' ? "[]" : "]");
-        } else if (value.getClass().isArray()) {
-            List<Object> elements = new ArrayList<>();
-            for (int index = 0; index < Array.getLength(value); index++) elements.add(Array.get(value, index));
-            write(elements, output);
-        } else {
-            writeText(value.toString(), output);
+        }
+
+        private boolean writeAny(Object value) {
+            if (value == null || value instanceof Boolean) {
+                output.append(value);
+            } else if (value instanceof Number) {
+                writeNumber((Number) value);
+            } else if (value.getClass().getName().matches("kotlin\\.U(Byte|Short|Int|Long)")) {
+                writeInteger(new BigInteger(value.toString()));
+            } else if (unwrapped.containsKey(value.getClass())) {
+                return write(unwrapped.get(value.getClass()).apply(value));
+            } else if (value instanceof Map) {
+                writeMap((Map<?, ?>) value);
+            } else if (value instanceof Collection) {
+                writeElements(((Collection<?>) value).iterator());
+            } else if (value instanceof byte[]) {
+                writeText(Base64.getEncoder().encodeToString((byte[]) value), output);
+            } else if (value instanceof char[]) {
+                writeText(new String((char[]) value), output);
+            } else if (value.getClass().isArray()) {
+                List<Object> elements = new ArrayList<>();
+                for (int index = 0; index < Math.min(Array.getLength(value), room + 1); index++) elements.add(Array.get(value, index));
+                writeElements(elements.iterator());
+            } else {
+                String text = text(value);
+                if (text != null) {
+                    writeText(text, output);
+                } else if (instant(value) != null) {
+                    writeInstant(instant(value));
+                } else {
+                    report.accept(value.getClass());
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        private void writeNumber(Number value) {
+            if (value instanceof Double || value instanceof Float) {
+                double number = value.doubleValue();
+                // JSON has no word for these. A float has shorter digits than the same number as a double.
+                output.append(Double.isNaN(number) || Double.isInfinite(number) ? "null" : value.toString());
+            } else if (value instanceof Long || value instanceof Integer || value instanceof Short || value instanceof Byte) {
+                output.append(value);
+            } else if (value instanceof BigDecimal) {
+                writeDecimal((BigDecimal) value);
+            } else if (value instanceof BigInteger) {
+                writeInteger((BigInteger) value);
+            } else {
+                // Such as AtomicLong; of an app's own class the text decides.
+                writeDecimal(new BigDecimal(value.toString()));
+            }
+        }
+
+        private void writeInteger(BigInteger value) {
+            boolean isNumber = value.compareTo(least) >= 0 && value.compareTo(greatest) <= 0;
+            if (isNumber) output.append(value); else writeText(value.toString(), output);
+        }
+
+        /** A number if a number of 64 bits has the same digits, otherwise text with all of them. */
+        private void writeDecimal(BigDecimal value) {
+            // Thousands of zeros are not written out.
+            boolean isShort = Math.abs((long) value.precision() - value.scale()) < 400;
+            double number = value.doubleValue();
+            if (isShort && (value.signum() == 0 || value.stripTrailingZeros().scale() <= 0)) {
+                writeInteger(value.toBigInteger());
+            } else if (!Double.isInfinite(number) && new BigDecimal(Double.toString(number)).compareTo(value) == 0) {
+                output.append(number);
+            } else {
+                writeText(isShort ? value.toPlainString() : value.toString(), output);
+            }
+        }
+
+        private void writeMap(Map<?, ?> map) {
+            // Two keys may have the same text; the last one counts.
+            Map<String, Object> members = new LinkedHashMap<>();
+            for (Map.Entry<?, ?> entry : map.entrySet()) {
+                if (members.size() > room) break;
+                members.put(name(entry.getKey()), entry.getValue());
+            }
+            output.append('{');
+            boolean isFirst = true;
+            for (Map.Entry<String, Object> entry : members.entrySet()) {
+                int start = output.length();
+                if (!isFirst) output.append(',');
+                writeText(entry.getKey(), output);
+                output.append(':');
+                if (write(entry.getValue())) isFirst = false; else output.setLength(start);
+            }
+            output.append('}');
+        }
+
+        private void writeElements(Iterator<?> elements) {
+            output.append('[');
+            for (boolean isFirst = true; elements.hasNext() && room > 0; isFirst = false) {
+                if (!isFirst) output.append(',');
+                if (!write(elements.next())) output.append("null");
+            }
+            output.append(']');
+        }
+
+        private void writeInstant(Instant instant) {
+            int year = instant.atOffset(ZoneOffset.UTC).getYear();
+            output.append(year < 0 || year > 9999 ? "null" : '"' + instants.format(instant) + '"');
+        }
+
+        private static String name(Object key) {
+            if (key == null) return "null";
+            Instant instant = instant(key);
+            if (instant != null) return instants.format(instant);
+            String text = text(key);
+            return text != null ? text : String.valueOf(key);
+        }
+
+        /** The text of a value that is sent as text; null for others. */
+        private static String text(Object value) {
+            if (value instanceof Enum) return ((Enum<?>) value).name();
+            boolean isText = value instanceof CharSequence || value instanceof Character || value instanceof UUID || value instanceof URI
+                || value instanceof URL || value instanceof LocalDate || value instanceof LocalTime || value instanceof LocalDateTime;
+            return isText ? value.toString() : null;
+        }
+
+        private static Instant instant(Object value) {
+            if (value instanceof Date) return Instant.ofEpochMilli(((Date) value).getTime());
+            if (value instanceof Calendar) return ((Calendar) value).toInstant();
+            if (value instanceof Instant) return (Instant) value;
+            if (value instanceof OffsetDateTime) return ((OffsetDateTime) value).toInstant();
+            if (value instanceof ZonedDateTime) return ((ZonedDateTime) value).toInstant();
+            return null;
         }
     }
 
@@ -115,8 +287,9 @@ final class Json {
         int start = position;
         while (position < text.length() && "+-.eE0123456789".indexOf(text.charAt(position)) >= 0) position++;
         String word = text.substring(start, position);
-        if (word.matches("-?[0-9]{1,18}")) return Long.valueOf(word);
-        return Double.valueOf(word);
+        if (!word.matches("-?[0-9]+")) return Double.valueOf(word);
+        BigInteger integer = new BigInteger(word);
+        return integer.bitLength() < 64 ? (Number) integer.longValue() : integer;
     }
 
     private String string() {

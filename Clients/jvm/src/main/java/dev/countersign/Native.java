@@ -2,7 +2,6 @@ package dev.countersign;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -14,7 +13,9 @@ final class Native {
 
     private static final AtomicLong numbers = new AtomicLong();
     static final Map<Long, Client> clients = new ConcurrentHashMap<>();
-    static final Map<Long, CompletableFuture<Object>> pending = new ConcurrentHashMap<>();
+    static final Map<Long, Result<Object>> pending = new ConcurrentHashMap<>();
+    /** The client whose result this thread hands over. */
+    static final ThreadLocal<Client> handing = new ThreadLocal<>();
 
     static {
         String path = System.getProperty("countersign.library");
@@ -37,13 +38,13 @@ final class Native {
 
     @SuppressWarnings("unchecked")
     static void result(long context, byte[] json) {
-        CompletableFuture<Object> future = pending.remove(context);
+        Result<Object> future = pending.remove(context);
         if (future == null) return;
         Map<String, Object> answer = (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8));
         if (answer.containsKey("error")) {
-            future.completeExceptionally(new CountersignException((Map<String, Object>) answer.get("error")));
+            future.hand(null, new CountersignException((Map<String, Object>) answer.get("error")));
         } else {
-            future.complete(answer.get("value"));
+            future.hand(answer.get("value"), null);
         }
     }
 

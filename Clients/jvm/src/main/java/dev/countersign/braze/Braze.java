@@ -28,7 +28,6 @@ public final class Braze {
         sendsTokens = given.isSdkAuthenticationEnabled;
         CountersignClient.Builder builder = new CountersignClient.Builder(given.endpoint, given.apiKey).onAuthenticationFailure(
             failure -> {
-                if (failure.isOptional()) return;
                 for (IEventSubscriber<BrazeSdkAuthenticationErrorEvent> subscriber : subscribers) {
                     subscriber.trigger(new BrazeSdkAuthenticationErrorEvent(failure));
                 }
@@ -84,7 +83,10 @@ public final class Braze {
         if (sendsTokens && !isEmpty(signature)) attempt(() -> client.setToken(signature));
     }
 
-    /** Is told of refused and missing tokens, each once. */
+    /**
+     * Is told of refused and missing tokens. The same failure is told at once, and again at most once in five minutes and at the
+     * start of a session. An event with {@code isOptional} says that the server took the data all the same.
+     */
     public void subscribeToSdkAuthenticationFailures(IEventSubscriber<BrazeSdkAuthenticationErrorEvent> subscriber) {
         subscribers.add(subscriber);
     }

@@ -30,6 +30,14 @@ public final class BrazeSdkAuthenticationErrorEvent {
         return failure.getToken();
     }
 
+    /**
+     * Whether the server took the data all the same, since the app does not require signatures. Not in Braze's SDK for Android; in
+     * its SDK for Swift it is {@code optional}.
+     */
+    public boolean isOptional() {
+        return failure.isOptional();
+    }
+
     /** When the request began, in seconds since 1970. */
     public long getRequestInitiationTime() {
         return (long) failure.getRequestTime();
