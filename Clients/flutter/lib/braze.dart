@@ -11,7 +11,8 @@ class BrazeSdkAuthenticationError {
       : code = failure['code'] as int,
         reason = failure['reason'] as String,
         userId = failure['userId'] as String? ?? '',
-        signature = failure['token'] as String? ?? '';
+        signature = failure['token'] as String? ?? '',
+        optional = failure['optional'] == true;
 
   /// 10 to 28 as in Braze's table; 30 and above are Countersign's own.
   final int code;
@@ -24,6 +25,9 @@ class BrazeSdkAuthenticationError {
 
   /// The one that was refused; empty if there was none. A credential: never log it.
   final String signature;
+
+  /// True if the server took the data all the same, since the app does not require signatures.
+  final bool optional;
 }
 
 /// The one client of an app, however many of these are made.
@@ -33,9 +37,8 @@ class BrazePlugin {
 
   /// [apiKey]: the app's write key; [endpoint]: the gateway's URL. Braze's plugin takes both from native configuration instead.
   void initialize(String apiKey, String endpoint) =>
-      _client ??= CountersignClient(endpoint, apiKey, onAuthenticationFailure: (failure) {
-        if (failure['optional'] != true) _handler?.call(BrazeSdkAuthenticationError(failure));
-      });
+      _client ??= CountersignClient(endpoint, apiKey,
+          onAuthenticationFailure: (failure) => _handler?.call(BrazeSdkAuthenticationError(failure)));
 
   CountersignClient get _initialized => _client ?? (throw StateError('initialize was not called'));
 
@@ -44,6 +47,7 @@ class BrazePlugin {
 
   void setSdkAuthenticationSignature(String signature) => unawaited(_initialized.setToken(signature));
 
+  /// The same failure is told at once, and again at most once in five minutes and at the start of a session.
   void setBrazeSdkAuthenticationErrorCallback(FutureOr<void> Function(BrazeSdkAuthenticationError error) callback) =>
       _handler = callback;
 

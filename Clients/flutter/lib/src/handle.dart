@@ -6,6 +6,7 @@ import 'dart:ffi';
 import 'package:ffi/ffi.dart';
 
 import 'bindings.dart' as library;
+import 'values.dart';
 
 typedef Json = Map<String, Object?>;
 
@@ -47,7 +48,7 @@ abstract base class Handle {
   Handle(String mode, Json configuration, {FutureOr<String?> Function(Json request)? provider}) : _ask = provider {
     final onProvider = _onProvider?.nativeFunction ?? nullptr;
     _client = using((arena) {
-      final (text, length) = _native(jsonEncode({...configuration, 'keepsTexts': true}), arena);
+      final (text, length) = _native(toJson({...configuration, 'keepsTexts': true}), arena);
       final error = arena<Pointer<Utf8>>()..value = nullptr;
       final errorLength = arena<Size>();
       final event = _onEvent.nativeFunction;
@@ -74,12 +75,12 @@ abstract base class Handle {
   /// Takes an event of the library that is no log line.
   void heard(Json event) {}
 
-  /// Calls a method of `countersign.h`. Members that are null count as left out.
+  /// Calls a method of `countersign.h`. Members that are null count as left out. Values may be of any type (docs/value-types.md).
   Future<Object?> call(String method, [Json arguments = const {}]) {
     if (_closing != null) return Future.error(CountersignException('closed', 'the client is closed'));
     return _begin((context) => using((arena) {
           final (name, nameLength) = _native(method, arena);
-          final (text, length) = _native(jsonEncode(arguments), arena);
+          final (text, length) = _native(toJson(arguments), arena);
           return library.call(_client, name, nameLength, text, length, _onResult.nativeFunction, context);
         }));
   }
