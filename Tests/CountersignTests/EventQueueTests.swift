@@ -88,7 +88,8 @@ struct EventQueueTests {
     }
 
     @Test(arguments: [
-        "", "5", "5 6 7", "a b", "5 ", "9223372036854775807 1750000000", "-1 1750000000",
+        "", "5", "5 6 7", "a b", "5 ", "9223372036854775807 1750000000", "-1 1750000000", "5 6 u", "5 6 u-1",
+        "5 6 u9223372036854775807", "5 6 u7 8",
         "99999999999999999999 1",
     ])
     func aTimeThatWasDamagedIsForgotten(text: String) throws {
@@ -155,6 +156,46 @@ struct EventQueueTests {
             #expect(try ids(queue).suffix(2) == ["m\(number)", "m\(100 + number)"])
         }
         #expect(try open(limits).value(of: .evictedByAge) == 0)
+    }
+
+    @Test(arguments: [1, 7, 30, 365 * 50])
+    func clockJumpsBetweenRunsEvictNoFreshEvent(days: Int) throws {
+        let limits = QueueLimits(maximumAge: 30 * 86_400)
+        for number in 0..<40 {
+            clock.setNow(clock.now + TimeInterval(days) * 86_400)
+            let queue = try open(limits)
+            try queue.append(rows([number]), clock: clock)
+            clock.advance(by: 60)
+        }
+        let queue = try open(limits)
+        #expect(try queue.value(of: .evictedByAge) == 0)
+        #expect(try ids(queue).count == 40)
+    }
+
+    @Test func timeBetweenRunsCountsWhateverTheDeviceClockSays() throws {
+        let limits = QueueLimits(maximumAge: 30 * 86_400)
+        try open(limits).append(rows([1]), clock: clock)
+        clock.advance(by: 31 * 86_400)
+        clock.setNow(Date(timeIntervalSince1970: 0))
+        let queue = try open(limits)
+        try queue.append(rows([2]), clock: clock)
+        #expect(try ids(queue) == ["m2"])
+        #expect(try queue.value(of: .evictedByAge) == 1)
+    }
+
+    @Test func afterARestartOfTheDeviceItsUptimeCounts() throws {
+        var time = QueueTime(uptime: 1_000)
+        time.resume(from: QueueTime.Saved(seconds: 500, wall: 0, uptime: 5_000))
+        #expect(time.seconds(uptime: 1_000) == 1_500)
+        #expect(time.seconds(uptime: 1_060) == 1_560)
+        let saved = time.saved(now: Date(timeIntervalSince1970: 7), uptime: 1_060)
+        #expect(saved.text == "1560 7 u1060")
+        var next = QueueTime(uptime: 1_100)
+        next.resume(from: QueueTime.Saved(text: saved.text))
+        #expect(next.seconds(uptime: 1_100) == 1_600)
+        var old = QueueTime(uptime: 1_100)
+        old.resume(from: QueueTime.Saved(text: "1560 7"))
+        #expect(old.seconds(uptime: 1_100) == 1_560)
     }
 
     // MARK: Claims

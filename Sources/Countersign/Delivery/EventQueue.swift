@@ -58,7 +58,7 @@ final class EventQueue {
         // Whoever is slower than this is tried again by the caller, a second later.
         connection = try SQLiteConnection(path: path, keepsJournal: true, busyTimeoutMilliseconds: 1_000)
         self.limits = limits
-        queueTime = QueueTime(now: clock.now, uptime: clock.uptime)
+        queueTime = QueueTime(uptime: clock.uptime)
         try connection.execute(
             """
             PRAGMA auto_vacuum = INCREMENTAL;
@@ -203,7 +203,7 @@ final class EventQueue {
         try add(.recorded, rows.count)
         try add(.rows, count)
         try add(.bytes, bytes)
-        try save(queueTime.saved(now: clock.now, seconds: time).text, as: "queue_time")
+        try save(queueTime.saved(now: clock.now, uptime: clock.uptime).text, as: "queue_time")
         try enforceLimits(at: time)
     }
 

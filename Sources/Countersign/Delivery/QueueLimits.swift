@@ -8,8 +8,8 @@ public struct QueueLimits: Sendable, Hashable {
     public var maximumEvents: Int
     /// Bytes that the queue takes on disk, about. Default: 64 MiB.
     public var maximumBytes: Int
-    /// Seconds that an event waits at most; `.infinity` for as long as it takes. Default: 30 days. A time in which the app did
-    /// not run counts for up to 7 days, so that a device clock that jumps cannot make fresh events look old.
+    /// Seconds that an event waits at most; `.infinity` for as long as it takes. Default: 30 days. Time in which the app did not
+    /// run counts, but not time in which the device was off: the device clock, which may jump, has no influence.
     public var maximumAge: TimeInterval
     /// Bytes of one event as JSON. A longer one is quarantined when it is recorded and never sent. Default: 32 KiB.
     public var maximumEventBytes: Int

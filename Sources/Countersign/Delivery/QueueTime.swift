@@ -1,43 +1,46 @@
 internal import Foundation
 
-/// The time by which the age of an event is judged: seconds since the queue file was made.
+/// The time by which the age of an event is measured: seconds since the queue file was made, without the time in which the
+/// device was off.
 ///
-/// The device clock cannot be trusted for that: a clock that stands at 1970 while events are recorded and is then put
-/// right would make them look 50 years old. So while the app runs the time follows the monotonic clock, and between two
-/// runs it follows the device clock, but not by more than `maximumGap`.
+/// It follows the device's uptime. The device clock may jump, between two runs of the app too: an event that was recorded
+/// minutes ago would then look weeks old and be evicted.
 struct QueueTime {
-    /// A pause between two runs counts for no more than this: 7 days, in seconds.
-    static let maximumGap: TimeInterval = 7 * 86_400
-
     /// What is kept in the file.
     struct Saved {
         let seconds: Int64
-        /// The device clock at that moment, in seconds since 1970.
+        /// The device clock at that moment, in seconds since 1970. Only read by version 0.1.0.
         let wall: Int64
+        /// The uptime at that moment, in seconds; nil in a file of version 0.1.0.
+        let uptime: Int64?
 
-        var text: String { "\(seconds) \(wall)" }
+        var text: String { "\(seconds) \(wall)" + (uptime.map { " u\($0)" } ?? "") }
     }
 
     private var base: TimeInterval = 0
-    private let start: (now: Date, uptime: TimeInterval)
+    private let start: TimeInterval
 
-    init(now: Date, uptime: TimeInterval) {
-        start = (now, uptime)
+    init(uptime: TimeInterval) {
+        start = uptime
     }
 
-    /// Goes on from where an earlier run stopped.
+    /// Continues from where an earlier run stopped.
     mutating func resume(from saved: Saved?) {
         guard let saved else { return }
-        let gap = start.now.timeIntervalSince1970 - TimeInterval(saved.wall)
-        base = TimeInterval(saved.seconds) + min(max(0, gap), Self.maximumGap)
+        base = TimeInterval(saved.seconds)
+        guard let uptime = saved.uptime.map({ TimeInterval($0) }) else { return }
+        // A smaller uptime: the device has restarted since. If it is larger in spite of that, the events look younger.
+        base += start >= uptime ? start - uptime : start
     }
 
     func seconds(uptime: TimeInterval) -> Int64 {
-        Int64(base + max(0, uptime - start.uptime))
+        Int64(base + max(0, uptime - start))
     }
 
-    func saved(now: Date, seconds: Int64) -> Saved {
-        Saved(seconds: seconds, wall: Int64(now.timeIntervalSince1970))
+    func saved(now: Date, uptime: TimeInterval) -> Saved {
+        Saved(
+            seconds: seconds(uptime: uptime), wall: Int64(now.timeIntervalSince1970),
+            uptime: Int64(uptime.rounded(.up)))
     }
 }
 
@@ -45,10 +48,20 @@ extension QueueTime.Saved {
     /// Seconds that time can be added to.
     private static let possible: ClosedRange<Int64> = 0...(1 << 52)
 
-    // Nil for what nothing here has written.
+    // Nil for text of another form, such as from a damaged file.
     init?(text: String) {
-        let parts = text.split(separator: " ").compactMap { Int64($0) }
-        guard parts.count == 2, Self.possible.contains(parts[0]) else { return nil }
-        self.init(seconds: parts[0], wall: parts[1])
+        let parts = text.split(separator: " ")
+        guard parts.count == 2 || parts.count == 3, let seconds = Int64(parts[0]), let wall = Int64(parts[1]),
+            Self.possible.contains(seconds)
+        else { return nil }
+        var uptime: Int64?
+        if parts.count == 3 {
+            // Version 0.1.0 reads two integers and ignores a word.
+            guard parts[2].utf8.first == UInt8(ascii: "u"), let number = Int64(parts[2].dropFirst()),
+                Self.possible.contains(number)
+            else { return nil }
+            uptime = number
+        }
+        self.init(seconds: seconds, wall: wall, uptime: uptime)
     }
 }

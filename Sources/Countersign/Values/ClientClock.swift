@@ -28,7 +28,12 @@ public struct SystemClock: ClientClock {
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public var uptime: TimeInterval {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
+        #if canImport(Darwin)
+            clock_gettime(CLOCK_MONOTONIC, &time)
+        #else
+            // As Darwin's monotonic clock, it counts the time in which the device sleeps.
+            clock_gettime(CLOCK_BOOTTIME, &time)
+        #endif
         return TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000
     }
 
