@@ -323,13 +323,16 @@ public final class CountersignClient: Sendable {
 
     // MARK: Failures
 
-    /// What authentication failures there are, each (user, token, code) once, beginning with the last one if it still
-    /// stands.
+    /// Authentication failures. Starts with the latest one if it is unresolved.
+    ///
+    /// The same failure, of one user, token, code and `isOptional`, is reported at once, and again at most once in five minutes
+    /// and at the start of a session, while it is unresolved. `occurrences` counts all of them. While the app is in the
+    /// background nothing is reported; the failures follow when the app is back.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> { pipeline.failures.stream() }
 
     /// Sets the closure that is called for each authentication failure, instead of an earlier one; nil for none.
     ///
-    /// It is called on a thread of the SDK, and at once if the last failure still stands.
+    /// It is called on a thread of the SDK, as often as `authenticationFailures` says.
     public func onAuthenticationFailure(_ handler: (@Sendable (AuthenticationFailure) -> Void)?) {
         pipeline.failures.setHandler(handler)
     }

@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Decides which authentication failures the app hears of, and how often: each (user, token, code) at once, with the number
-/// of times, and none while the app is in the background.
+/// Decides which authentication failures the app hears of, and how often: each (user, token, code, `isOptional`) at once, with the
+/// number of times, and none while the app is in the background.
 ///
 /// A failure that still stands is told again, since the first call may have been missed: at each session start, and when it
 /// has happened again or a flush has left the user's events parked, though then once in five minutes at most.
@@ -12,6 +12,7 @@ struct FailureThrottle {
         let token: SignedToken?
         let code: AuthErrorCode
         let reason: String
+        let isOptional: Bool
     }
 
     private struct Entry {
@@ -38,7 +39,8 @@ struct FailureThrottle {
     {
         total += 1
         let key = Key(
-            user: UserKey(failure.userID), token: failure.token, code: failure.code, reason: failure.reason)
+            user: UserKey(failure.userID), token: failure.token, code: failure.code, reason: failure.reason,
+            isOptional: failure.isOptional)
         var counted = failure
         counted.occurrences = (entries[key]?.failure.occurrences ?? 0) + 1
         entries[key] = Entry(failure: counted, toldAt: entries[key]?.toldAt)
