@@ -169,7 +169,8 @@ public final class BGGeo: SettingsHolder, Sendable {
     /// Stores a record.
     ///
     /// - Parameter location: At least `coords` with `latitude` and `longitude`. A missing `timestamp` is the present, a
-    ///   missing `uuid` is made.
+    ///   missing `uuid` is made. A `timestamp` that is not a date and time with an offset, nor milliseconds since 1970, is sent
+    ///   as it is, with a warning in the log.
     /// - Returns: The record's `uuid`; it is on disk.
     /// - Throws: If it is not stored.
     @discardableResult

@@ -68,6 +68,8 @@ struct LocationRecord {
     let uuid: String
     /// The object that apps are told of, in the default shape.
     let object: JSONObject
+    /// The timestamp is not an instant. It stays as it is: the present would be wrong.
+    let hasUnreadableTimestamp: Bool
 
     /// Fills in what is missing. Throws `CountersignError` with `invalidLocation` without coordinates within their
     /// limits.
@@ -88,22 +90,30 @@ struct LocationRecord {
             uuid = UUIDv7.make(at: now)
             object["uuid"] = .string(uuid)
         }
-        var instant = now
-        if let text = given["timestamp"]?.string, let time = RFC3339.milliseconds(text) {
-            instant = Milliseconds(time).date
-        } else if let time = given["timestamp"]?.double {
-            instant = Milliseconds(time).date
+        let timestamp = given["timestamp"] ?? .null
+        let instant = timestamp == .null ? Milliseconds(now).count : Self.milliseconds(timestamp)
+        hasUnreadableTimestamp = instant == nil
+        if let instant {
+            object["timestamp"] =
+                settings.timestampFormat == .epoch
+                ? .integer(instant) : .string(Self.text(Milliseconds(instant).date))
         }
-        object["timestamp"] =
-            settings.timestampFormat == .epoch
-            ? .integer(Milliseconds(instant).count)
-            : .string(Self.text(instant))
         if !settings.extras.isEmpty {
             var extras = settings.extras
             if let own = given["extras"]?.object { extras.merge(own) { _, own in own } }
             object["extras"] = .object(extras)
         }
-        self.object = object
+        self.object = object.limited()
+    }
+
+    /// Milliseconds since 1970 of a time with an offset, or of a number of milliseconds.
+    private static func milliseconds(_ timestamp: JSONValue) -> Int64? {
+        let found =
+            switch timestamp {
+            case .string(let text): RFC3339.milliseconds(text, isLenient: true)
+            default: timestamp.double.map { Milliseconds($0).count }
+            }
+        return found.flatMap { RFC3339.instants.contains($0) ? $0 : nil }
     }
 
     static func text(_ date: Date) -> String {

@@ -16,7 +16,9 @@ extension LocationClient {
 
     /// Stores a record in the default shape; when it returns, the record is on disk.
     ///
-    /// - Parameter record: At least `coords` with `latitude` and `longitude`. A missing `timestamp` is the present, a
+    /// - Parameter record: At least `coords` with `latitude` and `longitude`. A `timestamp` is text (RFC 3339; forms of ISO
+    ///     8601 with an offset such as `+0100` are converted) or milliseconds since 1970. One that cannot be read is sent as it
+    ///     is, with a warning in the log. A missing `timestamp` is the present, a
     ///   missing `uuid` is made. Servers drop a second record with the same `uuid`.
     /// - Returns: The record's `uuid`.
     /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not stored.
@@ -42,11 +44,17 @@ extension LocationClient {
         guard configuration.persistence.maxRecordsToPersist != 0 else {
             throw CountersignError(.notPersisted, "maxRecordsToPersist is 0")
         }
+        if made.hasUnreadableTimestamp {
+            configuration.log?(
+                .warning,
+                "timestamp is not a date and time with an offset, nor milliseconds since 1970; it is sent as it is",
+                ["uuid": made.uuid])
+        }
         var body = JSONValue.object(made.object)
         let template = configuration.persistence.locationTemplate
         if !template.isEmpty {
             if let rendered = LocationTemplate(text: template).render(made.object) {
-                body = rendered
+                body = rendered.limited()
             } else {
                 configuration.log?(
                     .warning, "locationTemplate error: not a JSON object or array, the default is used", [:])

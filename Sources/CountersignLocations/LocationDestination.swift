@@ -77,7 +77,7 @@ final class LocationDestination: Destination {
             guard !http.batchSync, !http.params.isEmpty, let members = JSONDocument.object(records) else {
                 return records
             }
-            return JSONValue.object(http.params.merging(members) { _, own in own }).bytes
+            return JSONValue.object(http.params.merging(members) { _, own in own }).limited().bytes
         }
         let root = http.rootProperty.isEmpty ? "location" : http.rootProperty
         var body: [UInt8] = [UInt8(ascii: "{")]
@@ -88,7 +88,7 @@ final class LocationDestination: Destination {
             body.append(UInt8(ascii: ","))
             JSONValue.write(name, to: &body)
             body.append(UInt8(ascii: ":"))
-            value.write(to: &body)
+            value.limited().write(to: &body)
         }
         body.append(UInt8(ascii: "}"))
         return body

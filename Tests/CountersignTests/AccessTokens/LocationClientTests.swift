@@ -31,6 +31,64 @@ struct LocationClientTests {
         #expect(try await client.sync().isEmpty)
     }
 
+    @Test(
+        arguments: [
+            ("2026-11-21T08:30:00+0100", "2026-11-21T07:30:00.000Z", false),
+            ("2026-11-21T08:30:00+01", "2026-11-21T07:30:00.000Z", false),
+            ("2026-11-21T08:30Z", "2026-11-21T08:30:00.000Z", false),
+            (1_763_714_700_007, "2025-11-21T08:45:00.007Z", false),
+            ("2026-11-21T08:30:00", "2026-11-21T08:30:00", true),
+            ("2026-02-30T08:30:00Z", "2026-02-30T08:30:00Z", true),
+            ("2026-11-21T25:30:00Z", "2026-11-21T25:30:00Z", true), ("", "", true), (1e300, 1e300, true),
+            (true, true, true),
+        ] as [(JSONValue, JSONValue, Bool)])
+    func aTimestampIsSentAsTheInstantItIsOrAsItWasGiven(given: JSONValue, sent: JSONValue, warns: Bool)
+        async throws
+    {
+        let warnings = Lock<[String]>([])
+        for format in [LocationConfiguration.Persistence.TimestampFormat.iso, .epoch] {
+            let client = try bench.make {
+                $0.persistence.timestampFormat = format
+                $0.log = CountersignLog(isEnabled: { $0 == .warning }) { _, message, _ in
+                    if message.contains("timestamp") { warnings.withLock { $0.append(message) } }
+                }
+            }
+            try await client.insert(["coords": ["latitude": 1, "longitude": 2], "timestamp": given])
+            let record = try #require(try await client.records().first)
+            let isInstant = format == .epoch && !warns
+            let expected = isInstant ? .integer(RFC3339.milliseconds(sent.string ?? "") ?? 0) : sent
+            #expect(record["timestamp"] == expected)
+            try await client.removeAll()
+            await client.close()
+        }
+        #expect(warnings.withLock { $0.count } == (warns ? 2 : 0))
+    }
+
+    @Test func aRecordAndParametersAreSentAsDeepAsAGatewayReadsThem() async throws {
+        let deep = (0..<20_000).reduce(JSONValue.integer(1)) { inner, _ in [inner] }
+        for batchSync in [true, false] {
+            for root in ["location", "."] {
+                let client = try bench.make {
+                    $0.http.batchSync = batchSync
+                    $0.http.rootProperty = root
+                    $0.http.params = ["deep": deep]
+                    $0.persistence.extras = ["deep": deep]
+                }
+                try await client.insert(["coords": ["latitude": 1, "longitude": 2], "other": deep])
+                try await client.sync()
+                let body = try #require(bench.uploads.withLock { $0.last }).request.body
+                var (open, deepest) = (0, 0)
+                for byte in body {
+                    if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") { open += 1 }
+                    if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") { open -= 1 }
+                    deepest = max(deepest, open)
+                }
+                #expect(deepest <= 64 && deepest > 50)
+                await client.close()
+            }
+        }
+    }
+
     @Test func bodyIsByteForByteAsExpected() async throws {
         let client = try bench.make {
             $0.http.params = ["device": "d", "n": 1]
