@@ -12,7 +12,7 @@ public enum JSONValue: Sendable {
     case bool(Bool)
     /// A number without a fraction that fits 64 bits.
     case integer(Int64)
-    /// Any other number. One that is not finite is sent as `null`.
+    /// Any other number. Sent as `null` if it is not finite.
     case number(Double)
     /// A string.
     case string(String)

@@ -6,7 +6,7 @@ internal import Foundation
 /// It follows the device's uptime. The device clock may jump, between two runs of the app too: an event that was recorded
 /// minutes ago would then look weeks old and be evicted.
 struct QueueTime {
-    /// What is kept in the file.
+    /// The values that are kept in the file.
     struct Saved {
         let seconds: Int64
         /// The device clock at that moment, in seconds since 1970. Only read by version 0.1.0.

@@ -5,7 +5,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** The result of a call, or what depends on it. On the thread that hands over results of the same client, waiting for it throws. */
+/** The result of a call or of a dependent function. On the thread that hands over results of the same client, waiting for it throws. */
 final class Result<Value> extends CompletableFuture<Value> {
     private final Client client;
 
@@ -13,7 +13,7 @@ final class Result<Value> extends CompletableFuture<Value> {
         this.client = client;
     }
 
-    /** As {@link #complete} or {@link #completeExceptionally}. What depends on this runs meanwhile, and must not wait. */
+    /** Completes the future. Dependent functions run meanwhile, and must not wait. */
     void hand(Value value, Throwable failure) {
         Client outer = Native.handing.get();
         Native.handing.set(client);
