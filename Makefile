@@ -247,4 +247,4 @@ fuzz: setup ## Fuzz the parsers of tokens, keys, JSON and request bodies (DURATI
 		-Xswiftc -enable-testing $(COVERAGE) --product Fuzz
 	mkdir -p Fuzzing/.build/corpus
 	cd Fuzzing && SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 .build/release/Fuzz -max_total_time=$(or $(DURATION),60) -max_len=65536 \
-		-timeout=5 -rss_limit_mb=1024 -detect_leaks=0 .build/corpus Seeds
+		-timeout=60 -rss_limit_mb=1024 -detect_leaks=0 .build/corpus Seeds
