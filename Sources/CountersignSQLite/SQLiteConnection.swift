@@ -19,6 +19,8 @@ package final class SQLiteConnection {
 
     /// Opens the database at `path`. Throws `SQLiteError` when the file cannot be opened. A file that is no database is
     /// noticed at the first statement, not here.
+    ///
+    /// With `keepsJournal`, a truncated journal costs one flush less for each transaction, on Linux only (`KeptJournal`).
     package init(
         path: String, mode: Mode = .readWriteCreate, keepsJournal: Bool = false,
         busyTimeoutMilliseconds: Int32 = 5_000
@@ -29,8 +31,12 @@ package final class SQLiteConnection {
             case .readOnly: SQLITE_OPEN_READONLY
             }
         var opened: OpaquePointer?
-        let code = sqlite3_open_v2(
-            path, &opened, access | SQLITE_OPEN_NOMUTEX, keepsJournal ? KeptJournal.vfs : nil)
+        #if os(Linux)
+            let vfs = keepsJournal ? KeptJournal.vfs : nil
+        #else
+            let vfs: String? = nil
+        #endif
+        let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, vfs)
         guard code == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             let extendedCode = opened.map { sqlite3_extended_errcode($0) } ?? code
@@ -181,6 +187,10 @@ package final class SQLiteConnection {
 
     /// The row id of the last `INSERT` that made a row.
     package var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(handle) }
+
+    /// The operations of SQLite's virtual machine that ``run(_:_:)``, ``first(_:_:row:)``, ``all(_:_:row:)`` and
+    /// ``cached(_:)`` have taken so far. Unlike time, the number is the same on every machine.
+    package var virtualMachineSteps: Int { cache.values.reduce(0) { $0 + $1.virtualMachineSteps } }
 
     /// Changes whenever *another* connection has committed (`PRAGMA data_version`).
     package func dataVersion() throws(SQLiteError) -> Int64 {

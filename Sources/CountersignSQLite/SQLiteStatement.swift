@@ -133,6 +133,11 @@ package final class SQLiteStatement {
     /// True when the column is `NULL`.
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
+    /// True when the column has an integer or a floating-point number.
+    package func isNumber(_ column: Int32) -> Bool {
+        [SQLITE_INTEGER, SQLITE_FLOAT].contains(sqlite3_column_type(handle, column))
+    }
+
     /// The column as an integer; 0 for `NULL`.
     package func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
@@ -150,6 +155,16 @@ package final class SQLiteStatement {
         guard let text = sqlite3_column_text(handle, column) else { return "" }
         let count = Int(sqlite3_column_bytes(handle, column))
         return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
+    }
+
+    /// The column as text, or nil if it is of another type or is not valid UTF-8, as in a damaged file.
+    package func validText(_ column: Int32) -> String? {
+        guard sqlite3_column_type(handle, column) == SQLITE_TEXT,
+            let text = sqlite3_column_text(handle, column)
+        else { return nil }
+        let bytes = UnsafeBufferPointer(start: text, count: Int(sqlite3_column_bytes(handle, column)))
+        let decoded = String(decoding: bytes, as: UTF8.self)
+        return decoded.utf8.elementsEqual(bytes) ? decoded : nil
     }
 
     /// The column as text, or nil for `NULL`.
@@ -175,6 +190,9 @@ package final class SQLiteStatement {
         let start = sqlite3_column_blob(handle, column)
         return body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
     }
+
+    /// The operations of SQLite's virtual machine that this statement has taken so far.
+    var virtualMachineSteps: Int { Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)) }
 
     private func error() -> SQLiteError {
         SQLiteError(

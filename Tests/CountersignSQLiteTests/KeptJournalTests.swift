@@ -1,144 +1,151 @@
-import CSQLite
-import CountersignCore
-import Foundation
-import Testing
+#if os(Linux)
+    import CSQLite
+    import CountersignCore
+    import Foundation
+    import Testing
 
-@testable import CountersignSQLite
+    @testable import CountersignSQLite
 
-/// Counts how often the directory of a database's journal is flushed: by `KeptJournal` when a journal is opened that may be new, and by
-/// SQLite when that journal is flushed.
-private enum Directories {
-    typealias Open = @convention(c) (UnsafePointer<CChar>?, UnsafeMutablePointer<Int32>?) -> Int32
+    /// Counts how often the directory of a database's journal is flushed: by `KeptJournal` when a journal is opened that may be new, and by
+    /// SQLite when that journal is flushed.
+    private enum Directories {
+        typealias Open = @convention(c) (UnsafePointer<CChar>?, UnsafeMutablePointer<Int32>?) -> Int32
 
-    private static let opened = Lock([String: Int]())
-    /// Both open a directory in order to flush it, and for nothing else.
-    private static let original: Open? = {
-        guard let vfs = sqlite3_vfs_find(nil),
-            let call = vfs.pointee.xGetSystemCall(vfs, "openDirectory")
-        else { return nil }
-        let counting: Open = { path, file in
-            // A path of the file in the directory.
-            let directory = path.map { URL(fileURLWithPath: String(cString: $0)).deletingLastPathComponent() }
-            Directories.opened.withLock { $0[directory?.path ?? "", default: 0] += 1 }
-            return Directories.original?(path, file) ?? SQLITE_CANTOPEN
-        }
-        _ = vfs.pointee.xSetSystemCall(
-            vfs, "openDirectory", unsafeBitCast(counting, to: sqlite3_syscall_ptr.self))
-        return unsafeBitCast(call, to: Open.self)
-    }()
+        private static let opened = Lock([String: Int]())
+        /// Both open a directory in order to flush it, and for nothing else.
+        private static let original: Open? = {
+            guard let vfs = sqlite3_vfs_find(nil),
+                let call = vfs.pointee.xGetSystemCall(vfs, "openDirectory")
+            else { return nil }
+            let counting: Open = { path, file in
+                // A path of the file in the directory.
+                let directory = path.map {
+                    URL(fileURLWithPath: String(cString: $0)).deletingLastPathComponent()
+                }
+                Directories.opened.withLock { $0[directory?.path ?? "", default: 0] += 1 }
+                return Directories.original?(path, file) ?? SQLITE_CANTOPEN
+            }
+            _ = vfs.pointee.xSetSystemCall(
+                vfs, "openDirectory", unsafeBitCast(counting, to: sqlite3_syscall_ptr.self))
+            return unsafeBitCast(call, to: Open.self)
+        }()
 
-    /// Flushes of `directory` while `body` runs.
-    static func flushes(of directory: URL, _ body: () throws -> Void) throws -> Int {
-        _ = original
-        let before = opened.withLock { $0[directory.path] ?? 0 }
-        try body()
-        return opened.withLock { $0[directory.path] ?? 0 } - before
-    }
-}
-
-struct KeptJournalTests {
-    private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-
-    private func connect(keepsJournal: Bool = true, mode: String = "TRUNCATE") throws -> SQLiteConnection {
-        let database = try SQLiteConnection(
-            path: directory.appendingPathComponent("file").path, keepsJournal: keepsJournal)
-        try database.execute("PRAGMA journal_mode = \(mode); PRAGMA synchronous = NORMAL;")
-        return database
-    }
-
-    private func withDatabase(
-        keepsJournal: Bool = true, mode: String = "TRUNCATE", _ body: (SQLiteConnection) throws -> Void
-    ) throws {
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let database = try connect(keepsJournal: keepsJournal, mode: mode)
-        try database.execute("CREATE TABLE t (a)")
-        try body(database)
-    }
-
-    /// Flushes of the directory by so many transactions.
-    private func flushes(_ transactions: Int = 1, of database: SQLiteConnection) throws -> Int {
-        try Directories.flushes(of: directory) {
-            for _ in 0..<transactions { try database.run("INSERT INTO t VALUES (1)") }
+        /// Flushes of `directory` while `body` runs.
+        static func flushes(of directory: URL, _ body: () throws -> Void) throws -> Int {
+            _ = original
+            let before = opened.withLock { $0[directory.path] ?? 0 }
+            try body()
+            return opened.withLock { $0[directory.path] ?? 0 } - before
         }
     }
 
-    private var journal: URL { directory.appendingPathComponent("file-journal") }
+    struct KeptJournalTests {
+        private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            UUID().uuidString)
 
-    @Test func aJournalThatStaysHasItsDirectoryFlushedOnce() throws {
-        let all = try Directories.flushes(of: directory) {
+        private func connect(keepsJournal: Bool = true, mode: String = "TRUNCATE") throws -> SQLiteConnection
+        {
+            let database = try SQLiteConnection(
+                path: directory.appendingPathComponent("file").path, keepsJournal: keepsJournal)
+            try database.execute("PRAGMA journal_mode = \(mode); PRAGMA synchronous = NORMAL;")
+            return database
+        }
+
+        private func withDatabase(
+            keepsJournal: Bool = true, mode: String = "TRUNCATE", _ body: (SQLiteConnection) throws -> Void
+        ) throws {
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: directory) }
+            let database = try connect(keepsJournal: keepsJournal, mode: mode)
+            try database.execute("CREATE TABLE t (a)")
+            try body(database)
+        }
+
+        /// Flushes of the directory by so many transactions.
+        private func flushes(_ transactions: Int = 1, of database: SQLiteConnection) throws -> Int {
+            try Directories.flushes(of: directory) {
+                for _ in 0..<transactions { try database.run("INSERT INTO t VALUES (1)") }
+            }
+        }
+
+        private var journal: URL { directory.appendingPathComponent("file-journal") }
+
+        @Test func aJournalThatStaysHasItsDirectoryFlushedOnce() throws {
+            let all = try Directories.flushes(of: directory) {
+                try withDatabase { database in
+                    let later = try flushes(5, of: database)
+                    #expect(later == 0)
+                }
+            }
+            #expect(all == 2)
+            try withDatabase(keepsJournal: false) { database in
+                let usual = try flushes(5, of: database)
+                #expect(usual == 5)
+            }
+        }
+
+        @Test func aJournalThatIsMadeAnewHasItsDirectoryFlushedAnew() throws {
             try withDatabase { database in
-                let later = try flushes(5, of: database)
-                #expect(later == 0)
+                try FileManager.default.removeItem(at: journal)
+                #expect(try flushes(of: database) == 2)
+                // The old one stays, so that the two differ.
+                try FileManager.default.moveItem(at: journal, to: directory.appendingPathComponent("old"))
+                try Data().write(to: journal)
+                #expect(try flushes(of: database) == 2)
+                #expect(try flushes(of: database) == 0)
+            }
+            try withDatabase(mode: "DELETE") { database in
+                let count = try flushes(5, of: database)
+                #expect(count == 10)
             }
         }
-        #expect(all == 2)
-        try withDatabase(keepsJournal: false) { database in
-            let usual = try flushes(5, of: database)
-            #expect(usual == 5)
-        }
-    }
 
-    @Test func aJournalThatIsMadeAnewHasItsDirectoryFlushedAnew() throws {
-        try withDatabase { database in
-            try FileManager.default.removeItem(at: journal)
-            #expect(try flushes(of: database) == 2)
-            // The old one stays, so that the two differ.
-            try FileManager.default.moveItem(at: journal, to: directory.appendingPathComponent("old"))
-            try Data().write(to: journal)
-            #expect(try flushes(of: database) == 2)
-            #expect(try flushes(of: database) == 0)
-        }
-        try withDatabase(mode: "DELETE") { database in
-            let count = try flushes(5, of: database)
-            #expect(count == 10)
-        }
-    }
-
-    /// Nothing of that transaction gets to the disk, so SQLite has no reason to flush anything, and the next one opens a journal that is
-    /// there.
-    @Test func aJournalThatIsMadeByATransactionThatIsRolledBackHasItsDirectoryFlushed() throws {
-        try withDatabase { database in
-            try FileManager.default.removeItem(at: journal)
-            let count = try Directories.flushes(of: directory) {
-                try database.execute("BEGIN; INSERT INTO t VALUES (1); ROLLBACK")
+        /// Nothing of that transaction gets to the disk, so SQLite has no reason to flush anything, and the next one opens a journal that is
+        /// there.
+        @Test func aJournalThatIsMadeByATransactionThatIsRolledBackHasItsDirectoryFlushed() throws {
+            try withDatabase { database in
+                try FileManager.default.removeItem(at: journal)
+                let count = try Directories.flushes(of: directory) {
+                    try database.execute("BEGIN; INSERT INTO t VALUES (1); ROLLBACK")
+                }
+                #expect(count == 1)
+                #expect(try flushes(of: database) == 0)
             }
-            #expect(count == 1)
-            #expect(try flushes(of: database) == 0)
         }
-    }
 
-    /// Whoever made that journal may have died before the flush.
-    @Test func theFirstTransactionOfAConnectionFlushesTheDirectoryOfAJournalThatWasThere() throws {
-        try withDatabase { database in
-            let other = try connect()
-            #expect(try flushes(of: other) == 2)
-            #expect(try flushes(of: database) == 0)
+        /// Whoever made that journal may have died before the flush.
+        @Test func theFirstTransactionOfAConnectionFlushesTheDirectoryOfAJournalThatWasThere() throws {
+            try withDatabase { database in
+                let other = try connect()
+                #expect(try flushes(of: other) == 2)
+                #expect(try flushes(of: database) == 0)
+            }
         }
-    }
 
-    @Test func aJournalThatWasRolledBackHasItsDirectoryFlushedAnew() throws {
-        try withDatabase { database in
-            let copies = ["file", "file-journal"].map { (name: $0, copy: $0 + "-copy") }
-            // As if somebody had been killed before the commit: the cache is too small for what is written.
-            try database.execute("PRAGMA cache_size = 1; BEGIN")
-            for _ in 0..<100 { try database.run("INSERT INTO t VALUES (zeroblob(2000))") }
-            for (name, copy) in copies {
-                try FileManager.default.copyItem(
-                    at: directory.appendingPathComponent(name), to: directory.appendingPathComponent(copy))
+        @Test func aJournalThatWasRolledBackHasItsDirectoryFlushedAnew() throws {
+            try withDatabase { database in
+                let copies = ["file", "file-journal"].map { (name: $0, copy: $0 + "-copy") }
+                // As if somebody had been killed before the commit: the cache is too small for what is written.
+                try database.execute("PRAGMA cache_size = 1; BEGIN")
+                for _ in 0..<100 { try database.run("INSERT INTO t VALUES (zeroblob(2000))") }
+                for (name, copy) in copies {
+                    try FileManager.default.copyItem(
+                        at: directory.appendingPathComponent(name), to: directory.appendingPathComponent(copy)
+                    )
+                }
+                try database.execute("ROLLBACK")
+                for (name, copy) in copies {
+                    let bytes = try Data(contentsOf: directory.appendingPathComponent(copy))
+                    // The file itself stays the same.
+                    let handle = try FileHandle(forWritingTo: directory.appendingPathComponent(name))
+                    try handle.truncate(atOffset: 0)
+                    try handle.write(contentsOf: bytes)
+                    try handle.close()
+                }
+                let count = try database.first("SELECT count(*) FROM t") { row in row.int(0) }
+                #expect(count == 0)
+                #expect(try flushes(of: database) == 2)
             }
-            try database.execute("ROLLBACK")
-            for (name, copy) in copies {
-                let bytes = try Data(contentsOf: directory.appendingPathComponent(copy))
-                // The file itself stays the same.
-                let handle = try FileHandle(forWritingTo: directory.appendingPathComponent(name))
-                try handle.truncate(atOffset: 0)
-                try handle.write(contentsOf: bytes)
-                try handle.close()
-            }
-            let count = try database.first("SELECT count(*) FROM t") { row in row.int(0) }
-            #expect(count == 0)
-            #expect(try flushes(of: database) == 2)
         }
     }
-}
+#endif
