@@ -1,4 +1,4 @@
-import { add, maximumQuarantined, noCounts, isOver, select, wiped } from './memory-store.js';
+import { add, isOver, isSound, maximumQuarantined, noCounts, select, soundCounts, wiped } from './memory-store.js';
 
 /** Rows that are read at a time. */
 const page = 200;
@@ -92,7 +92,7 @@ export class DiskStore {
   #count(stores, change) {
     const meta = stores('meta');
     then(meta.get('counts'), (known) => {
-      const counts = { ...noCounts(), ...known };
+      const counts = soundCounts(known);
       const save = () => meta.put(counts, 'counts');
       change(counts, save);
       save();
@@ -105,11 +105,19 @@ export class DiskStore {
       const events = stores('events');
       for (const row of rows) events.add(row);
       this.#count(stores, (counts, save) => {
+        // More than fits was never left there, so such counts are damaged. They must not evict events.
+        const isDamaged = isOver(counts, this.limits);
         for (const { bytes } of rows) add(counts, { recorded: 1, queued: 1, queuedBytes: bytes });
         if (!isOver(counts, this.limits)) return;
+        if (isDamaged) {
+          counts.queued = counts.queuedBytes = 0;
+          then(events.getAll(), (all) => {
+            for (const row of all) add(counts, { queued: 1, queuedBytes: size(row) });
+          });
+        }
         then(events.openCursor(), (cursor) => {
           if (!cursor || !isOver(counts, this.limits)) return save();
-          add(counts, { evicted: 1, queued: -1, queuedBytes: -cursor.value.bytes });
+          add(counts, { evicted: 1, queued: -1, queuedBytes: -size(cursor.value) });
           cursor.delete();
           cursor.continue();
         });
@@ -118,17 +126,25 @@ export class DiskStore {
   }
 
   /** @param {import('./types.js').ClaimRequest} request @returns {Promise<Row[]>} */
-  claim(request) {
-    return this.#run('readonly', (stores, done) => {
+  async claim(request) {
+    /** @type {Row[]} */
+    const damaged = [];
+    /** @type {Row[]} */
+    const claimed = await this.#run('readonly', (stores, done) => {
       const readAfter = (/** @type {number} */ sequence) => {
         then(stores('events').getAll(IDBKeyRange.lowerBound(sequence, true), page), (/** @type {Row[]} */ rows) => {
-          const claimed = select(rows, request);
-          done(claimed);
-          if (!claimed.length && rows.length) readAfter(rows[rows.length - 1].sequence);
+          damaged.push(...rows.filter((row) => !isSound(row)));
+          const selected = select(rows.filter(isSound), request);
+          done(selected);
+          if (!selected.length && rows.length) readAfter(rows[rows.length - 1].sequence);
         });
       };
       readAfter(0);
     });
+    const problem = { code: 'damaged_row', reason: '' };
+    const quarantined = damaged.map((event) => ({ event, problem }));
+    if (damaged.length) await this.settle({ delivered: [], quarantined, duplicates: 0 }).catch(() => {});
+    return claimed;
   }
 
   /** @param {import('./types.js').Settlement} settlement @returns {Promise<void>} */
@@ -141,10 +157,10 @@ export class DiskStore {
        * What was wiped or pushed out meanwhile is counted as that.
        * @param {Row} row @param {(row: Row) => void} gone
        */
-      const remove = ({ sequence, bytes }, gone) => then(events.get(sequence), (row) => {
+      const remove = ({ sequence }, gone) => then(events.get(sequence), (row) => {
         if (!row) return;
         events.delete(sequence);
-        add(changes, { queued: -1, queuedBytes: -bytes });
+        add(changes, { queued: -1, queuedBytes: -size(row) });
         gone(row);
       });
       for (const event of delivered) remove(event, () => (changes.sent += 1));
@@ -168,7 +184,7 @@ export class DiskStore {
 
   /** @returns {Promise<Counts>} */
   counts() {
-    return this.#run('readonly', (stores, done) => then(stores('meta').get('counts'), (known) => done({ ...noCounts(), ...known })));
+    return this.#run('readonly', (stores, done) => then(stores('meta').get('counts'), (known) => done(soundCounts(known))));
   }
 
   /** @returns {Promise<import('./types.js').QuarantinedEvent[]>} */
@@ -209,3 +225,9 @@ export class DiskStore {
 function then(request, body) {
   request.onsuccess = () => body(request.result);
 }
+
+/**
+ * The bytes of a row, which may be damaged.
+ * @param {any} row @returns {number}
+ */
+const size = ({ bytes }) => (bytes > 0 ? bytes : 0);

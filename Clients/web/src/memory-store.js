@@ -90,6 +90,25 @@ export function add(counts, changes) {
   for (const [name, change] of Object.entries(changes)) counts[/** @type {keyof Counts} */ (name)] += change;
 }
 
+/** @param {any} value */
+const isCount = (value) => value >= 0 && Number.isSafeInteger(value);
+
+/**
+ * Counts that can be added to, whatever was stored.
+ * @param {any} known
+ */
+export function soundCounts(known) {
+  const counts = { ...noCounts(), ...known };
+  for (const name in counts) if (!isCount(counts[name])) counts[name] = 0;
+  return counts;
+}
+
+/**
+ * Whether a stored row can be sent. Others are set aside: one of them would make its whole request unreadable.
+ * @param {any} row
+ */
+export const isSound = ({ body, userId, bytes }) => /^{[^]*}$/.test(body) && typeof userId === 'string' && isCount(bytes);
+
 /** @param {Counts} counts */
 export function wiped(counts) {
   counts.wiped += counts.queued + counts.quarantined;

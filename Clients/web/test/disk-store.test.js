@@ -106,3 +106,97 @@ test('a full disk is no reason to open it again', async () => {
   await assert.rejects(store.setMeta([['a', 1]]), { name: 'QuotaExceededError' });
   assert.equal(factory.opened, 1);
 });
+
+/** One database in memory, with as much of IndexedDB as `DiskStore` uses. */
+function memoryFactory() {
+  const stores = { events: new Map(), quarantine: new Map(), meta: new Map() };
+  let last = 0;
+  const transaction = () => {
+    const made = {};
+    let pending = 0;
+    const request = (body) => {
+      const one = {};
+      const run = () => {
+        one.result = body();
+        one.onsuccess?.();
+        if (--pending === 0) made.oncomplete();
+      };
+      pending += 1;
+      queueMicrotask(run);
+      one.again = () => ((pending += 1), queueMicrotask(run));
+      return one;
+    };
+    made.objectStore = (name) => {
+      const rows = stores[name];
+      return {
+        add: (row) => request(() => rows.set(++last, name === 'events' ? { ...row, sequence: last } : row)),
+        put: (value, key) => request(() => rows.set(key, structuredClone(value))),
+        get: (key) => request(() => rows.get(key)),
+        delete: (key) => request(() => rows.delete(key)),
+        getAllKeys: () => request(() => [...rows.keys()]),
+        getAll: (range = 0, count = Infinity) => request(() => [...rows].filter(([key]) => key > range).slice(0, count).map(([, row]) => row)),
+        openCursor: () => {
+          const keys = [...rows.keys()];
+          let index = 0;
+          const one = request(() => index < keys.length ? {
+            value: rows.get(keys[index]), delete: () => rows.delete(keys[index - 1] ?? keys[0]),
+            continue: () => ((index += 1), one.again()),
+          } : null);
+          return one;
+        },
+      };
+    };
+    return made;
+  };
+  globalThis.IDBKeyRange = { lowerBound: (value) => value };
+  const open = () => {
+    const request = { result: { transaction, close() {} } };
+    queueMicrotask(() => request.onsuccess());
+    return request;
+  };
+  return { stores, factory: { open } };
+}
+
+const row = (number) => ({ messageId: `m${number}`, userId: 'ada', body: `{"n":${number}}`, bytes: 7 });
+const everything = { events: 100, bytes: 1e6, blocked: new Set(), excluded: new Set() };
+
+for (const [name, damage] of Object.entries({
+  'no body': { body: undefined }, 'half a body': { body: '{"n":' }, 'a body of another type': { body: 7 },
+  'no user': { userId: null }, 'no size': { bytes: undefined }, 'an impossible size': { bytes: NaN },
+})) {
+  test(`a row with ${name} is set aside, and the others are sent`, async () => {
+    const { stores, factory } = memoryFactory();
+    const store = new DiskStore(factory, 'a');
+    await store.add([row(1), row(2), row(3)]);
+    Object.assign(stores.events.get(2), damage);
+    assert.deepEqual((await store.claim(everything)).map(({ messageId }) => messageId), ['m1', 'm3']);
+    assert.deepEqual([...stores.quarantine.values()].map(({ messageId, code }) => [messageId, code]), [['m2', 'damaged_row']]);
+    const counts = await store.counts();
+    assert.deepEqual([counts.queued, counts.quarantined], [2, 1]);
+  });
+}
+
+for (const damage of [{ queued: 1e9 }, { queuedBytes: 1e12 }, { queued: NaN }, { queued: '7' }, { queuedBytes: -5 }, { sent: null }]) {
+  test(`a damaged counter evicts no events (${Object.entries(damage)})`, async () => {
+    const { stores, factory } = memoryFactory();
+    const store = new DiskStore(factory, 'a');
+    await store.add([row(1), row(2)]);
+    Object.assign(stores.meta.get('counts'), damage);
+    await store.add([row(3)]);
+    assert.equal(stores.events.size, 3);
+    const counts = await store.counts();
+    assert.equal(counts.evicted, 0);
+    for (const [name, count] of Object.entries(counts)) assert.ok(Number.isSafeInteger(count) && count >= 0, name);
+    if (!(damage.queued < 1e9) && typeof damage.queued === 'number' && damage.queued > 0) assert.equal(counts.queued, 3);
+  });
+}
+
+test('more events than the limit are evicted', async () => {
+  const { stores, factory } = memoryFactory();
+  const store = new DiskStore(factory, 'a');
+  store.limits = { events: 3, bytes: 1000 };
+  for (const number of [1, 2, 3, 4, 5]) await store.add([row(number)]);
+  assert.deepEqual([...stores.events.values()].map(({ messageId }) => messageId), ['m3', 'm4', 'm5']);
+  const counts = await store.counts();
+  assert.deepEqual([counts.queued, counts.queuedBytes, counts.evicted], [3, 21, 2]);
+});
