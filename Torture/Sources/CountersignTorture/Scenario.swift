@@ -23,6 +23,15 @@ struct Scenario: Sendable {
         Scenario(name: "B1", summary: "bad days of two devices on one queue", rounds: 5) {
             try await BadDayScenario.run(rounds: $0)
         },
+        Scenario(name: "F1", summary: "disks that become full and stay full", rounds: 100) {
+            try await FullDiskScenario.run(rounds: $0)
+        },
+        Scenario(name: "R1", summary: "damaged values and logs", rounds: 100) {
+            try await DamageScenario.run(rounds: $0)
+        },
+        Scenario(name: "U1", summary: "bursts of events", rounds: 100) {
+            try await BurstScenario.run(rounds: $0)
+        },
         Scenario(name: "A3", summary: "tokens that live 2 s, for so many seconds", rounds: 60) {
             try await TokenScenario.run(seconds: $0)
         },

@@ -15,6 +15,8 @@ struct Torture {
             case "bad-day-device": try await BadDayDevice(arguments: Array(arguments.dropFirst())).run()
             case "identity-device": try await IdentityDevice(arguments: Array(arguments.dropFirst())).run()
             case "leaving-device": try await LeavingDevice(arguments: Array(arguments.dropFirst())).run()
+            case "full-disk-device":
+                try await FullDiskDevice(arguments: Array(arguments.dropFirst())).run()
             case "control": try Control(arguments: Array(arguments.dropFirst())).run()
             case "gateway": try GatewayProcess(arguments: Array(arguments.dropFirst())).run()
             default:
