@@ -5,9 +5,19 @@ import Foundation
 ///
 /// Prints what a call of `track` costs the caller, what an event costs in all, how fast the queue drains, what a row takes
 /// on disk and how much memory the process has, for several numbers of events.
+///
+/// `Queue users [USERS]`: prints what a request costs while so many users wait for tokens, and once they have them.
 @main
 struct QueueBenchmark {
     static func main() async throws {
+        if CommandLine.arguments.dropFirst().first == "users" {
+            let largest = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) } ?? 100_000
+            print("users     ms a user without a token   ms a request")
+            for count in [500, 4_000, 20_000, 100_000] where count <= largest {
+                try await measureUsers(count)
+            }
+            return
+        }
         let largest = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 1_000_000
         print("events     track p50/p99 µs  cpu µs/event  stored/s  sent/s  bytes/row  rss MB  sent")
         for count in [1_000, 10_000, 100_000, 1_000_000] where count <= largest {
@@ -44,6 +54,40 @@ struct QueueBenchmark {
         print(
             "cap of 16 MiB, \(count) recorded: \(snapshot.queued) kept, at most \(largest / 1024) KiB on disk with the log, "
                 + "rss \(residentMegabytes()) MB")
+    }
+
+    /// One event of each user. First nobody has a token, then everybody has.
+    private static func measureUsers(_ count: Int) async throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "countersign-bench-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        guard let endpoint = URL(string: "https://server.example") else { return }
+        let tokens = MemoryTokens()
+        var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
+        configuration.dataDirectory = directory
+        configuration.flushPolicy = .manual
+        configuration.tokenStore = tokens
+        configuration.limits.maximumEvents = 2_000_000
+        let client = try CountersignClient(configuration: configuration, transport: AcceptingServer())
+        for number in 0..<count {
+            client.identify(userID: "user-\(number)")
+            client.track("Product Viewed")
+            if number % 1_000 == 999 { try await catchUp(client) }
+        }
+        try await catchUp(client)
+        let clock = SystemClock()
+        var start = clock.uptime
+        _ = await client.flush()
+        let withoutTokens = clock.uptime - start
+        tokens.isOpen = true
+        start = clock.uptime
+        let result = await client.flush()
+        let withTokens = clock.uptime - start
+        await client.close()
+        print(
+            "\(count)\t\(String(format: "%.3f", withoutTokens * 1_000 / Double(count)))"
+                + "\t\(String(format: "%.3f", withTokens * 1_000 / Double(max(1, result.batches.count))))"
+                + "\t(\(result.batches.count) requests, \(result.delivered) delivered)")
     }
 
     /// Waits for the disk, and for the queue file: an app is slower than these loops.
@@ -126,6 +170,22 @@ struct QueueBenchmark {
         return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0)
             / 1_024
     }
+}
+
+/// A token for each user, once it is open.
+final class MemoryTokens: TokenStore, @unchecked Sendable {
+    private let lock = NSLock()
+    private var hasTokens = false
+
+    var isOpen: Bool {
+        get { lock.withLock { hasTokens } }
+        set { lock.withLock { hasTokens = newValue } }
+    }
+
+    func token(for userID: String) throws -> String? { isOpen ? "a.b.c" : nil }
+    func store(_ token: String, for userID: String) throws {}
+    func removeToken(for userID: String) throws {}
+    func removeAll() throws {}
 }
 
 /// Takes every batch at once.
