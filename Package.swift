@@ -267,6 +267,7 @@ let package = Package(
                 "Countersign", "CountersignCore", "CountersignGateway", "GatewayDialects", "GatewayHTTP",
                 "GatewayModel", "GatewayStorage", "CountersignGatewayTesting",
                 "CountersignJOSE", "CountersignLocations", "CountersignSQLite", "CountersignTesting",
+                "CSQLite",
             ],
             swiftSettings: strict),
         .testTarget(

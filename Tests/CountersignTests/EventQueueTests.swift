@@ -111,8 +111,8 @@ struct EventQueueTests {
         try queue.append(rows([1, 2]), clock: clock)
         let event = try #require(
             try queue.claim(ClaimRequest(maximumEvents: 1, maximumBytes: .max)).first)
-        #expect(try queue.remove(event))
-        #expect(try !queue.remove(event))
+        #expect(try queue.remove(event.sequence))
+        #expect(try !queue.remove(event.sequence))
         #expect(try queue.value(of: .rows) == 1)
         #expect(try queue.value(of: .bytes) == event.body.count + EventQueue.rowOverheadBytes)
     }
@@ -207,7 +207,7 @@ struct EventQueueTests {
                 + rows([5], user: "ada"), clock: clock)
         func claim(_ blocked: [String?], excluded: Set<Int64> = []) throws -> [String] {
             var request = ClaimRequest(maximumEvents: 10, maximumBytes: .max)
-            request.blockedUsers = Set(blocked.map(UserKey.init))
+            request.blockedUsers = BlockedUsers(Set(blocked.map(UserKey.init)))
             request.excluded = excluded
             return try queue.claim(request).map(\.messageID)
         }

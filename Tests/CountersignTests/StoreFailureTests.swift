@@ -67,6 +67,12 @@ struct StoreFailureTests {
 
         private struct Name: Decodable { let event: String }
 
+        var reserve: URL { bench.configuration.instanceDirectory.appendingPathComponent("reserve") }
+
+        var reserveBytes: Int {
+            get throws { try Data(contentsOf: reserve).count }
+        }
+
         var logs: [IncomingLog.Found] { IncomingLog.all(in: bench.configuration.instanceDirectory) }
 
         func close() async {
@@ -268,14 +274,13 @@ struct StoreFailureTests {
         let fixture = try Fixture()
         try await fixture.record("small")
         await fixture.recorder.drain()
-        let reserve = fixture.bench.configuration.instanceDirectory.appendingPathComponent("reserve").path
-        #expect(FileManager.default.fileExists(atPath: reserve))
+        #expect(try fixture.reserveBytes == Storage.reserveBytes)
         try await fill(fixture.storage, true)
         try await fixture.record("big", size: 20_000)
         let calls = try await fixture.storage.run { storage in
-            var calls: [Bool] = []
+            var calls: [Int] = []
             try storage.withQueue(usesReserve: true) { queue in
-                calls.append(FileManager.default.fileExists(atPath: reserve))
+                calls.append(try fixture.reserveBytes)
                 guard calls.count > 1 else {
                     try queue.connection.execute("PRAGMA max_page_count = 1000000")
                     throw SQLiteError(extendedCode: 13, message: "database or disk is full")
@@ -285,8 +290,8 @@ struct StoreFailureTests {
             }
             return calls
         }
-        #expect(calls == [true, false])
-        #expect(FileManager.default.fileExists(atPath: reserve), "it is kept for the next time")
+        #expect(calls == [Storage.reserveBytes, 0])
+        #expect(try fixture.reserveBytes == Storage.reserveBytes, "it is kept for the next time")
         #expect(try await fixture.names() == ["small", "big"])
     }
 

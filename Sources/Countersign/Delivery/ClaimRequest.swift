@@ -1,7 +1,7 @@
 /// Which events to read from the queue.
 struct ClaimRequest: Equatable, Sendable {
     /// Users whose events wait for something.
-    var blockedUsers: Set<UserKey> = []
+    var blockedUsers = BlockedUsers()
     /// Single events to pass over.
     var excluded: Set<Int64> = []
     var maximumEvents: Int

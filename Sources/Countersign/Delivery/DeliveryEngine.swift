@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// Carries out what `Sender` decides: one loop, one request at a time.
@@ -47,6 +48,8 @@ actor DeliveryEngine {
     private var requestTimeout: TimeInterval
     /// As of the last claim.
     private var deviceID = ""
+    /// The device's id if it has none and the disk is too full to store one.
+    private let temporaryDeviceID = UUIDv7.make()
 
     init(
         settings: DeliverySettings, storage: Storage, destination: any Destination,
@@ -85,7 +88,9 @@ actor DeliveryEngine {
         for command in inbox.close() { await handle(command) }
         finishFlushes(.closed, queued: 0)
         becomeIdle(until: nil)
-        _ = try? await storage.perform { [lease] queue in try queue.releaseLease(of: lease) }
+        _ = try? await storage.perform(usesReserve: true) { [lease] queue in
+            try queue.releaseLease(of: lease)
+        }
         failures.finish()
     }
 
@@ -224,19 +229,26 @@ actor DeliveryEngine {
 
     private func claim(_ request: ClaimRequest) async {
         do {
-            let claim = try await storage.run { [clock, lease, requestTimeout] storage -> Claim in
+            let claim = try await storage.run {
+                [clock, lease, requestTimeout, temporaryDeviceID] storage -> Claim in
                 // Another process may have said so and not have come to wipe.
                 if storage.hasOptedOut { return .events([], deviceID: "") }
-                return try storage.withQueue { queue in
+                // There may be room now.
+                _ = try? storage.deleteDelivered()
+                return try storage.withQueue(usesReserve: true) { queue in
                     if let instant = try queue.acquireLease(
                         for: lease, uptime: clock.uptime, request: requestTimeout)
                     {
                         return .leased(until: instant)
                     }
-                    let events = try queue.claim(request)
+                    var events = try queue.claim(request, undeleted: storage.undeletedSequences)
                     // Nothing in the queue file, but something in the log: that is no end.
-                    if events.isEmpty, let failure = storage.takeOverFailure { throw failure }
-                    return .events(events, deviceID: try queue.anonymousID())
+                    if events.isEmpty, let failure = storage.takeOverFailure {
+                        try storage.bringPart(into: queue)
+                        events = try queue.claim(request, undeleted: storage.undeletedSequences)
+                        if events.isEmpty { throw failure }
+                    }
+                    return .events(events, deviceID: try queue.anonymousID(orOnFullDisk: temporaryDeviceID))
                 }
             }
             switch claim {
@@ -258,11 +270,7 @@ actor DeliveryEngine {
                 ["message_id": event.messageID, "code": redacted(verdict.code)])
         }
         do {
-            let pushedOut = try await storage.perform(usesReserve: true) { [clock] queue in
-                let before = try queue.value(of: .evictedFromQuarantine)
-                try queue.settle(settlement, at: clock.now)
-                return try queue.value(of: .evictedFromQuarantine) - before
-            }
+            let pushedOut = try await storage.run { storage in try storage.settle(settlement) }
             if pushedOut > 0 {
                 log?(.warning, "quarantine is full, the oldest are gone", ["events": "\(pushedOut)"])
             }
@@ -274,11 +282,13 @@ actor DeliveryEngine {
     }
 
     private func finish(_ ending: FlushResult.Ending) async {
-        let queued = try? await storage.perform { [lease] queue -> Int in
-            try queue.releaseLease(of: lease)
-            return try queue.value(of: .rows)
+        let queued = try? await storage.run { [lease] storage in
+            // Without room for that, it lapses.
+            try? storage.withQueue(usesReserve: true) { queue in try queue.releaseLease(of: lease) }
+            return try storage.waitingCount()
         }
-        finishFlushes(ending, queued: queued ?? 0)
+        // Of a queue that cannot be read nobody can say that it is empty.
+        finishFlushes(queued == nil && ending == .drained ? .interrupted : ending, queued: queued ?? 0)
     }
 
     private func finishFlushes(_ ending: FlushResult.Ending, queued: Int) {

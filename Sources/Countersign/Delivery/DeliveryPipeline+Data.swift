@@ -14,20 +14,23 @@ extension DeliveryPipeline {
         snapshot.recorded = losses.logged
         do {
             let counts: [EventQueue.Counter: Int]
-            (counts, losses) = try await storage.perform { [recorder] queue in
-                (
-                    try Dictionary(
-                        uniqueKeysWithValues: EventQueue.Counter.allCases.map {
-                            ($0, try queue.value(of: $0))
-                        }), recorder.losses
-                )
+            let undeleted: Int
+            (counts, undeleted, losses) = try await storage.run { [recorder] storage in
+                try storage.withQueue { queue in
+                    (
+                        try Dictionary(
+                            uniqueKeysWithValues: EventQueue.Counter.allCases.map {
+                                ($0, try queue.value(of: $0))
+                            }), storage.undeletedSequences.count, recorder.losses
+                    )
+                }
             }
             func count(_ counter: EventQueue.Counter) -> Int { counts[counter] ?? 0 }
             // What only the log has is on the disk and waits like the rest.
-            snapshot.queued = count(.rows) + losses.logged
+            snapshot.queued = max(0, count(.rows) - undeleted) + losses.logged
             snapshot.queuedBytes = count(.bytes)
             snapshot.recorded = count(.recorded) + losses.logged
-            snapshot.sent = count(.sent)
+            snapshot.sent = count(.sent) + undeleted
             snapshot.duplicates = count(.duplicates)
             snapshot.quarantined = count(.quarantined)
             snapshot.requeued = count(.requeued)

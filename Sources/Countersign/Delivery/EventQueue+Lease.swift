@@ -5,6 +5,8 @@ internal import Foundation
 extension EventQueue {
     /// Seconds that a lease is valid for beyond the request that it is taken for.
     static let leaseMargin: TimeInterval = 30
+    /// A longer lease is damaged, and would keep every client from sending.
+    private static let longestLease: TimeInterval = 3_600
 
     /// Makes this holder the only one that sends.
     ///
@@ -16,7 +18,7 @@ extension EventQueue {
     func acquireLease(
         for holder: LeaseHolder, uptime: TimeInterval, request seconds: TimeInterval
     ) throws -> TimeInterval? {
-        let duration = seconds + Self.leaseMargin
+        let duration = min(seconds + Self.leaseMargin, Self.longestLease)
         if let lease = try lease(), lease.holder == holder.id, lease.isValid(at: uptime),
             lease.until - uptime > seconds + Self.leaseMargin / 2
         {
@@ -63,7 +65,9 @@ extension EventQueue {
         let duration: TimeInterval
 
         /// A reboot resets the uptime, so an old lease may seem to end far in the future.
-        func isValid(at uptime: TimeInterval) -> Bool { until > uptime && until - uptime <= duration }
+        func isValid(at uptime: TimeInterval) -> Bool {
+            until > uptime && until - uptime <= min(duration, EventQueue.longestLease)
+        }
     }
 
     private func lease() throws -> Lease? {

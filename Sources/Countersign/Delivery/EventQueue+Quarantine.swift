@@ -3,17 +3,18 @@ internal import CountersignSQLite
 internal import Foundation
 
 extension EventQueue {
-    /// Sets aside an event that is in the queue.
-    func quarantine(_ event: QueuedEvent, _ verdict: Settlement.Verdict, at date: Date) throws {
+    /// Sets aside an event that is in the queue, also one that is damaged: a column may have any type then.
+    func quarantine(_ sequence: Int64, _ verdict: Settlement.Verdict, at date: Date) throws {
         try connection.run(
             """
             INSERT OR REPLACE INTO quarantine
                 (seq, message_id, user_id, session_id, body, code, reason, quarantined_ms)
-            SELECT seq, message_id, user_id, session_id, body, ?, ?, ? FROM event WHERE seq = ?
+            SELECT seq, coalesce(message_id, ''), coalesce(user_id, ''), coalesce(session_id, ''),
+                coalesce(body, x''), ?, ?, ? FROM event WHERE seq = ?
             """,
-            .text(verdict.code), .text(verdict.reason), .integer(Milliseconds(date).count),
-            .integer(event.sequence))
-        guard try remove(event) else { return }
+            .text(verdict.code), .text(verdict.reason), .integer(Milliseconds(date).count), .integer(sequence)
+        )
+        guard try remove(sequence) else { return }
         try add(.quarantined, 1)
         try limitQuarantine()
     }
@@ -24,12 +25,9 @@ extension EventQueue {
         try connection.run(
             "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, 0, ?)",
             .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID), .blob(row.body))
-        let event = QueuedEvent(
-            sequence: connection.lastInsertRowID, messageID: row.messageID, userID: row.userID, body: row.body
-        )
-        try add(.rows, 1)
-        try add(.bytes, row.body.count + Self.rowOverheadBytes)
-        try quarantine(event, verdict, at: date)
+        let sequence = connection.lastInsertRowID
+        try addSize(rows: 1, bytes: row.body.count + Self.rowOverheadBytes)
+        try quarantine(sequence, verdict, at: date)
     }
 
     private func limitQuarantine() throws {
@@ -60,19 +58,19 @@ extension EventQueue {
             let time = queueTime.seconds(uptime: clock.uptime)
             let bytes =
                 try connection.first(
-                    "SELECT coalesce(sum(length(body) + ?), 0) FROM quarantine",
+                    "SELECT coalesce(sum(coalesce(length(body), 0) + ?), 0) FROM quarantine",
                     .integer(Int64(Self.rowOverheadBytes))
                 ) { row throws(SQLiteError) in row.int(0) } ?? 0
             try connection.run(
                 """
                 INSERT INTO event (message_id, user_id, session_id, queue_time_s, body)
-                SELECT message_id, user_id, session_id, ?, body FROM quarantine ORDER BY seq
+                SELECT coalesce(message_id, ''), coalesce(user_id, ''), coalesce(session_id, ''), ?,
+                    coalesce(body, x'') FROM quarantine ORDER BY seq
                 """, .integer(time))
             let count = connection.changes
             try connection.run("DELETE FROM quarantine")
             try add(.requeued, count)
-            try add(.rows, count)
-            try add(.bytes, bytes)
+            try addSize(rows: count, bytes: bytes)
             return count
         }
     }

@@ -20,14 +20,10 @@ extension EventQueue {
     /// Removes an event by its id, as if the app had wiped it. Returns false if there is none.
     func remove(messageID: String) throws -> Bool {
         try connection.transaction {
-            let found = try connection.all(
-                "SELECT seq, user_id, body FROM event WHERE message_id = ?", .text(messageID)
-            ) { row throws(SQLiteError) in
-                QueuedEvent(
-                    sequence: row.int64(0), messageID: messageID, userID: UserKey(column: row.text(1)).userID,
-                    body: row.blob(2))
+            let found = try connection.all("SELECT seq FROM event WHERE message_id = ?", .text(messageID)) {
+                row throws(SQLiteError) in row.int64(0)
             }
-            for event in found where try remove(event) { try add(.wiped, 1) }
+            for sequence in found where try remove(sequence) { try add(.wiped, 1) }
             return !found.isEmpty
         }
     }

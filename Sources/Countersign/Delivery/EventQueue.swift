@@ -52,25 +52,37 @@ final class EventQueue {
     let connection: SQLiteConnection
     let limits: QueueLimits
     private(set) var queueTime: QueueTime
+    private let clock: any ClientClock
+    /// The device's time, for what is set aside.
+    var now: Date { clock.now }
+    private var claimOrder = ClaimOrder(newestFirst: false)
+    /// Whether the counter of rows was compared with the events of all blocked users since the file was opened.
+    var hasComparedBlockedUsers = false
+    /// The values of `rows` and `bytes` when this connection last knew them to be right.
+    var countedSize: Size?
 
-    /// Opens the queue at `path`, or makes it.
+    /// Opens the queue at `path`, or makes it. A file that is up to date is only read, so that it can be opened on a full disk.
     init(path: String, limits: QueueLimits, clock: any ClientClock) throws {
         // Whoever is slower than this is tried again by the caller, a second later.
         connection = try SQLiteConnection(path: path, keepsJournal: true, busyTimeoutMilliseconds: 1_000)
         self.limits = limits
+        self.clock = clock
         queueTime = QueueTime(uptime: clock.uptime)
+        let version =
+            try connection.first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } ?? 0
+        // Writes to the file, and has an effect before the first table is made only.
+        if version == 0 { try connection.execute("PRAGMA auto_vacuum = INCREMENTAL") }
         try connection.execute(
             """
-            PRAGMA auto_vacuum = INCREMENTAL;
             PRAGMA journal_mode = TRUNCATE;
             PRAGMA synchronous = NORMAL;
             PRAGMA fullfsync = 1;
             PRAGMA temp_store = MEMORY;
             """)
-        let version =
-            try connection.first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } ?? 0
         if version < Self.migrations.count { try connection.migrate(Self.migrations) }
         queueTime.resume(from: try setting("queue_time").flatMap(QueueTime.Saved.init(text:)))
+        try checkSequences()
+        try correctCounters()
     }
 
     // MARK: Recording
@@ -83,7 +95,9 @@ final class EventQueue {
         try connection.transaction {
             // Another process may have taken some of them for those of a process that is gone.
             let mark = try mark(of: log)
-            try take(events.filter { $0.sequence > mark }, from: log, clock: clock)
+            // A higher mark than the last number is damaged. To store events twice is better than to lose them.
+            let isDamaged = mark > events.last?.sequence ?? mark
+            try take(isDamaged ? events : events.filter { $0.sequence > mark }, from: log, clock: clock)
         }
     }
 
@@ -92,17 +106,22 @@ final class EventQueue {
     /// The log is read while nobody else can write to the queue file: whoever removes the log or forgets its mark has done so
     /// before, or not yet.
     ///
-    /// Events that are damaged are counted if `isOver`: nothing is added to the log any more, and it is not read again. Returns
-    /// the files with damage.
+    /// Stores the first events only, of so many bytes, if there is no room for all of them. Once all are stored, events that are
+    /// damaged are counted if `isOver`: nothing is added to the log any more, and it is not read again. Returns whether all are
+    /// stored, and the files with damage.
     @discardableResult
-    func adopt(_ log: IncomingLog.Found, isOver: Bool, clock: any ClientClock) throws -> [String] {
+    func adopt(
+        _ log: IncomingLog.Found, isOver: Bool, maximumBytes: Int = .max, clock: any ClientClock
+    ) throws -> (isComplete: Bool, damagedPaths: [String]) {
         try connection.transaction {
             let found = log.events(after: try mark(of: log.id))
-            try take(found.events, from: log.id, clock: clock)
-            guard isOver, !hasOptedOut else { return [] }
+            let events = found.events.prefix(bytes: maximumBytes) { $0.event.body.count }
+            try take(events, from: log.id, clock: clock)
+            guard events.count == found.events.count else { return (false, []) }
+            guard isOver, !hasOptedOut else { return (true, []) }
             try add(.recorded, found.unreadable)
             try add(.unreadable, found.unreadable)
-            return found.damagedPaths
+            return (true, found.damagedPaths)
         }
     }
 
@@ -201,8 +220,7 @@ final class EventQueue {
             bytes += row.body.count + Self.rowOverheadBytes
         }
         try add(.recorded, rows.count)
-        try add(.rows, count)
-        try add(.bytes, bytes)
+        try addSize(rows: count, bytes: bytes)
         try save(queueTime.saved(now: clock.now, uptime: clock.uptime).text, as: "queue_time")
         try enforceLimits(at: time)
     }
@@ -213,7 +231,7 @@ final class EventQueue {
         guard let provisionalID = rows.first(where: { $0.provisionalID != nil })?.provisionalID else {
             return rows
         }
-        let saved = try setting(Self.anonymousIDName)
+        let saved = try savedAnonymousID()
         let deviceID = saved ?? provisionalID
         if saved == nil { try save(deviceID, as: Self.anonymousIDName) }
         return rows.map { $0.withDeviceID(deviceID) }
@@ -223,13 +241,16 @@ final class EventQueue {
         code: "event_too_large", reason: "the event is longer than limits.maximumEventBytes")
 
     private func enforceLimits(at time: Int64) throws {
-        var rows = try value(of: .rows)
-        var bytes = try value(of: .bytes)
-        let before = (rows: rows, bytes: bytes)
+        var size = try size()
+        // Damage to a counter must not evict events.
+        if size != countedSize, size.rows > limits.maximumEvents || size.bytes > limits.maximumBytes {
+            size = try recount()
+        }
+        let before = size
         var evicted: [Counter: Int] = [:]
         search: while true {
             // In the usual case one look at the oldest is enough.
-            let excess = max(rows - limits.maximumEvents, bytes > limits.maximumBytes ? 32 : 0, 0)
+            let excess = max(size.rows - limits.maximumEvents, size.bytes > limits.maximumBytes ? 32 : 0, 0)
             let heads = try connection.all(
                 "SELECT seq, length(body), queue_time_s FROM event ORDER BY seq LIMIT ?",
                 .integer(Int64(min(excess + 1, 256)))
@@ -237,48 +258,134 @@ final class EventQueue {
                 row throws(SQLiteError) in (row.int64(0), row.int(1) + Self.rowOverheadBytes, row.int64(2))
             }
             if heads.isEmpty { break }
-            for (sequence, size, recorded) in heads {
-                if rows > limits.maximumEvents {
+            for (sequence, bytes, recorded) in heads {
+                if size.rows > limits.maximumEvents {
                     evicted[.evictedByCount, default: 0] += 1
-                } else if bytes > limits.maximumBytes {
+                } else if size.bytes > limits.maximumBytes {
                     evicted[.evictedByBytes, default: 0] += 1
-                } else if TimeInterval(time) - TimeInterval(recorded) > limits.maximumAge {
+                } else if recorded >= 0, TimeInterval(time) - TimeInterval(recorded) > limits.maximumAge {
                     evicted[.evictedByAge, default: 0] += 1
                 } else {
                     break search
                 }
                 try connection.run("DELETE FROM event WHERE seq = ?", .integer(sequence))
-                rows -= 1
-                bytes -= size
+                size.rows -= 1
+                size.bytes -= bytes
             }
         }
         for (cause, count) in evicted { try add(cause, count) }
-        try add(.rows, rows - before.rows)
-        try add(.bytes, bytes - before.bytes)
+        if size != before { try saveSize(size) }
     }
 
     // MARK: Sending
 
     /// The oldest events of one user that may be sent now, in order; or the newest, in the opposite order.
-    func claim(_ request: ClaimRequest) throws -> [QueuedEvent] {
-        var head: (user: UserKey, sequence: Int64)?
-        let (order, comparison) = request.newestFirst ? ("DESC", "<=") : ("ASC", ">=")
-        for user in try users() where !request.blockedUsers.contains(user) {
-            let first = try connection.all(
-                "SELECT seq FROM event WHERE user_id = ? ORDER BY seq \(order) LIMIT ?", .text(user.column),
-                .integer(Int64(request.excluded.count + 1))
-            ) { row throws(SQLiteError) in row.int64(0) }.first { !request.excluded.contains($0) }
-            guard let first else { continue }
-            if let head, request.newestFirst ? first < head.sequence : first > head.sequence { continue }
-            head = (user, first)
+    ///
+    /// Events whose sequence numbers are in `undeleted` were delivered already. Rows that are damaged are set aside.
+    func claim(_ request: ClaimRequest, undeleted: Set<Int64> = []) throws -> [QueuedEvent] {
+        var excluded = request.excluded
+        var hasSearchedAgain = false
+        while true {
+            var damaged: [Int64] = []
+            var events: [QueuedEvent] = []
+            let head = try nextHead(
+                request, isExcluded: { excluded.contains($0) || undeleted.contains($0) }, damaged: &damaged)
+            if let head {
+                events = try read(
+                    from: head, request, isExcluded: { excluded.contains($0) || undeleted.contains($0) },
+                    damaged: &damaged)
+            }
+            if !damaged.isEmpty {
+                excluded.formUnion(damaged)
+                try setAsideDamaged(damaged)
+            }
+            if !events.isEmpty { return events }
+            guard head == nil else { continue }
+            guard try mayHaveMissedEvents(request, undeleted: undeleted) else { return [] }
+            if hasSearchedAgain {
+                try checkIndexAndCounter()
+                return []
+            }
+            // With damage to the last sequence number, new events have lower numbers than those that were read.
+            hasSearchedAgain = true
+            claimOrder = ClaimOrder(newestFirst: request.newestFirst)
         }
-        guard let head else {
-            try expectNothing(besides: request)
-            return []
-        }
+    }
 
+    private func nextHead(
+        _ request: ClaimRequest, isExcluded: (Int64) -> Bool, damaged: inout [Int64]
+    ) throws -> (user: UserKey, sequence: Int64)? {
+        if claimOrder.newestFirst != request.newestFirst {
+            claimOrder = ClaimOrder(newestFirst: request.newestFirst)
+        }
+        do {
+            return try claimOrder.next(
+                blocked: request.blockedUsers,
+                read: { search, use in
+                    let statement: SQLiteStatement
+                    switch search {
+                    case .after(let sequence):
+                        statement = try connection.cached(
+                            "SELECT seq, user_id FROM event NOT INDEXED WHERE seq > ? ORDER BY seq")
+                        try statement.bind([.integer(sequence)])
+                    case .before(let sequence):
+                        statement = try connection.cached(
+                            "SELECT seq, user_id FROM event NOT INDEXED WHERE seq < ? ORDER BY seq DESC")
+                        try statement.bind([.integer(sequence)])
+                    }
+                    defer { statement.reset() }
+                    while try statement.step() {
+                        let user = statement.validText(1).map { UserKey(column: $0) }
+                        if user == nil { damaged.append(statement.int64(0)) }
+                        if !use(ClaimOrder.Row(sequence: statement.int64(0), user: user)) { break }
+                    }
+                },
+                first: { user, sequence, isNew in
+                    let found = try first(
+                        of: user, from: sequence, newestFirst: request.newestFirst, isExcluded: isExcluded)
+                    // An index that lost its way hides events for good, and SQLite does not notice.
+                    if isNew, found?.any != sequence, try hasEvent(sequence) {
+                        throw SQLiteError.damaged("event \(sequence) is missing in the index")
+                    }
+                    return found
+                })
+        } catch {
+            claimOrder = ClaimOrder(newestFirst: request.newestFirst)
+            throw error
+        }
+    }
+
+    /// The first of a user's events from one on, and the first of those that may be claimed.
+    private func first(
+        of user: UserKey, from sequence: Int64, newestFirst: Bool, isExcluded: (Int64) -> Bool
+    ) throws -> (any: Int64, claimable: Int64?)? {
+        let (order, comparison) = newestFirst ? ("DESC", "<=") : ("ASC", ">=")
+        let statement = try connection.cached(
+            "SELECT seq FROM event WHERE user_id = ? AND seq \(comparison) ? ORDER BY seq \(order)")
+        defer { statement.reset() }
+        try statement.bind([.text(user.column), .integer(sequence)])
+        var any: Int64?
+        while try statement.step() {
+            let found = statement.int64(0)
+            if !isExcluded(found) { return (any ?? found, found) }
+            if any == nil { any = found }
+        }
+        return any.map { ($0, nil) }
+    }
+
+    private func hasEvent(_ sequence: Int64) throws -> Bool {
+        try connection.first("SELECT 1 FROM event NOT INDEXED WHERE seq = ?", .integer(sequence)) { _ in true
+        }
+            ?? false
+    }
+
+    private func read(
+        from head: (user: UserKey, sequence: Int64), _ request: ClaimRequest, isExcluded: (Int64) -> Bool,
+        damaged: inout [Int64]
+    ) throws -> [QueuedEvent] {
         var events: [QueuedEvent] = []
         var bytes = 0
+        let (order, comparison) = request.newestFirst ? ("DESC", "<=") : ("ASC", ">=")
         let statement = try connection.cached(
             "SELECT seq, message_id, body FROM event WHERE user_id = ? AND seq \(comparison) ? ORDER BY seq \(order)"
         )
@@ -286,91 +393,72 @@ final class EventQueue {
         try statement.bind([.text(head.user.column), .integer(head.sequence)])
         while events.count < request.maximumEvents, try statement.step() {
             let sequence = statement.int64(0)
-            if request.excluded.contains(sequence) { continue }
+            if isExcluded(sequence) { continue }
             let body = statement.blob(2)
+            // A number would be read as its digits.
+            guard let messageID = statement.validText(1), !body.isEmpty, !statement.isNumber(2) else {
+                damaged.append(sequence)
+                continue
+            }
             bytes += body.count + 1
             if bytes > request.maximumBytes, !events.isEmpty { break }
             events.append(
                 QueuedEvent(
-                    sequence: sequence, messageID: statement.text(1),
-                    userID: head.user.userID, body: body))
+                    sequence: sequence, messageID: messageID, userID: head.user.userID, body: body))
         }
         return events
-    }
-
-    /// Called when a claim has found nothing: are there really no events but those that it was to pass over?
-    ///
-    /// The index and the counters are as mortal as the rest of the file. An index that lost its way hides events for
-    /// good, and SQLite does not notice. Throws `SQLiteError` as for a damaged file.
-    private func expectNothing(besides request: ClaimRequest) throws {
-        var known = request.excluded.count
-        for user in request.blockedUsers {
-            known +=
-                try connection.first("SELECT count(*) FROM event WHERE user_id = ?", .text(user.column)) {
-                    row throws(SQLiteError) in row.int(0)
-                } ?? 0
-        }
-        guard try value(of: .rows) > known else { return }
-        let finding =
-            try connection.first("PRAGMA integrity_check(1)") { row throws(SQLiteError) in row.text(0) } ?? ""
-        guard finding == "ok" else { throw SQLiteError.damaged(finding) }
-        // The file is sound, so it was the counter.
-        try connection.transaction {
-            let real = try connection.all("SELECT length(body) FROM event NOT INDEXED") {
-                row throws(SQLiteError) in row.int(0) + Self.rowOverheadBytes
-            }
-            try add(.rows, real.count - (try value(of: .rows)))
-            try add(.bytes, real.reduce(0, +) - (try value(of: .bytes)))
-        }
-    }
-
-    /// The users with events: one look into the index for each.
-    func users() throws -> [UserKey] {
-        try connection.all(
-            """
-            WITH RECURSIVE found (user_id) AS (
-                SELECT min(user_id) FROM event
-                UNION ALL
-                SELECT (SELECT min(user_id) FROM event WHERE user_id > found.user_id) FROM found
-                WHERE found.user_id IS NOT NULL
-            )
-            SELECT user_id FROM found WHERE user_id IS NOT NULL
-            """
-        ) { row throws(SQLiteError) in UserKey(column: row.text(0)) }
     }
 
     /// Removes what a server has taken, and sets aside what it never will. Events that are gone already (evicted,
     /// wiped) are passed over.
     func settle(_ settlement: Settlement, at date: Date) throws {
         try connection.transaction {
-            var sent = (rows: 0, bytes: 0)
+            var sent = Size(rows: 0, bytes: 0)
             for event in settlement.delivered {
-                try connection.run("DELETE FROM event WHERE seq = ?", .integer(event.sequence))
-                guard connection.changes == 1 else { continue }
+                guard let bytes = try delete(event.sequence) else { continue }
                 sent.rows += 1
-                sent.bytes += event.body.count + Self.rowOverheadBytes
+                sent.bytes += bytes
             }
             try add(.sent, sent.rows)
-            try add(.rows, -sent.rows)
-            try add(.bytes, -sent.bytes)
-            for (event, verdict) in settlement.quarantined { try quarantine(event, verdict, at: date) }
+            try addSize(rows: -sent.rows, bytes: -sent.bytes)
+            for (event, verdict) in settlement.quarantined {
+                try quarantine(event.sequence, verdict, at: date)
+            }
             try add(.duplicates, settlement.duplicates)
         }
-        if try value(of: .rows) == 0 { try shrink(from: 1_000) }
+        if try size().rows == 0 { try shrink(from: 1_000) }
     }
 
     /// Gives the space of removed events back to the file system, but not for as few `pages`: the file will grow again.
     func shrink(from pages: Int) throws {
-        let free =
+        func free() throws -> Int {
             try connection.first("PRAGMA freelist_count") { row throws(SQLiteError) in row.int(0) } ?? 0
-        if free > pages { try connection.execute("PRAGMA incremental_vacuum") }
+        }
+        var rest = try free()
+        guard rest > pages else { return }
+        // In small transactions, whose journals find room on a disk that is almost full.
+        while rest > 0 {
+            try connection.execute("PRAGMA incremental_vacuum(256)")
+            let left = try free()
+            if left >= rest { return }
+            rest = left
+        }
     }
 
-    func remove(_ event: QueuedEvent) throws -> Bool {
-        try connection.run("DELETE FROM event WHERE seq = ?", .integer(event.sequence))
-        guard connection.changes == 1 else { return false }
-        try add(.rows, -1)
-        try add(.bytes, -(event.body.count + Self.rowOverheadBytes))
+    /// Deletes an event without counting it as anything. Returns its bytes; nil if there is none.
+    func delete(_ sequence: Int64) throws -> Int? {
+        let bytes = try connection.first("SELECT length(body) FROM event WHERE seq = ?", .integer(sequence)) {
+            row throws(SQLiteError) in row.int(0) + Self.rowOverheadBytes
+        }
+        guard let bytes else { return nil }
+        try connection.run("DELETE FROM event WHERE seq = ?", .integer(sequence))
+        return bytes
+    }
+
+    /// Deletes an event. Returns false if there is none.
+    func remove(_ sequence: Int64) throws -> Bool {
+        guard let bytes = try delete(sequence) else { return false }
+        try addSize(rows: -1, bytes: -bytes)
         return true
     }
 
@@ -392,14 +480,14 @@ final class EventQueue {
                 let events = log.events(after: try mark(of: log.id)).events
                 if let last = events.last?.sequence { try pass(log.id, through: last, events: events.count) }
             }
-            let rows = try value(of: .rows)
-            try connection.execute("DELETE FROM event; DELETE FROM quarantine;")
+            try connection.run("DELETE FROM event")
+            let rows = connection.changes
+            try connection.run("DELETE FROM quarantine")
             if forgettingDevice {
                 try connection.run("DELETE FROM setting WHERE name = ?", .text(Self.anonymousIDName))
             }
             try add(.wiped, rows)
-            try add(.rows, -rows)
-            try add(.bytes, -(try value(of: .bytes)))
+            try saveSize(Size(rows: 0, bytes: 0))
         }
         try shrink(from: 1_000)
     }
@@ -420,14 +508,28 @@ final class EventQueue {
 
     /// The id under which events without a user are sent; made once for each queue file.
     func anonymousID() throws -> String {
-        if let id = try setting(Self.anonymousIDName) { return id }
+        if let id = try savedAnonymousID() { return id }
         return try certainTransaction {
             // Another process may have been faster.
-            if let id = try setting(Self.anonymousIDName) { return id }
+            if let id = try savedAnonymousID() { return id }
             let id = UUIDv7.make()
             try save(id, as: Self.anonymousIDName)
             return id
         }
+    }
+
+    /// As `anonymousID()`, or another id as long as the disk is too full to store one.
+    func anonymousID(orOnFullDisk temporary: String) throws -> String {
+        do {
+            return try anonymousID()
+        } catch let error as SQLiteError where error.isFull {
+            return temporary
+        }
+    }
+
+    /// Nil if there is none, or a damaged one.
+    private func savedAnonymousID() throws -> String? {
+        try setting(Self.anonymousIDName).flatMap { UUIDText.bytes(of: $0) == nil ? nil : $0 }
     }
 
     private static let anonymousIDName = "anonymous_id"
@@ -451,6 +553,10 @@ final class EventQueue {
     }
 
     func value(of counter: Counter) throws -> Int {
+        min(max(0, try storedValue(of: counter)), Self.maximumCount)
+    }
+
+    func storedValue(of counter: Counter) throws -> Int {
         try connection.first("SELECT value FROM counter WHERE name = ?", .text(counter.rawValue)) {
             row throws(SQLiteError) in row.int(0)
         } ?? 0
@@ -458,8 +564,12 @@ final class EventQueue {
 
     func add(_ counter: Counter, _ amount: Int) throws {
         guard amount != 0 else { return }
+        try set(counter, try value(of: counter) + amount)
+    }
+
+    func set(_ counter: Counter, _ value: Int) throws {
         try connection.run(
-            "INSERT INTO counter (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = value + ?2",
-            .text(counter.rawValue), .integer(Int64(amount)))
+            "INSERT INTO counter (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
+            .text(counter.rawValue), .integer(Int64(min(max(0, value), Self.maximumCount))))
     }
 }

@@ -1,45 +1,80 @@
 internal import Foundation
 
 /// The users whose events wait because of their tokens, and the newest token of each user.
+///
+/// The cost of each call is the same however many users wait, except for those that change all users.
 struct Lanes {
+    private struct Deadline: Comparable {
+        let instant: TimeInterval
+        let user: UserKey
+
+        static func < (left: Deadline, right: Deadline) -> Bool { left.instant < right.instant }
+    }
+
     private(set) var all: [UserKey: Lane] = [:]
+    private(set) var blocked = BlockedUsers()
     private var generations: [UserKey: Int] = [:]
     private var resumption = Resumption()
+    /// The number of users that the token provider is asked for.
+    private var awaitingCount = 0
+    /// When waits end. The first one is valid; others may be of waits that ended earlier.
+    private var deadlines = Heap<Deadline>()
 
     subscript(user: UserKey) -> Lane? { all[user] }
 
-    func isBlocked(_ user: UserKey) -> Bool { all[user]?.isBlocked == true }
-
-    var blocked: Set<UserKey> { Set(all.filter { $0.value.isBlocked }.keys) }
+    func isBlocked(_ user: UserKey) -> Bool { blocked.contains(user) }
 
     /// True while the token provider is asked for somebody, whose events may be sent when it returns.
-    var awaitTokens: Bool { all.values.contains(where: \.awaitsToken) }
+    var awaitTokens: Bool { awaitingCount > 0 }
 
     /// When the first wait ends.
-    var nextInstant: TimeInterval? { all.values.compactMap(\.blockedUntil).min() }
+    var nextInstant: TimeInterval? { deadlines.first?.instant }
 
     /// Changes how it stands with a user.
     mutating func change<Result>(_ user: UserKey, _ body: (inout Lane) -> Result) -> Result {
-        body(&all[user, default: Lane()])
+        var lane = all[user] ?? Lane()
+        let result = body(&lane)
+        set(user, lane)
+        return result
+    }
+
+    private mutating func set(_ user: UserKey, _ lane: Lane?) {
+        let before = all[user]
+        all[user] = lane
+        awaitingCount += (lane?.awaitsToken == true ? 1 : 0) - (before?.awaitsToken == true ? 1 : 0)
+        if lane?.isBlocked == true { blocked.insert(user) } else { blocked.remove(user) }
+        guard before?.blockedUntil != lane?.blockedUntil else { return }
+        if let instant = lane?.blockedUntil { deadlines.insert(Deadline(instant: instant, user: user)) }
+        if deadlines.count > 2 * all.count + 100 {
+            deadlines = Heap(
+                all.compactMap { user, lane in
+                    lane.blockedUntil.map { Deadline(instant: $0, user: user) }
+                })
+        }
+        while let first = deadlines.first, all[first.user]?.blockedUntil != first.instant {
+            _ = deadlines.popFirst()
+        }
     }
 
     mutating func lapse(at now: TimeInterval) {
-        for user in all.keys { all[user]?.lapse(at: now) }
+        while let first = deadlines.first, first.instant <= now { change(first.user) { $0.lapse(at: now) } }
     }
 
     mutating func unblock() {
-        for user in all.keys { all[user]?.unblock() }
+        for user in Array(all.keys) { change(user) { $0.unblock() } }
     }
 
     mutating func forgive() {
-        for user in all.keys { all[user]?.forgive() }
+        for user in Array(all.keys) { change(user) { $0.forgive() } }
     }
 
-    mutating func clear() { all = [:] }
+    mutating func clear() {
+        for user in Array(all.keys) { set(user, nil) }
+    }
 
     /// The server has taken events of this user.
     mutating func accepted(_ user: UserKey) {
-        all[user] = nil
+        set(user, nil)
         resumption = Resumption()
     }
 
@@ -49,22 +84,22 @@ struct Lanes {
         guard all[user] != nil else { return false }
         // Each new token may resume at once, but not in a circle: rejected, new token, rejected, …
         let instant = resumption.take(at: now)
-        all[user]?.tokenChanged(resumingAt: instant)
+        change(user) { $0.tokenChanged(resumingAt: instant) }
         return instant == nil
     }
 
     /// Returns true if the token provider was asked for this user.
     mutating func tokenSought(for user: UserKey) -> Bool {
         guard all[user]?.awaitsToken == true else { return false }
-        all[user]?.tokenSought()
-        if all[user] == Lane() { all[user] = nil }
+        change(user) { $0.tokenSought() }
+        if all[user] == Lane() { set(user, nil) }
         return true
     }
 
     /// A request of this user goes with the token of this generation.
     mutating func authorized(_ user: UserKey, generation: Int, provided: Bool) {
         generations[user] = generation
-        if provided { all[user]?.providerSucceeded() }
+        if provided, all[user] != nil { change(user) { $0.providerSucceeded() } }
     }
 
     /// Whether a token has been replaced.

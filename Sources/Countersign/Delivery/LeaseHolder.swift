@@ -41,6 +41,8 @@ final class LeaseHolder: Sendable {
     /// Whether a holder may still be at work.
     static func isAlive(_ id: String, processID: Int32) -> Bool {
         if processID == getpid() { return living.withLock { $0.contains(id) } }
+        // 0 and negative numbers stand for groups of processes.
+        guard processID > 0 else { return false }
         // Any other failure than "no such process" says that there is one.
         return kill(processID, 0) == 0 || errno != ESRCH
     }

@@ -34,16 +34,32 @@ struct QueueRecovery {
 
     func recover() throws -> EventQueue {
         let aside = try setAside()
+        do {
+            return try recover(from: aside)
+        } catch {
+            // Such as for want of space. The events are found there when it is tried again.
+            for suffix in Self.suffixes where FileManager.default.fileExists(atPath: aside + suffix) {
+                try? FileManager.default.removeItem(atPath: path + suffix)
+                try FileManager.default.moveItem(atPath: aside + suffix, toPath: path + suffix)
+            }
+            throw error
+        }
+    }
+
+    /// The files of a database.
+    private static let suffixes = ["", "-journal", "-wal", "-shm"]
+
+    private func recover(from aside: String) throws -> EventQueue {
         let fresh = try EventQueue(path: path, limits: limits, clock: clock)
         let copy = path + ".salvage"
         try? FileManager.default.removeItem(atPath: copy)
         defer { try? FileManager.default.removeItem(atPath: copy) }
         try FileManager.default.copyItem(atPath: aside, toPath: copy)
-        var salvaged = salvage(from: copy, into: fresh)
+        var salvaged = try salvage(from: copy, into: fresh)
         if salvaged == nil {
             // The first page holds the schema, and ours is always the same: borrow it.
             try? replaceFirstPage(of: copy, with: path)
-            salvaged = salvage(from: copy, into: fresh)
+            salvaged = try salvage(from: copy, into: fresh)
         }
         return fresh
     }
@@ -51,15 +67,14 @@ struct QueueRecovery {
     private func setAside() throws -> String {
         let aside = Self.nextAsidePath(besides: path)
         try FileManager.default.moveItem(atPath: path, toPath: aside)
-        for suffix in ["-journal", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix)
-        {
+        for suffix in Self.suffixes.dropFirst() where FileManager.default.fileExists(atPath: path + suffix) {
             try FileManager.default.moveItem(atPath: path + suffix, toPath: aside + suffix)
         }
         return aside
     }
 
-    /// Returns how many events were saved; nil if the tables could not even be found.
-    private func salvage(from copy: String, into fresh: EventQueue) -> Int? {
+    /// Returns how many events were saved; nil if the tables could not even be found. Throws if the disk is too full.
+    private func salvage(from copy: String, into fresh: EventQueue) throws -> Int? {
         guard let damaged = try? SQLiteConnection(path: copy),
             (try? damaged.first("SELECT count(*) FROM sqlite_master WHERE name = 'event'") {
                 row throws(SQLiteError) in row.int(0)
@@ -89,6 +104,8 @@ struct QueueRecovery {
                 rows.map { ($0.sequence, $0.event) }, counters: counters.compactMapValues { $0 },
                 settings: settings)
             return rows.count
+        } catch let error as SQLiteError where error.isFull {
+            throw error
         } catch {
             return nil
         }
@@ -104,7 +121,7 @@ struct QueueRecovery {
             }
             while (try? statement.step()) == true {
                 let body = statement.blob(4)
-                guard rows[statement.int64(0)] == nil, isJSONObject(body) else { continue }
+                guard rows[statement.int64(0)] == nil, isJSON(body) else { continue }
                 rows[statement.int64(0)] = Row(
                     sequence: statement.int64(0),
                     event: RenderedEvent(
@@ -116,7 +133,7 @@ struct QueueRecovery {
         let front = rows.keys.max() ?? 0
         read("\(columns) ORDER BY seq DESC")
         let back = rows.keys.filter { $0 > front }.min() ?? front
-        if back - front > 1 {
+        if front >= 0, back <= EventQueue.maximumCount, back - front > 1 {
             // As far as single look-ups make sense; each finds its own way past the damage.
             for sequence in (front + 1)..<min(back, front + 20_000) {
                 read("\(columns) WHERE seq = ?", .integer(sequence))
@@ -126,8 +143,8 @@ struct QueueRecovery {
     }
 
     /// A flipped bit in a page that SQLite did not notice.
-    private func isJSONObject(_ body: [UInt8]) -> Bool {
-        (try? JSONSerialization.jsonObject(with: Data(body))) is [String: Any]
+    private func isJSON(_ body: [UInt8]) -> Bool {
+        (try? JSONSerialization.jsonObject(with: Data(body), options: .fragmentsAllowed)) != nil
     }
 
     private func replaceFirstPage(of copy: String, with fresh: String) throws {
@@ -160,22 +177,30 @@ extension EventQueue {
     ) throws {
         try connection.transaction {
             for (sequence, event) in events {
+                // A number that is out of range is damaged: the event gets the next one.
+                let isInRange = (1...Int64(Self.maximumCount)).contains(sequence)
                 try connection.run(
                     """
                     INSERT INTO event (seq, message_id, user_id, session_id, queue_time_s, body)
                     VALUES (?, ?, ?, ?, 0, ?)
                     """,
-                    .integer(sequence), .text(event.messageID), .text(event.userID ?? ""),
+                    isInRange ? .integer(sequence) : .null, .text(event.messageID), .text(event.userID ?? ""),
                     .text(event.sessionID), .blob(event.body))
             }
             for (name, value) in settings { try save(value, as: name) }
             for (counter, count) in counters where counter != .rows && counter != .bytes {
-                try add(counter, count)
+                try add(counter, (0...Self.maximumCount).contains(count) ? count : 0)
             }
-            try add(.rows, events.count)
-            try add(.bytes, events.reduce(0) { $0 + $1.event.body.count + Self.rowOverheadBytes })
+            try saveSize(
+                Size(
+                    rows: events.count,
+                    bytes: events.reduce(0) { $0 + $1.event.body.count + Self.rowOverheadBytes }))
             try add(.salvaged, events.count)
-            try add(.unreadable, max(0, (counters[.rows] ?? events.count) - events.count))
+            // A counter of damaged rows is believed as far as the queue could have had so many.
+            let rows = counters[.rows] ?? events.count
+            if (events.count...max(events.count, limits.maximumEvents)).contains(rows) {
+                try add(.unreadable, rows - events.count)
+            }
         }
     }
 }

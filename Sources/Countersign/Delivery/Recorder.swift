@@ -137,7 +137,9 @@ final class Recorder: Sendable {
         logger = log
         self.stored = stored
         state = Lock(State(userID: userID, sessionID: sessionID))
-        storage.setTakeOver { [weak self] queue in try self?.takeOver(into: queue) }
+        storage.setTakeOver { [weak self] queue, maximumBytes in
+            try self?.takeOver(into: queue, maximumBytes: maximumBytes)
+        }
         // The storage thread runs from the first unlock on.
         writer.suspend()
         storage.submit { [state, writer] _ in
@@ -325,6 +327,7 @@ final class Recorder: Sendable {
                 events += discard()
                 try queue.wipe((log.id, log.last, events), forgettingDevice: forgettingDevice)
                 if forgettingDevice { state.withLock { $0.deviceID = nil } }
+                storage.forgetDelivered()
             }
         }
         storage.lookForLogs()
@@ -432,6 +435,9 @@ final class Recorder: Sendable {
                 provisionalID: entry.record.userID == nil && deviceID.isProvisional ? deviceID.text : nil)
         }
         do {
+            guard storage.hasRoomForEvents() else {
+                throw CountersignError(.notStored, "the disk is full: \(String(cString: strerror(ENOSPC)))")
+            }
             let first = try log.append(rows) - Int64(rows.count) + 1
             let (mustSynchronize, mustTakeOver, waitingCallers) = state.withLock { state in
                 for (offset, (entry, row)) in zip(batch, rows).enumerated() {
@@ -510,7 +516,11 @@ final class Recorder: Sendable {
         Task { [weak self, clock] in
             try await clock.sleep(until: clock.uptime + Self.retryInterval)
             guard let self else { return }
-            state.withLock { $0.isWaitingForDisk = false }
+            let isLogFailing = state.withLock { state in
+                state.isWaitingForDisk = false
+                return state.isLogFailing
+            }
+            if isLogFailing { storage.submit { $0.makeRoom() } }
             writer.async {
                 self.write()
                 self.storage.submit { self.takeOver(by: $0) }
@@ -587,8 +597,8 @@ final class Recorder: Sendable {
         }
     }
 
-    /// Also what the log does not have yet, or another thread is just writing there.
-    private func takeOver(into queue: EventQueue) throws {
+    /// Also what the log does not have yet, or another thread is just writing there. At most so many bytes.
+    private func takeOver(into queue: EventQueue, maximumBytes: Int) throws {
         let taking = writing.withLock {
             let batches = state.withLock { $0.unsaved.count / Self.batchEvents + 1 }
             for _ in 0..<batches where !writeBatch() { break }
@@ -598,10 +608,11 @@ final class Recorder: Sendable {
                 return state.taking
             }
         }
+        let part = maximumBytes == .max ? taking : taking.prefix(bytes: maximumBytes, of: \.bytes)
         do {
-            if let last = taking.last?.sequence {
-                try queue.append(rows(of: taking), from: log.id, clock: clock)
-                taken(taking, through: last)
+            if let last = part.last?.sequence {
+                try queue.append(rows(of: part), from: log.id, clock: clock)
+                taken(part, through: last)
                 try? learnDeviceID(from: queue)
             }
         } catch {
@@ -613,6 +624,7 @@ final class Recorder: Sendable {
             fellBehind(error)
             throw error
         }
+        if part.count < taking.count { return stored(part.count) }
         let wasBehind = state.withLock { state in
             defer { state.hasFallenBehind = false }
             if state.hasFallenBehind { state.lastError = nil }
@@ -658,6 +670,9 @@ final class Recorder: Sendable {
             if !state.taking.isEmpty {
                 state.loggedBytes -= bytes
                 state.keptBytes -= keptBytes
+                if events.count < state.taking.count {
+                    state.logged = Array(state.taking.dropFirst(events.count)) + state.logged
+                }
                 state.taking = []
             }
             defer { state.certain = last }

@@ -6,8 +6,11 @@ internal import Foundation
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
 package final class Storage: @unchecked Sendable {
-    /// What a full disk is given back so that delivered events can be removed, which takes some space for a moment.
-    private static let reserveBytes = 256 << 10
+    /// The size of a file that is emptied on a full disk, so that delivered events can be deleted: a transaction that deletes
+    /// needs space for its journal.
+    static let reserveBytes = 256 << 10
+    /// Bytes of events that are taken over at a time while only the reserve has space for them.
+    private static let partBytes = 48 << 10
     /// Seconds between two looks for logs of processes that are gone.
     private static let adoptionInterval: TimeInterval = 60
     /// Seconds after which the log of a process that seems to be alive is taken over too: its number may be another's now.
@@ -29,7 +32,14 @@ package final class Storage: @unchecked Sendable {
     private let canOpen: @Sendable (_ path: String) -> Bool
     private var opened: EventQueue?
     private var isClosed = false
-    private var takeOverEvents: ((EventQueue) throws -> Void)?
+    private var takeOverEvents: ((EventQueue, _ maximumBytes: Int) throws -> Void)?
+    /// Held while the reserve is used or restored.
+    private let reserveLock = NSLock()
+    private var isUsingReserve = false
+    /// What was delivered while the disk was so full that it could not be deleted, without bodies. Only on the storage thread.
+    private var undeleted: [Settlement] = []
+    /// The sequence numbers of those events. They must not be sent again. Only on the storage thread.
+    private(set) var undeletedSequences: Set<Int64> = []
     /// Why not everything that was recorded is in the queue file; nil if it is. Only on the storage thread.
     private(set) var takeOverFailure: (any Error)?
     private var adoptedAt: TimeInterval?
@@ -83,7 +93,9 @@ package final class Storage: @unchecked Sendable {
     // MARK: The queue file
 
     /// Sets what brings new events into the queue file, before anybody looks into it.
-    func setTakeOver(_ body: @escaping @Sendable (EventQueue) throws -> Void) {
+    ///
+    /// It brings so many bytes at most if there is no room for more.
+    func setTakeOver(_ body: @escaping @Sendable (EventQueue, _ maximumBytes: Int) throws -> Void) {
         submit { $0.takeOverEvents = body }
     }
 
@@ -125,7 +137,7 @@ package final class Storage: @unchecked Sendable {
     /// file was moved or deleted under us. After an I/O error the file is reopened the next time, so that SQLite looks at
     /// what the disk really has.
     ///
-    /// Work that makes the file smaller `usesReserve`: on a full disk it may use what is kept for that.
+    /// Work that makes the file smaller `usesReserve`: on a full disk it runs once more with the space that is kept for that.
     func withQueue<Result>(
         usesReserve: Bool = false, bringsEvents: Bool = true, _ body: (EventQueue) throws -> Result
     ) throws -> Result {
@@ -138,17 +150,18 @@ package final class Storage: @unchecked Sendable {
         } catch  where QueueRecovery.isDamage(error) {
             log?(.warning, "queue file is damaged, set aside", ["error": "\(error)"])
             opened = nil
-            let recovered = try QueueRecovery(path: path, limits: limits, clock: clock).recover()
+            let recovery = QueueRecovery(path: path, limits: limits, clock: clock)
+            let recovered = try onFullDisk({ try recovery.recover() }, withReserve: recovery.recover)
             opened = recovered
             return try run(recovered)
         } catch let error as SQLiteError where error.isFull && usesReserve {
-            guard unlink(reservePath) == 0 else { throw error }
-            defer { keepReserve() }
             let queue = try open()
-            // New events would take the space.
-            let result = try body(queue)
-            try? queue.shrink(from: 0)
-            return result
+            return try usingReserve(after: error) {
+                // New events would take the space.
+                let result = try body(queue)
+                try? queue.shrink(from: 0)
+                return result
+            }
         } catch let error as SQLiteError where error.isUnwritable {
             opened = nil
             return try run(try open())
@@ -182,11 +195,11 @@ package final class Storage: @unchecked Sendable {
         try queue.sync { try withQueue(body) }
     }
 
-    private func bringEvents(into queue: EventQueue) throws {
+    private func bringEvents(into queue: EventQueue, maximumBytes: Int = .max) throws {
         takeOverFailure = nil
-        for bring in [adopt(into:), takeOverEvents ?? { _ in }] {
+        for bring in [adopt(into:maximumBytes:), takeOverEvents ?? { _, _ in }] {
             do {
-                try bring(queue)
+                try bring(queue, maximumBytes)
             } catch {
                 takeOverFailure = error
                 if let error = error as? SQLiteError,
@@ -199,18 +212,32 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
+    /// Brings some of the new events into the queue file, for which a full disk has no room, by means of the reserve. Once they
+    /// are delivered and deleted, others find room in the pages that they leave. Only on the storage thread, with the open
+    /// queue. Throws if that is not why they are missing, or there is no reserve.
+    func bringPart(into queue: EventQueue) throws {
+        guard let failure = takeOverFailure else { return }
+        guard let full = failure as? SQLiteError, full.isFull else { throw failure }
+        try usingReserve(after: full) { try bringEvents(into: queue, maximumBytes: Self.partBytes) }
+        takeOverFailure = takeOverFailure ?? failure
+    }
+
     /// Takes over the logs of processes that are gone.
-    private func adopt(into queue: EventQueue) throws {
+    private func adopt(into queue: EventQueue, maximumBytes: Int) throws {
         if let adoptedAt, clock.uptime - adoptedAt < Self.adoptionInterval { return }
         var emptied: [IncomingLog.Found] = []
         var damaged: Set<String> = []
+        var isComplete = true
         for log in IncomingLog.all(in: directory) where log.id != holder.id {
             let isAlive = LeaseHolder.isAlive(log.id, processID: log.processID)
             // By the clock that the file system has, whatever that of the client says.
             let age = Date().timeIntervalSince1970 - log.modified
             guard !isAlive || age > Self.idleLog else { continue }
-            damaged.formUnion(try queue.adopt(log, isOver: !isAlive, clock: self.clock))
-            if !isAlive { emptied.append(log) }
+            let adopted = try queue.adopt(
+                log, isOver: !isAlive, maximumBytes: maximumBytes, clock: self.clock)
+            damaged.formUnion(adopted.damagedPaths)
+            isComplete = isComplete && adopted.isComplete
+            if !isAlive, adopted.isComplete { emptied.append(log) }
         }
         if !emptied.isEmpty {
             // Whoever dies here leaves a log that has a mark: nothing of it is taken twice.
@@ -224,8 +251,62 @@ package final class Storage: @unchecked Sendable {
                 rename(path, QueueRecovery.nextAsidePath(besides: self.path))
             }
         }
-        try queue.forgetMarks(of: directory)
-        adoptedAt = clock.uptime
+        do {
+            try queue.forgetMarks(of: directory)
+        } catch let error as SQLiteError where error.isFull {
+            // They take little, and are deleted another time.
+        }
+        if isComplete { adoptedAt = clock.uptime }
+    }
+
+    // MARK: Deleting what was delivered
+
+    /// Removes what a server has taken from the queue file, and what could not be removed before. Only on the storage thread.
+    ///
+    /// Where the disk is too full even for that, the events are remembered as delivered, and the sender goes on. After a
+    /// restart they are sent again, and the server drops them as duplicates. Returns how many events were pushed out of the
+    /// quarantine.
+    func settle(_ settlement: Settlement) throws -> Int {
+        let added = settlement.withoutBodies
+        undeleted.append(added)
+        undeletedSequences.formUnion(added.sequences)
+        do {
+            return try deleteDelivered()
+        } catch let error as SQLiteError where error.isFull {
+            log?(.warning, "the disk is full, delivered events cannot be deleted", ["error": "\(error)"])
+            return 0
+        } catch {
+            // The caller tries again.
+            if undeleted.last == added { undeleted.removeLast() }
+            undeletedSequences.subtract(added.sequences)
+            throw error
+        }
+    }
+
+    /// Deletes what could not be deleted before. Only on the storage thread. Returns as `settle(_:)`.
+    @discardableResult
+    func deleteDelivered() throws -> Int {
+        guard !undeleted.isEmpty else { return 0 }
+        return try withQueue(usesReserve: true) { queue in
+            let before = try queue.value(of: .evictedFromQuarantine)
+            while let next = undeleted.first {
+                try queue.settle(next, at: clock.now)
+                undeleted.removeFirst()
+                undeletedSequences.subtract(next.sequences)
+            }
+            return try queue.value(of: .evictedFromQuarantine) - before
+        }
+    }
+
+    /// All events were deleted. Only on the storage thread.
+    func forgetDelivered() {
+        undeleted = []
+        undeletedSequences = []
+    }
+
+    /// How many events wait in the queue file. Only on the storage thread.
+    func waitingCount() throws -> Int {
+        max(0, try withQueue { queue in try queue.value(of: .rows) } - undeletedSequences.count)
     }
 
     /// Closes the file; it is not opened again.
@@ -233,6 +314,7 @@ package final class Storage: @unchecked Sendable {
         _ = try? await runCredentials { _ in }
         await withCheckedContinuation { continuation in
             submit { storage in
+                _ = try? storage.deleteDelivered()
                 storage.opened = nil
                 storage.isClosed = true
                 continuation.resume()
@@ -267,7 +349,8 @@ package final class Storage: @unchecked Sendable {
         if let opened { return opened }
         guard !isClosed else { throw CountersignError(.closed, "the client is closed") }
         try QueueDirectory.make(directory)
-        let queue = try EventQueue(path: path, limits: limits, clock: clock)
+        let make = { [path, limits, clock] in try EventQueue(path: path, limits: limits, clock: clock) }
+        let queue = try onFullDisk(make, withReserve: make)
         opened = queue
         adoptedAt = nil
         keepReserve()
@@ -275,15 +358,97 @@ package final class Storage: @unchecked Sendable {
         return queue
     }
 
+    // MARK: The reserve
+
     private var reservePath: String { directory.appendingPathComponent("reserve").path }
 
-    private func keepReserve() {
-        let size = (try? FileManager.default.attributesOfItem(atPath: reservePath))?[.size] as? Int
-        guard size != Self.reserveBytes else { return }
+    private func onFullDisk<Result>(
+        _ body: () throws -> Result, withReserve again: () throws -> Result
+    ) throws -> Result {
         do {
-            try Data(count: Self.reserveBytes).write(to: URL(fileURLWithPath: reservePath))
-        } catch {
-            unlink(reservePath)
+            return try body()
+        } catch let error as SQLiteError where error.isFull {
+            return try usingReserve(after: error, again)
         }
     }
+
+    /// Runs `body` while the space of the reserve is free, and restores the reserve as far as there is room for it. Throws
+    /// `error` if there is no reserve. Only on the storage thread.
+    ///
+    /// The reserve is emptied and not deleted, so that the recorders of all processes see that it is to be restored first.
+    private func usingReserve<Result>(
+        after error: SQLiteError, _ body: () throws -> Result
+    ) throws -> Result {
+        if isUsingReserve { return try body() }
+        return try reserveLock.withLock {
+            guard (reserveSize ?? 0) > 0, truncate(reservePath, 0) == 0 else { throw error }
+            isUsingReserve = true
+            defer {
+                isUsingReserve = false
+                fillReserve()
+            }
+            return try body()
+        }
+    }
+
+    /// Whether events may be written to the log: not while the disk lacks room for the reserve, because nothing could be deleted
+    /// then. On any thread.
+    func hasRoomForEvents() -> Bool {
+        guard let size = reserveSize, size < Self.reserveBytes else { return true }
+        guard reserveLock.try() else { return false }
+        defer { reserveLock.unlock() }
+        fillReserve()
+        return reserveSize == Self.reserveBytes
+    }
+
+    /// Gives pages that no event needs any more back to the disk, so that new events find room. Only on the storage thread.
+    func makeRoom() {
+        try? withQueue(usesReserve: true, bringsEvents: false) { queue in try queue.shrink(from: 0) }
+    }
+
+    private func keepReserve() {
+        if !isUsingReserve { reserveLock.withLock { fillReserve() } }
+    }
+
+    private var reserveSize: Int? { Self.size(of: reservePath) }
+
+    private static func size(of path: String) -> Int? {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_size) : nil
+    }
+
+    /// Makes the reserve as large as it should be, or as the disk allows. A new one appears at once as a whole, so that no
+    /// recorder takes the disk for full meanwhile.
+    private func fillReserve() {
+        guard reserveSize != Self.reserveBytes else { return }
+        let isNew = reserveSize == nil
+        let path = isNew ? reservePath + ".new" : reservePath
+        let file = Foundation.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard file >= 0 else { return }
+        let page = [UInt8](repeating: 0, count: 4_096)
+        while let size = Self.size(of: path), size < Self.reserveBytes {
+            let count = page.withUnsafeBytes { bytes in
+                DurableFile.write(
+                    file, UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.reserveBytes - size)))
+            }
+            if count <= 0 { break }
+        }
+        Foundation.close(file)
+        if isNew { rename(path, reservePath) }
+    }
+}
+
+extension Settlement {
+    /// As much as is needed to delete the events.
+    fileprivate var withoutBodies: Settlement {
+        func stripped(_ event: QueuedEvent) -> QueuedEvent {
+            QueuedEvent(sequence: event.sequence, messageID: "", userID: nil, body: [])
+        }
+        var copy = self
+        copy.delivered = delivered.map(stripped)
+        copy.quarantined = quarantined.map { (stripped($0.event), $0.verdict) }
+        return copy
+    }
+
+    fileprivate var sequences: [Int64] { delivered.map(\.sequence) + quarantined.map(\.event.sequence) }
 }

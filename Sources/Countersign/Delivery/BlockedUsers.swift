@@ -1,0 +1,53 @@
+/// Users whose events must not be sent now.
+///
+/// It also has a log of the users that were unblocked, so that a reader of many versions need not compare whole sets.
+struct BlockedUsers: Equatable, Sendable {
+    fileprivate final class History: Sendable {}
+
+    /// A version of one `BlockedUsers` and of those that it was before.
+    struct Version: Sendable {
+        fileprivate let history: History
+        fileprivate let unblockings: Int
+    }
+
+    private(set) var users: Set<UserKey> = []
+    /// The last users that were unblocked, oldest first, and the number of those before them.
+    private var unblocked: [UserKey] = []
+    private var forgottenUnblockings = 0
+    private let history = History()
+
+    init(_ users: Set<UserKey> = []) {
+        self.users = users
+    }
+
+    var count: Int { users.count }
+
+    var isEmpty: Bool { users.isEmpty }
+
+    func contains(_ user: UserKey) -> Bool { users.contains(user) }
+
+    mutating func insert(_ user: UserKey) { users.insert(user) }
+
+    mutating func remove(_ user: UserKey) {
+        guard users.remove(user) != nil else { return }
+        // The log is no longer than the set, so that to compare whole sets costs a reader no more.
+        if unblocked.count > users.count + 1_000 {
+            forgottenUnblockings += unblocked.count
+            unblocked = []
+        }
+        unblocked.append(user)
+    }
+
+    var version: Version {
+        Version(history: history, unblockings: forgottenUnblockings + unblocked.count)
+    }
+
+    /// The users that were unblocked since a version; they may be blocked again. Nil if that is not known.
+    func unblocked(since version: Version) -> ArraySlice<UserKey>? {
+        let index = version.unblockings - forgottenUnblockings
+        guard version.history === history, 0...unblocked.count ~= index else { return nil }
+        return unblocked[index...]
+    }
+
+    static func == (left: BlockedUsers, right: BlockedUsers) -> Bool { left.users == right.users }
+}

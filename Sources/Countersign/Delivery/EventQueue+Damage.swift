@@ -1,0 +1,166 @@
+internal import CountersignSQLite
+
+/// Damage that SQLite does not notice: rows that cannot be events, and counters that cannot be right.
+extension EventQueue {
+    /// The values of the counters `rows` and `bytes`.
+    struct Size: Equatable {
+        var rows: Int
+        var bytes: Int
+    }
+
+    /// A higher count or sequence number is damaged. Sums of two still fit into an integer.
+    static let maximumCount = 1 << 53
+
+    private static let damagedRow = Settlement.Verdict(
+        code: "damaged_row", reason: "the event in the queue file is damaged")
+
+    /// Sets aside rows that cannot be sent. On a full disk they stay, and are passed over until the file is opened again.
+    func setAsideDamaged(_ sequences: [Int64]) throws {
+        do {
+            try connection.transaction {
+                for sequence in sequences { try quarantine(sequence, Self.damagedRow, at: now) }
+            }
+        } catch let error as SQLiteError where error.isFull || error.isBusy {}
+    }
+
+    /// Throws `SQLiteError` as for a damaged file if numbers are so high that SQLite would soon have none left: it then says
+    /// that the disk is full.
+    func checkSequences() throws {
+        let highest = try connection.first(
+            """
+            SELECT max(coalesce((SELECT max(seq) FROM event), 0),
+                coalesce((SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence WHERE name = 'event'), 0))
+            """
+        ) { row throws(SQLiteError) in row.int(0) }
+        let lowest = try connection.first("SELECT min(seq) FROM event") { row throws(SQLiteError) in
+            row.optionalInt64(0)
+        }
+        guard highest ?? 0 <= Self.maximumCount, (lowest ?? 1) ?? 1 > 0 else {
+            throw SQLiteError.damaged("a sequence number is out of range")
+        }
+    }
+
+    // MARK: Counters
+
+    func size() throws -> Size { Size(rows: try value(of: .rows), bytes: try value(of: .bytes)) }
+
+    /// Changes the size after the events themselves, which are counted instead if the stored size is impossible.
+    func addSize(rows: Int, bytes: Int) throws {
+        guard rows != 0 || bytes != 0 else { return }
+        let stored = [try storedValue(of: .rows), try storedValue(of: .bytes)]
+        guard stored.allSatisfy({ 0...Self.maximumCount ~= $0 }) else {
+            try recount()
+            return
+        }
+        let before = try size()
+        let wasCounted = before == countedSize
+        try saveSize(Size(rows: before.rows + rows, bytes: before.bytes + bytes))
+        if !wasCounted { countedSize = nil }
+    }
+
+    /// Saves the right size.
+    func saveSize(_ size: Size) throws {
+        try set(.rows, size.rows)
+        try set(.bytes, size.bytes)
+        // If the transaction fails, the file has other values than this one, and they are counted again when it matters.
+        countedSize = size
+    }
+
+    /// Counts the events and saves the result. In a transaction.
+    @discardableResult
+    func recount() throws -> Size {
+        var size = Size(rows: 0, bytes: 0)
+        let statement = try connection.cached("SELECT length(body) FROM event NOT INDEXED")
+        defer { statement.reset() }
+        while try statement.step() {
+            size.rows += 1
+            size.bytes += statement.int(0) + Self.rowOverheadBytes
+        }
+        try saveSize(size)
+        return size
+    }
+
+    /// Corrects counters that cannot be right. Reads little: a start must not take longer with more events.
+    func correctCounters() throws {
+        let isSizePossible = try isSizePossible()
+        let sums: [Counter] = Counter.allCases.filter { $0 != .rows && $0 != .bytes }
+        let impossible = try sums.filter { !(0...Self.maximumCount).contains(try storedValue(of: $0)) }
+        if isSizePossible, impossible.isEmpty { return }
+        do {
+            try connection.transaction {
+                if !isSizePossible { try recount() }
+                for counter in impossible { try set(counter, 0) }
+                // The one count that the others determine.
+                guard !impossible.isEmpty else { return }
+                let places: [Counter] = [
+                    .rows, .sent, .quarantined, .evictedByCount, .evictedByBytes, .evictedByAge, .wiped,
+                    .unreadable,
+                ]
+                let sum = try places.reduce(0) { $0 + (try value(of: $1)) }
+                try set(.recorded, sum - (try value(of: .requeued)))
+            }
+        } catch let error as SQLiteError where error.isFull || error.isBusy {
+            // `value(of:)` is in range all the same.
+        }
+    }
+
+    private func isSizePossible() throws -> Bool {
+        let (rows, bytes) = (try storedValue(of: .rows), try storedValue(of: .bytes))
+        let range = try connection.first(
+            "SELECT (SELECT min(seq) FROM event), (SELECT max(seq) FROM event)"
+        ) { row throws(SQLiteError) in row.isNull(0) ? 0 : row.int(1) - row.int(0) + 1 }
+        guard let range, range > 0 else { return rows == 0 && bytes == 0 }
+        func pragma(_ name: String) throws -> Int {
+            try connection.first("PRAGMA \(name)") { row throws(SQLiteError) in row.int(0) } ?? 0
+        }
+        guard (1...range).contains(rows) else { return false }
+        let overhead = rows * Self.rowOverheadBytes
+        return (overhead...overhead + (try pragma("page_count")) * (try pragma("page_size"))).contains(bytes)
+    }
+
+    /// Called when a claim has found nothing: whether the counter of events says that there are others than those that it was to
+    /// pass over.
+    ///
+    /// The index and the counters are as mortal as the rest of the file. With many blocked users, whose events have to be
+    /// counted, it looks once only.
+    func mayHaveMissedEvents(_ request: ClaimRequest, undeleted: Set<Int64>) throws -> Bool {
+        if request.blockedUsers.count > 100 {
+            if hasComparedBlockedUsers { return false }
+            hasComparedBlockedUsers = true
+        }
+        var known = request.excluded.count + undeleted.count
+        for user in request.blockedUsers.users {
+            known +=
+                try connection.first("SELECT count(*) FROM event WHERE user_id = ?", .text(user.column)) {
+                    row throws(SQLiteError) in row.int(0)
+                } ?? 0
+        }
+        return try value(of: .rows) > known
+    }
+
+    /// Finds out why a search has not found all events. An index that lost its way hides events for good, and SQLite does not
+    /// notice. Throws `SQLiteError` as for a damaged file.
+    func checkIndexAndCounter() throws {
+        let finding =
+            try connection.first("PRAGMA integrity_check(1)") { row throws(SQLiteError) in row.text(0) } ?? ""
+        guard finding == "ok" else { throw SQLiteError.damaged(finding) }
+        // The file is sound, so it was the counter.
+        do {
+            try connection.transaction { _ = try recount() }
+        } catch let error as SQLiteError where error.isFull {}
+    }
+}
+
+extension Sequence {
+    /// The first elements, of so many bytes together; at least one, if there is any.
+    func prefix(bytes maximum: Int, of size: (Element) -> Int) -> [Element] {
+        var bytes = 0
+        var elements: [Element] = []
+        for element in self {
+            bytes += size(element)
+            if bytes > maximum, !elements.isEmpty { break }
+            elements.append(element)
+        }
+        return elements
+    }
+}

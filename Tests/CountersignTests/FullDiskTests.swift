@@ -1,0 +1,212 @@
+#if os(Linux)
+    import CSQLite
+    import CountersignCore
+    import CountersignSQLite
+    import CountersignTesting
+    import Foundation
+    import Testing
+
+    @testable import Countersign
+
+    /// A disk without room for SQLite's files to grow, except while the reserve is empty.
+    private enum FullDisk {
+        typealias Write = @convention(c) (Int32, UnsafeRawPointer?, Int, Int64) -> Int
+
+        private static let full = Lock(Set<String>())
+        nonisolated(unsafe) private static var originals: [String: Write] = [:]
+
+        /// Replaces the calls by which SQLite writes. They fail below the directories in `full`.
+        private static let isInstalled: Bool = {
+            guard let vfs = sqlite3_vfs_find(nil) else { return false }
+            let writes: [(String, Write)] = [
+                ("pwrite", { write("pwrite", $0, $1, $2, $3) }),
+                ("pwrite64", { write("pwrite64", $0, $1, $2, $3) }),
+            ]
+            for (name, call) in writes {
+                guard let original = vfs.pointee.xGetSystemCall(vfs, name) else { continue }
+                originals[name] = unsafeBitCast(original, to: Write.self)
+                _ = vfs.pointee.xSetSystemCall(vfs, name, unsafeBitCast(call, to: sqlite3_syscall_ptr.self))
+            }
+            return !originals.isEmpty
+        }()
+
+        private static func write(
+            _ name: String, _ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ offset: Int64
+        ) -> Int {
+            guard full.withLock({ $0.isEmpty }) || hasRoom(file, offset + Int64(count)) else {
+                errno = ENOSPC
+                return -1
+            }
+            return originals[name]?(file, bytes, count, offset) ?? -1
+        }
+
+        private static func hasRoom(_ file: Int32, _ end: Int64) -> Bool {
+            let path =
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(file)")) ?? ""
+            let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
+            guard full.withLock({ $0.contains(directory.path) }) else { return true }
+            var status = stat()
+            if fstat(file, &status) == 0, end <= status.st_size { return true }
+            return lstat(directory.appendingPathComponent("reserve").path, &status) == 0
+                && status.st_size == 0
+        }
+
+        static func fill(_ directory: URL) {
+            #expect(isInstalled)
+            full.withLock { _ = $0.insert(directory.resolvingSymlinksInPath().path) }
+        }
+
+        static func free(_ directory: URL) {
+            full.withLock { _ = $0.remove(directory.resolvingSymlinksInPath().path) }
+        }
+
+        /// A reserve that cannot be filled.
+        static func removeReserve(_ directory: URL) throws {
+            let reserve = directory.appendingPathComponent("reserve")
+            try? FileManager.default.removeItem(at: reserve)
+            try FileManager.default.createSymbolicLink(
+                at: reserve, withDestinationURL: URL(fileURLWithPath: "/dev/full"))
+        }
+    }
+
+    /// A full disk that stays full: stored events are still sent.
+    @Suite(.closing, .timeLimit(.minutes(5)))
+    struct FullDiskTests {
+        private func open() async throws -> (bench: Bench, client: CountersignClient, directory: URL) {
+            let (bench, client) = try Bench.open()
+            client.identify(userID: "ada", token: "a.a.a")
+            #expect(await client.flush().isComplete)
+            return (bench, client, bench.configuration.instanceDirectory)
+        }
+
+        private func restart(_ bench: Bench, _ client: CountersignClient) async throws -> CountersignClient {
+            await client.close()
+            let next = try bench.makeClient()
+            next.identify(userID: "ada", token: "a.a.a")
+            return next
+        }
+
+        private func reserveBytes(_ directory: URL) throws -> Int {
+            try Data(contentsOf: directory.appendingPathComponent("reserve")).count
+        }
+
+        @Test(arguments: [false, true])
+        func eventsInTheQueueFileAreSentAndDeleted(isRestarted: Bool) async throws {
+            var (bench, client, directory) = try await open()
+            for number in 0..<50 { try await client.record("\(number)") }
+            await client.pipeline.recorder.drain()
+            FullDisk.fill(directory)
+            defer { FullDisk.free(directory) }
+            if isRestarted { client = try await restart(bench, client) }
+            #expect(await client.flush().isComplete)
+            #expect(bench.gateway.events == (0..<50).map { "\($0)" })
+            #expect(bench.gateway.duplicates == 0)
+            #expect(try await client.pipeline.storage.perform { try $0.value(of: .rows) } == 0)
+            #expect(try reserveBytes(directory) == Storage.reserveBytes)
+        }
+
+        @Test(arguments: [false, true])
+        func eventsInTheLogAreSentAndDeleted(isRestarted: Bool) async throws {
+            var (bench, client, directory) = try await open()
+            FullDisk.fill(directory)
+            defer { FullDisk.free(directory) }
+            let text = JSONValue.string(String(repeating: "x", count: 1_000))
+            for number in 0..<300 { try await client.record("\(number)", properties: ["x": text]) }
+            if isRestarted {
+                await client.close()
+                // The first client is of a process that has ended.
+                let gone = LeaseHolder().id
+                for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
+                where name.hasPrefix(IncomingLog.prefix) {
+                    let number = name.dropLast(IncomingLog.suffix.count).last ?? "0"
+                    try FileManager.default.moveItem(
+                        at: directory.appendingPathComponent(name),
+                        to: directory.appendingPathComponent(
+                            "\(IncomingLog.prefix)\(gone)-1073741823-\(number)\(IncomingLog.suffix)"))
+                }
+                client = try await restart(bench, client)
+            }
+            #expect(await client.flush().isComplete)
+            #expect(bench.gateway.events == (0..<300).map { "\($0)" })
+            // The renamed log has no mark, so that the identification is taken again.
+            #expect(bench.gateway.duplicates == (isRestarted ? 1 : 0))
+            let snapshot = await client.snapshot()
+            #expect((snapshot.queued, snapshot.unsaved) == (0, 0))
+            #expect(try reserveBytes(directory) == Storage.reserveBytes)
+        }
+
+        @Test func withoutAReserveEventsAreSentOnceAndDeletedWhenThereIsRoom() async throws {
+            let (bench, client, directory) = try await open()
+            client.pipeline.configure(.manual, batchEvents: 10)
+            for number in 0..<50 { try await client.record("\(number)") }
+            await client.pipeline.recorder.drain()
+            try FullDisk.removeReserve(directory)
+            FullDisk.fill(directory)
+            defer { FullDisk.free(directory) }
+            let result = await client.flush()
+            #expect(result.isComplete)
+            #expect(result.batches.count == 5)
+            #expect(await client.flush().batches.isEmpty)
+            #expect(bench.gateway.events.count == 50)
+            var snapshot = await client.snapshot()
+            #expect((snapshot.queued, snapshot.sent) == (0, 51), "the identification is one of them")
+            func rows() async throws -> Int {
+                try await client.pipeline.storage.perform { try $0.value(of: .rows) }
+            }
+            #expect(try await rows() == 50)
+            FullDisk.free(directory)
+            #expect(await client.flush().isComplete)
+            #expect(try await rows() == 0)
+            snapshot = await client.snapshot()
+            #expect((snapshot.queued, snapshot.sent) == (0, 51))
+            #expect(bench.gateway.duplicates == 0)
+        }
+
+        @Test func anExistingQueueIsOpenedWithoutAWrite() async throws {
+            let (bench, client, directory) = try await open()
+            try await client.record("event")
+            await client.close()
+            let file = directory.appendingPathComponent("queue.sqlite")
+            let before = try Data(contentsOf: file)
+            try FullDisk.removeReserve(directory)
+            FullDisk.fill(directory)
+            defer { FullDisk.free(directory) }
+            _ = try bench.openQueue()
+            #expect(try Data(contentsOf: file) == before)
+        }
+
+        @Test func aDamagedFileIsNotGivenUpForWantOfSpace() async throws {
+            let (bench, client, directory) = try await open()
+            for number in 0..<5 { try await client.record("\(number)") }
+            await client.close()
+            let file = directory.appendingPathComponent("queue.sqlite")
+            var bytes = try Data(contentsOf: file)
+            bytes.replaceSubrange(0..<16, with: Data("no database, once".utf8.prefix(16)))
+            try bytes.write(to: file)
+            try FullDisk.removeReserve(directory)
+            FullDisk.fill(directory)
+            defer { FullDisk.free(directory) }
+            let second = try bench.makeClient()
+            second.identify(userID: "ada", token: "a.a.a")
+            #expect(await second.flush().ending == .interrupted)
+            FullDisk.free(directory)
+            try FileManager.default.removeItem(at: directory.appendingPathComponent("reserve"))
+            #expect(await second.flush().isComplete)
+            #expect(bench.gateway.events == (0..<5).map { "\($0)" })
+        }
+
+        /// Otherwise new events would take the space that deleting needs.
+        @Test func recordingWaitsUntilTheReserveIsRestored() async throws {
+            let (bench, client, directory) = try await open()
+            try FullDisk.removeReserve(directory)
+            let error = await #expect(throws: CountersignError.self) { try await client.record("refused") }
+            #expect(error?.code == .notStored)
+            try FileManager.default.removeItem(at: directory.appendingPathComponent("reserve"))
+            try Data().write(to: directory.appendingPathComponent("reserve"))
+            async let id = client.record("stored")
+            bench.clock.advance(to: await bench.clock.waitForSleeper())
+            _ = try await id
+            #expect(try reserveBytes(directory) == Storage.reserveBytes)
+        }
+    }
+#endif
