@@ -63,8 +63,9 @@ struct FirstUnlockTests {
         }.start()
         await returned.wait()
         #expect(!wiped.withLock { $0 })
+        let instant = await bench.clock.waitForSleeper()
         isOpen.withLock { $0 = true }
-        bench.clock.advance(to: await bench.clock.waitForSleeper())
+        bench.clock.advance(to: instant)
         #expect(try await storage.run { $0.hasOptedOut })
         #expect(wiped.withLock { $0 })
         await pipeline.close()
