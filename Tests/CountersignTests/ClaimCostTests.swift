@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-/// What a request costs the queue file, counted in operations of SQLite's virtual machine.
+/// The cost of a claim in the queue file, counted in operations of SQLite's virtual machine.
 struct ClaimCostTests {
     private let folder = TemporaryFolder()
     private let clock = ManualClock()
@@ -31,7 +31,7 @@ struct ClaimCostTests {
         return queue
     }
 
-    /// The most operations that one of 300 claims takes, where tokens are missing, come, and are refused again.
+    /// The highest number of operations of 300 claims. Meanwhile users get tokens, which are refused again.
     private func mostSteps(users: Int, newestFirst: Bool) throws -> Int {
         let queue = try queue(users: users)
         var lanes = Lanes()

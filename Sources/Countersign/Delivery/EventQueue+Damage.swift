@@ -118,11 +118,9 @@ extension EventQueue {
         return (overhead...overhead + (try pragma("page_count")) * (try pragma("page_size"))).contains(bytes)
     }
 
-    /// Called when a claim has found nothing: whether the counter of events says that there are others than those that it was to
-    /// pass over.
+    /// Whether the counter of events is higher than the number of events that a claim without a result has passed over.
     ///
-    /// The index and the counters are as mortal as the rest of the file. With many blocked users, whose events have to be
-    /// counted, it looks once only.
+    /// With more than 100 blocked users it compares once only, because it counts the events of each.
     func mayHaveMissedEvents(_ request: ClaimRequest, undeleted: Set<Int64>) throws -> Bool {
         if request.blockedUsers.count > 100 {
             if hasComparedBlockedUsers { return false }

@@ -436,7 +436,7 @@ final class Recorder: Sendable {
         }
         do {
             guard storage.hasRoomForEvents() else {
-                throw CountersignError(.notStored, "the disk is full: \(String(cString: strerror(ENOSPC)))")
+                throw CountersignError(.notStored, "the disk is full")
             }
             let first = try log.append(rows) - Int64(rows.count) + 1
             let (mustSynchronize, mustTakeOver, waitingCallers) = state.withLock { state in

@@ -36,7 +36,7 @@ package final class Storage: @unchecked Sendable {
     /// Held while the reserve is used or restored.
     private let reserveLock = NSLock()
     private var isUsingReserve = false
-    /// What was delivered while the disk was so full that it could not be deleted, without bodies. Only on the storage thread.
+    /// Delivered events that a full disk has no room to delete, without bodies. Only on the storage thread.
     private var undeleted: [Settlement] = []
     /// The sequence numbers of those events. They must not be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []
@@ -261,7 +261,7 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Deleting what was delivered
 
-    /// Removes what a server has taken from the queue file, and what could not be removed before. Only on the storage thread.
+    /// Deletes delivered events from the queue file, also those of earlier calls that failed. Only on the storage thread.
     ///
     /// Where the disk is too full even for that, the events are remembered as delivered, and the sender goes on. After a
     /// restart they are sent again, and the server drops them as duplicates. Returns how many events were pushed out of the
@@ -381,7 +381,7 @@ package final class Storage: @unchecked Sendable {
     ) throws -> Result {
         if isUsingReserve { return try body() }
         return try reserveLock.withLock {
-            guard (reserveSize ?? 0) > 0, truncate(reservePath, 0) == 0 else { throw error }
+            guard (reserveSize ?? 0) > 0, emptyReserve() else { throw error }
             isUsingReserve = true
             defer {
                 isUsingReserve = false
@@ -408,6 +408,11 @@ package final class Storage: @unchecked Sendable {
 
     private func keepReserve() {
         if !isUsingReserve { reserveLock.withLock { fillReserve() } }
+    }
+
+    private func emptyReserve() -> Bool {
+        let file = Foundation.open(reservePath, O_WRONLY | O_TRUNC | O_CLOEXEC)
+        return file >= 0 && Foundation.close(file) == 0
     }
 
     private var reserveSize: Int? { Self.size(of: reservePath) }
