@@ -9,8 +9,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 client=Clients/web
-# What a page loads, minified and compressed with gzip: 13 KiB.
-limit=13312
+# What a page loads, minified and compressed with gzip: 13.25 KiB.
+limit=13568
 
 skip() {
     printf 'web: skipped, %s\n' "$1" >&2

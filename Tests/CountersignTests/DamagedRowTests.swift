@@ -166,26 +166,30 @@ struct DamagedRowTests {
         let tokens = FileTokenStore(directory: folder.url)
         let user = StoredUser(directory: folder.url, writeKey: "wk")
         try tokens.store("a.b.c", for: "ada")
-        try user.change { draft in
-            draft.userID = "ada"
-            draft.beginLeaving("bob", holder: "h")
-        }
-        for name in ["tokens.json", "user.json"] {
+        try user.file.write(StoredUser.Identity(user: "ada").bytes)
+        try user.change { $0.beginLeaving("bob", holder: "h") }
+        let identityFile = URL(fileURLWithPath: user.file.path).lastPathComponent
+        for name in ["tokens.json", "user.json", identityFile] {
             let file = folder.url.appendingPathComponent(name)
             let saved = try Data(contentsOf: file)
-            for bit in 0..<saved.count * 8 {
+            for bit in 0..<min(saved.count, 256) * 8 {
                 var bytes = saved
                 bytes[bit / 8] ^= 1 << UInt8(bit % 8)
                 try bytes.write(to: file)
                 _ = try tokens.token(for: "ada")
                 _ = user.load().leaving
-                _ = user.load().userID
+                // A damaged user is no user, and never another one.
+                let found = user.loadIdentity().identity.user
+                #expect(found == nil || found == "ada")
             }
             try saved.prefix(saved.count / 2).write(to: file)
             try tokens.store("d.e.f", for: "ada")
-            try user.change { $0.userID = "cy" }
+            try user.file.write(StoredUser.Identity(user: "cy").bytes)
+            try user.change { $0.beginLeaving("cy", holder: "h") }
             #expect(try tokens.token(for: "ada") == "d.e.f")
-            #expect(user.load().userID == "cy")
+            #expect(user.loadIdentity().identity.user == "cy")
+            #expect(user.load().leaving.contains("cy"))
+            try user.file.write(StoredUser.Identity(user: "ada").bytes)
         }
     }
 
