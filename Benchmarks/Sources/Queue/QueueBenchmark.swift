@@ -6,13 +6,13 @@ import Foundation
 /// Prints what a call of `track` costs the caller, what an event costs in all, how fast the queue drains, what a row takes
 /// on disk and how much memory the process has, for several numbers of events.
 ///
-/// `Queue users [USERS]`: prints what a request costs while so many users wait for tokens, and once they have them.
+/// `Queue users [USERS]`: prints what a request costs with so many waiting users, first while each is refused, then accepted.
 @main
 struct QueueBenchmark {
     static func main() async throws {
         if CommandLine.arguments.dropFirst().first == "users" {
             let largest = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) } ?? 100_000
-            print("users     ms a user without a token   ms a request")
+            print("users\tms a refused request\tms an accepted request")
             for count in [500, 4_000, 20_000, 100_000] where count <= largest {
                 try await measureUsers(count)
             }
@@ -56,19 +56,23 @@ struct QueueBenchmark {
                 + "rss \(residentMegabytes()) MB")
     }
 
-    /// One event of each user. First nobody has a token, then everybody has.
+    /// Two events of each user. The server refuses all requests of the first flush for want of a token.
     private static func measureUsers(_ count: Int) async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-bench-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
         guard let endpoint = URL(string: "https://server.example") else { return }
-        let tokens = MemoryTokens()
+        let server = TokenServer()
         var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
         configuration.dataDirectory = directory
         configuration.flushPolicy = .manual
-        configuration.tokenStore = tokens
+        configuration.tokenStore = NoTokens()
+        // No user is tried again within the first flush.
+        configuration.authenticationRetry = RetryPolicy(
+            baseDelay: 7_200, maximumDelay: 7_200, maximumServerDelay: 7_200)
         configuration.limits.maximumEvents = 2_000_000
-        let client = try CountersignClient(configuration: configuration, transport: AcceptingServer())
+        configuration.limits.maximumBytes = 2 << 30
+        let client = try CountersignClient(configuration: configuration, transport: server)
         for number in 0..<count {
             client.identify(userID: "user-\(number)")
             client.track("Product Viewed")
@@ -77,17 +81,19 @@ struct QueueBenchmark {
         try await catchUp(client)
         let clock = SystemClock()
         var start = clock.uptime
-        _ = await client.flush()
-        let withoutTokens = clock.uptime - start
-        tokens.isOpen = true
+        let refused = await client.flush().batches.count
+        let refusing = clock.uptime - start
+        server.isOpen = true
         start = clock.uptime
-        let result = await client.flush()
-        let withTokens = clock.uptime - start
+        let accepted = await client.flush()
+        let accepting = clock.uptime - start
         await client.close()
+        func milliseconds(_ seconds: TimeInterval, _ requests: Int) -> String {
+            String(format: "%.3f", seconds * 1_000 / Double(max(1, requests)))
+        }
         print(
-            "\(count)\t\(String(format: "%.3f", withoutTokens * 1_000 / Double(count)))"
-                + "\t\(String(format: "%.3f", withTokens * 1_000 / Double(max(1, result.batches.count))))"
-                + "\t(\(result.batches.count) requests, \(result.delivered) delivered)")
+            "\(count)\t\(milliseconds(refusing, refused))\t\(milliseconds(accepting, accepted.batches.count))\t"
+                + "(\(refused) refused, \(accepted.delivered) events delivered)")
     }
 
     /// Waits for the disk, and for the queue file: an app is slower than these loops.
@@ -172,20 +178,30 @@ struct QueueBenchmark {
     }
 }
 
-/// A token for each user, once it is open.
-final class MemoryTokens: TokenStore, @unchecked Sendable {
-    private let lock = NSLock()
-    private var hasTokens = false
-
-    var isOpen: Bool {
-        get { lock.withLock { hasTokens } }
-        set { lock.withLock { hasTokens = newValue } }
-    }
-
-    func token(for userID: String) throws -> String? { isOpen ? "a.b.c" : nil }
+/// A store for users without tokens. A file would be read for each.
+struct NoTokens: TokenStore {
+    func token(for userID: String) throws -> String? { nil }
     func store(_ token: String, for userID: String) throws {}
     func removeToken(for userID: String) throws {}
     func removeAll() throws {}
+}
+
+/// Refuses every batch for want of a token until it is open.
+final class TokenServer: HTTPTransport, @unchecked Sendable {
+    private let lock = NSLock()
+    private var isAccepting = false
+
+    var isOpen: Bool {
+        get { lock.withLock { isAccepting } }
+        set { lock.withLock { isAccepting = newValue } }
+    }
+
+    func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
+        if isOpen { return try await AcceptingServer().send(request) }
+        return TransportResponse(
+            status: 401,
+            body: Array(#"{"success":false,"auth_error":{"error_code":26,"reason":"no token"}}"#.utf8))
+    }
 }
 
 /// Takes every batch at once.
