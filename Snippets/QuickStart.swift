@@ -9,7 +9,7 @@ func signedToken(for userID: String) async throws -> String {
 
 guard let endpoint = URL(string: "http://127.0.0.1:8787"),
     let writeKey = ProcessInfo.processInfo.environment["WRITE_KEY"]
-else { exit(0) }
+else { fatalError("Set WRITE_KEY to the write key of an app.") }
 
 // snippet.show
 var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: writeKey)

@@ -47,7 +47,7 @@ for sample in Snippets/*.swift; do
     module="Sample$(basename "$sample" .swift)"
     mkdir "$sources/$module"
     # What a sample does when it is run is the end of its file; a module has only declarations.
-    awk '/^(if|let|for|do|try|print)/ && !body { body = 1; print "func run() async throws {" } { print } END { if (body) print "}" }' \
+    awk '/^(if|guard|let|var|for|do|try|print)/ && !body { body = 1; print "func run() async throws {" } { print } END { if (body) print "}" }' \
         "$sample" >"$sources/$module/$module.swift"
     samples="$samples $module"
 done

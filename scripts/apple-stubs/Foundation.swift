@@ -13,9 +13,17 @@ extension NSNumber {
     public var int64Value: Int64 { 0 }
     public var uint64Value: UInt64 { 0 }
     public var doubleValue: Double { 0 }
+    public var floatValue: Float { 0 }
     public var stringValue: String { "" }
 }
-open class NSDecimalNumber: NSNumber, @unchecked Sendable {}
+public struct Decimal: Sendable, Hashable, CustomStringConvertible {
+    public init?(string: String, locale: Locale? = nil) {}
+    public var isNaN: Bool { false }
+    public var description: String { "" }
+}
+open class NSDecimalNumber: NSNumber, @unchecked Sendable {
+    open var decimalValue: Decimal { fatalError() }
+}
 open class NSDate: NSObject, @unchecked Sendable {
     open var timeIntervalSince1970: TimeInterval { 0 }
 }
