@@ -273,6 +273,7 @@ public final class Tests {
     static void callbacks() throws Exception {
         Logger logger = Logger.getLogger("countersign");
         logger.setLevel(java.util.logging.Level.SEVERE);
+        Thread caller = Thread.currentThread();
         BlockingQueue<String> told = new LinkedBlockingQueue<>();
         Map<String, Object> record = Map.of("coords", Map.of("latitude", 1, "longitude", 2));
         try (LocationClient client = new LocationClient.Builder().dataDirectory(folder()).build();
@@ -284,17 +285,26 @@ public final class Tests {
                     return null;
                 });
             for (java.util.concurrent.Callable<Object> wait : waits) {
-                client.insert(record).thenRun(() -> {
-                    try {
-                        wait.call();
-                        told.add("no error");
-                    } catch (IllegalStateException error) {
-                        told.add(error.getMessage());
-                    } catch (Exception error) {
-                        told.add(error.toString());
-                    }
-                });
-                check(next(told).contains("use thenRunAsync"), "another error");
+                String said;
+                // A function of a future that is complete already runs on this thread, which may wait.
+                do {
+                    client.insert(record).thenRun(() -> {
+                        try {
+                            if (Thread.currentThread() == caller) {
+                                told.add("complete");
+                                return;
+                            }
+                            wait.call();
+                            told.add("no error");
+                        } catch (IllegalStateException error) {
+                            told.add(error.getMessage());
+                        } catch (Exception error) {
+                            told.add(error.toString());
+                        }
+                    });
+                    said = next(told);
+                } while (said.equals("complete"));
+                check(said.contains("use thenRunAsync"), said);
             }
             client.insert(record).thenRunAsync(() -> told.add("" + (client.count() > 0)));
             check(next(told).equals("true"), "thenRunAsync");
