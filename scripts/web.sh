@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 client=Clients/web
-# What a page loads, minified and compressed with gzip: 13.25 KiB.
+# The largest client that a page may load, minified and compressed with gzip: 13.25 KiB.
 limit=13568
 
 skip() {

@@ -2,7 +2,7 @@ public import CountersignCore
 
 /// Properties of any type as JSON has them.
 ///
-/// A property whose type is not supported is left out and named in the log: the event matters more than one of its parts.
+/// A property whose type is not supported is left out and named in the log. The event is recorded without it.
 func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObject {
     var properties: JSONObject = [:]
     for (name, value) in values {

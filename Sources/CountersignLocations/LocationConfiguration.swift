@@ -27,8 +27,8 @@ public struct LocationConfiguration: Sendable {
         /// Records in one request at most; -1 for all, up to 1,000.
         public var maxBatchSize = -1
 
-        /// Whether an HTML document with a status from 200 to 299 says that the server has the records. Such an answer is
-        /// usually a login page of the network, and then the records stay. Any other body says that, whatever its content type.
+        /// Whether an HTML document with a status from 200 to 299 acknowledges the records. Such an answer is usually a login page of
+        /// the network, so by default the records stay queued. Every other body acknowledges them.
         public var acceptsPages = false
 
         /// Makes the defaults.

@@ -58,7 +58,7 @@
                 return open(flags)
             }
             guard flags & SQLITE_OPEN_CREATE != 0 else {
-                // The journal of somebody who died: maybe before its directory was flushed.
+                // A journal left by a process that ended, perhaps before its directory was flushed.
                 durable.withLock { $0[path] = nil }
                 return open(flags)
             }

@@ -87,7 +87,7 @@ struct AppRegistryTests {
         #expect(try stored(first.entry) == 1_200_000)
         clock.advance(by: 1)
         #expect(try stored(first.entry) == 1_499_000)
-        // One that was idle for a day is stored at once.
+        // The use of a key that was idle for a day is stored at once.
         clock.advance(by: day)
         #expect(try stored(second.entry) == 1_200_000)
         #expect(registry.app(writeKey: second.text) != nil)

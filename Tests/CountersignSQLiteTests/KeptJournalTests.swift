@@ -113,7 +113,7 @@
             }
         }
 
-        /// Whoever made that journal may have died before the flush.
+        /// The process that made the journal may have ended before the flush.
         @Test func theFirstTransactionOfAConnectionFlushesTheDirectoryOfAJournalThatWasThere() throws {
             try withDatabase { database in
                 let other = try connect()
@@ -125,7 +125,7 @@
         @Test func aJournalThatWasRolledBackHasItsDirectoryFlushedAnew() throws {
             try withDatabase { database in
                 let copies = ["file", "file-journal"].map { (name: $0, copy: $0 + "-copy") }
-                // As if somebody had been killed before the commit: the cache is too small for what is written.
+                // As after a kill before the commit: the cache is too small for the rows that are written.
                 try database.execute("PRAGMA cache_size = 1; BEGIN")
                 for _ in 0..<100 { try database.run("INSERT INTO t VALUES (zeroblob(2000))") }
                 for (name, copy) in copies {

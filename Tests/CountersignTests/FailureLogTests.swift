@@ -5,7 +5,7 @@ import Testing
 
 @testable import Countersign
 
-/// What an app's developer reads without having asked for more than warnings.
+/// The log at its default level, warnings.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct FailureLogTests {
     private let lines = Lock([String]())

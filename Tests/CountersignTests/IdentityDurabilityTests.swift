@@ -8,29 +8,6 @@ import Testing
 /// The user, the customer and their tokens are as durable as the events that presume them.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct IdentityDurabilityTests {
-    /// The files as a kill would leave them: no process is left, and nothing more is written.
-    private func kill(_ bench: Bench) throws -> Bench {
-        var copy = try Bench()
-        try kill(
-            bench.configuration.instanceDirectory, leaving: copy.configuration.instanceDirectory)
-        copy.configuration.tokenStore = bench.configuration.tokenStore
-        return copy
-    }
-
-    private func kill(_ source: URL, leaving target: URL) throws {
-        try FileManager.default.createDirectory(
-            at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try FileManager.default.copyItem(at: source, to: target)
-        for name in try FileManager.default.contentsOfDirectory(atPath: target.path)
-        where name.hasPrefix(IncomingLog.prefix) {
-            var parts = name.split(separator: "-").map(String.init)
-            parts[parts.count - 2] = "\(0x3FFF_FFFF)"
-            try FileManager.default.moveItem(
-                at: target.appendingPathComponent(name),
-                to: target.appendingPathComponent(parts.joined(separator: "-")))
-        }
-    }
-
     /// The queue file is another process's meanwhile, and the thread that uses it waits.
     private func whileTheQueueFileIsBusy<Result>(
         _ pipeline: DeliveryPipeline, _ body: () async throws -> Result
@@ -52,7 +29,7 @@ struct IdentityDurabilityTests {
         let copy = try await whileTheQueueFileIsBusy(client.pipeline) {
             client.identify(userID: "bob", token: "b.b.b")
             try await client.record("his")
-            return try kill(bench)
+            return try bench.killedCopy()
         }
         let next = try copy.makeClient()
         #expect(next.userID == "bob")
@@ -72,7 +49,7 @@ struct IdentityDurabilityTests {
             Task { await client.logOut() }
             await hasBegun.wait()
             try await client.record("anonymous")
-            return try kill(bench)
+            return try bench.killedCopy()
         }
         let next = try copy.makeClient()
         #expect(next.userID == nil)
@@ -89,7 +66,7 @@ struct IdentityDurabilityTests {
         let copy = try await whileTheQueueFileIsBusy(client.pipeline) {
             client.setToken("b.b.b")
             try await client.record("hers")
-            return try kill(bench)
+            return try bench.killedCopy()
         }
         let next = try copy.makeClient()
         #expect(await next.flush().isComplete)
@@ -112,7 +89,7 @@ struct IdentityDurabilityTests {
             device.client.trackEvent("last")
             _ = try await device.client.pipeline.store(
                 BloomreachRecord(url: try #require(URL(string: "https://api.example.com/")), body: [:]))
-            try kill(
+            try copyAsKilled(
                 folder.url.appendingPathComponent("bloomreach"),
                 leaving: copy.url.appendingPathComponent("bloomreach"))
             return device.client.customerIDs

@@ -142,26 +142,6 @@ struct RecorderTests {
 
     // MARK: The log
 
-    /// The files as a kill would leave them: the process is gone, and nobody has taken the events over.
-    private func kill(_ bench: Bench) throws -> Bench {
-        var copy = try Bench()
-        let source = bench.configuration.instanceDirectory
-        let target = copy.configuration.instanceDirectory
-        try FileManager.default.createDirectory(
-            at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try FileManager.default.copyItem(at: source, to: target)
-        for name in try FileManager.default.contentsOfDirectory(atPath: target.path)
-        where name.hasPrefix(IncomingLog.prefix) {
-            var parts = name.split(separator: "-").map(String.init)
-            parts[parts.count - 2] = "\(0x3FFF_FFFF)"
-            try FileManager.default.moveItem(
-                at: target.appendingPathComponent(name),
-                to: target.appendingPathComponent(parts.joined(separator: "-")))
-        }
-        copy.configuration.limits = bench.configuration.limits
-        return copy
-    }
-
     /// Nothing gets from the log into the queue file meanwhile.
     private func whileTheStoreIsBusy<Result>(
         _ client: CountersignClient, _ body: () async throws -> Result
@@ -182,7 +162,7 @@ struct RecorderTests {
     ) async throws -> Bench {
         try await whileTheStoreIsBusy(client) {
             for number in 0..<count { try await client.record("event \(number)") }
-            return try kill(bench)
+            return try bench.killedCopy()
         }
     }
 
@@ -194,7 +174,7 @@ struct RecorderTests {
         let copy = try await whileTheStoreIsBusy(client) {
             for number in 0..<20 { try await client.record("event \(number)") }
             #expect(client.pipeline.recorder.losses.logged == 20)
-            return try kill(bench)
+            return try bench.killedCopy()
         }
         for _ in 0..<3 {
             let next = try copy.makeClient()
@@ -344,7 +324,7 @@ struct RecorderTests {
         _ = await client.snapshot()
         let copies = try await whileTheStoreIsBusy(client) {
             for number in 0..<10 { try await client.record("event \(number)") }
-            return try (0..<4).map { _ in try kill(bench) }
+            return try (0..<4).map { _ in try bench.killedCopy() }
         }
         for (damage, copy) in copies.enumerated() {
             let directory = copy.configuration.instanceDirectory
@@ -387,7 +367,7 @@ struct RecorderTests {
         let before = try await killed(client, of: bench, afterEvents: 10)
         try await client.wipeData()
         try await client.record("after")
-        let copy = try await whileTheStoreIsBusy(client) { try kill(bench) }
+        let copy = try await whileTheStoreIsBusy(client) { try bench.killedCopy() }
         let old = before.configuration.instanceDirectory
         for name in try FileManager.default.contentsOfDirectory(atPath: old.path)
         where name.hasPrefix(IncomingLog.prefix) {

@@ -160,7 +160,7 @@ struct TransportTests {
         #expect(String(decoding: whole.closingTruncatedObject().body, as: UTF8.self) == text)
     }
 
-    /// In every mode: what the server has taken is not sent again because it said more than the client reads.
+    /// In every mode, a delivered event is not sent again because the answer was too long.
     @Test func eventsLeaveAlthoughTheAnswerIsLongerThanTheLimit() async throws {
         let server = try RawServer { _ in
             let body =

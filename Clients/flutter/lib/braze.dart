@@ -26,7 +26,7 @@ class BrazeSdkAuthenticationError {
   /// The one that was refused; empty if there was none. A credential: never log it.
   final String signature;
 
-  /// True if the server took the data all the same, since the app does not require signatures.
+  /// True if the server accepted the data anyway, because the app does not require signatures.
   final bool optional;
 }
 

@@ -16,7 +16,7 @@ const subscriptions = new Map();
  * @property {string} reason The same as a word.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
  * @property {string} signature The one that was refused; empty if there was none. A credential: never log it.
- * @property {boolean} optional True if the server took the events all the same, since the app does not require signatures.
+ * @property {boolean} optional True if the server accepted the events anyway, because the app does not require signatures.
  */
 
 /**

@@ -94,7 +94,7 @@ export function add(counts, changes) {
 const isCount = (value) => value >= 0 && Number.isSafeInteger(value);
 
 /**
- * Counts that can be added to, whatever was stored.
+ * Replaces counts that are not safe integers by 0.
  * @param {any} known
  */
 export function soundCounts(known) {
@@ -104,7 +104,7 @@ export function soundCounts(known) {
 }
 
 /**
- * Whether a stored row can be sent. Others are set aside: one of them would make its whole request unreadable.
+ * Whether a stored row can be sent. Damaged rows are set aside, because one would make its whole request unreadable.
  * @param {any} row
  */
 export const isSound = ({ body, userId, bytes }) => /^{[^]*}$/.test(body) && typeof userId === 'string' && isCount(bytes);

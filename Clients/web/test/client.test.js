@@ -1177,7 +1177,7 @@ for (const [name, result] of [
   });
 }
 
-// What a developer is told
+// The warnings that a developer reads
 
 test('the first failure of each user and code is a warning that says what to do, without the token', async () => {
   const bench = new Bench();

@@ -14,8 +14,8 @@
  * stays until it is freed with countersign_free. That is for languages whose callbacks run later than they are called, such as Dart.
  *
  * Values of properties, traits and records are JSON. An integer of up to 64 bits with sign keeps all its digits; a longer one becomes
- * text with all its digits. Half a surrogate pair becomes U+FFFD; an array or object more than 60 levels deep becomes null. What the
- * clients for other languages do with other types is in docs/value-types.md.
+ * text with all its digits. An unpaired surrogate becomes U+FFFD. An array or object more than 60 levels deep becomes null.
+ * docs/value-types.md lists the types of the clients for other languages.
  *
  * Clients. A handle is a number in the shape of a pointer: never dereference it. After countersign_close it names nothing, and a
  * function that gets it returns COUNTERSIGN_CLOSED and does nothing.

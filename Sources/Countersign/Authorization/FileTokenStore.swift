@@ -2,8 +2,9 @@ public import Foundation
 
 /// Tokens in one file of mode 0600 in a directory of mode 0700.
 ///
-/// The file is always whole: a new one is written beside it, made durable and put in its place. On a full disk tokens are
-/// removed from the file itself. Processes may share it, each changing it in its turn; not in the container of an app group, since iOS ends a process that it suspends with a lock there.
+/// Each change writes a temporary file, makes it durable and renames it. On a full disk, tokens are removed by overwriting the
+/// file in place. Processes may share the file under a lock. Don't put it into the container of an app group: iOS ends a
+/// suspended process that holds a lock there.
 public struct FileTokenStore: TokenStore {
     private struct Entry: Codable {
         let user: String

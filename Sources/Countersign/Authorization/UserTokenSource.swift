@@ -297,13 +297,13 @@ actor UserTokenSource: CredentialSource {
         }
     }
 
-    /// Forgets a token that was in the store and is there no more: another process has logged the user out.
+    /// Deletes a token from memory if it is no longer in the store, because another process has logged the user out.
     private func forgetIfLoggedOutElsewhere(_ user: UserKey, _ userID: String) async {
         let version = stored.users.version
         guard isStored[user] == true, !leaving.contains(user), seenVersions[user] != version else { return }
         switch await stored.find(userID) {
         case .none, .lost, .loggedOut:
-            // What it has recorded since waits for a token.
+            // Events recorded since then wait for a token.
             signed.insert(user)
             forget(user)
         case .token: seenVersions[user] = version

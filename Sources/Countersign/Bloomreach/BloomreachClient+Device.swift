@@ -7,8 +7,9 @@ extension BloomreachClient {
     /// Begins a session by the app's own word, and records `session_start`; what was paused after too many refusals is tried
     /// again. The first session of a customer is preceded by `installation`.
     ///
-    /// One that is open goes on unless it has timed out, which it does only while the app is in the background or not running.
-    /// Then its end is recorded too, at the moment when the app left, if `BloomreachConfiguration.manualSessionAutoClose`.
+    /// An open session continues unless it has timed out. A session can time out only while the app is in the background or not
+    /// running. With `BloomreachConfiguration.manualSessionAutoClose`, the end of that session is recorded too, with the time
+    /// at which the app went to the background.
     public func startSession() {
         recordInstallation()
         let configuration = configuration

@@ -80,7 +80,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         return Change(ended: ended, began: now)
     }
 
-    /// As `enterForeground`, where the app itself begins sessions: one that has timed out stays as it is.
+    /// As `enterForeground`, for apps that begin sessions themselves. A session that has timed out is not changed.
     mutating func resume(now: Double, timeout: TimeInterval) {
         if session?.hasTimedOut(at: now, timeout: timeout) == false { continueSession() }
     }
@@ -90,7 +90,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         session?.isInFront = true
     }
 
-    /// Something is recorded. If the process is killed in front, the session ends here.
+    /// Notes the time of a recorded event. It is the end of the session if the process is killed in the foreground.
     mutating func recorded(now: Double) {
         guard let session, session.isInFront, now - session.lastSeen >= Self.seenInterval else { return }
         self.session?.seen = now
@@ -102,7 +102,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         self.session?.isInFront = false
     }
 
-    /// The app started a session explicitly. One that has not timed out continues.
+    /// Begins a session because the app asked for one. A session that has not timed out continues.
     mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool) -> Change {
         guard let session else {
             self.session = Session(start: now)

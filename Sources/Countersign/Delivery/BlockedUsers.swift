@@ -4,7 +4,7 @@
 struct BlockedUsers: Equatable, Sendable {
     fileprivate final class History: Sendable {}
 
-    /// A version of one `BlockedUsers` and of those that it was before.
+    /// A point in the history of one `BlockedUsers`. Versions of different histories are not comparable.
     struct Version: Sendable {
         fileprivate let history: History
         fileprivate let unblockings: Int

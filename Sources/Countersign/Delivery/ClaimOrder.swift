@@ -45,11 +45,11 @@ struct ClaimOrder {
         self.newestFirst = newestFirst
     }
 
-    /// Returns the user whose events are to be sent next, and the first of these; nil if there is none.
+    /// Returns the user to send for next and that user's first event. Nil if no event can be sent.
     ///
     /// `read` calls its second argument with rows in the direction of the search, until that returns false. `first` returns
-    /// the first two sequence numbers of a user's events: of all, and of those that may be claimed. It is told whether the
-    /// event with the number that it gets was read just now.
+    /// two sequence numbers: of the user's first event, and of the first event that may be claimed. `isNew` is true if the row
+    /// with that sequence number was read just now.
     mutating func next(
         blocked: BlockedUsers,
         read: (Search, (Row) -> Bool) throws -> Void,
@@ -130,8 +130,8 @@ struct ClaimOrder {
         }
     }
 
-    /// Reads on until there is a user that is neither known nor blocked, at most to the rank `limit`. Returns false if there
-    /// is none.
+    /// Reads rows up to the rank `limit`, until it finds a user that is neither known nor blocked. Returns false without such a
+    /// user.
     private mutating func readFurther(
         before limit: Int64?, _ blocked: BlockedUsers, _ read: (Search, (Row) -> Bool) throws -> Void
     ) throws -> Bool {

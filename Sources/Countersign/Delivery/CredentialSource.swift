@@ -10,8 +10,7 @@ package protocol CredentialSource: Sendable {
     /// app hands one over.
     var isRenewing: Bool { get }
 
-    /// What a developer can do about credentials that are missing or refused, for the log; nil if the source itself logs what
-    /// it cannot mend.
+    /// The remedy for missing or rejected credentials, for the log. Nil if the source logs its own failures.
     var remedy: String? { get }
 
     /// Seconds by which the server's clock is ahead of the device's; 0 if nothing is known.

@@ -287,7 +287,7 @@ actor DeliveryEngine {
             try? storage.withQueue(usesReserve: true) { queue in try queue.releaseLease(of: lease) }
             return try storage.waitingCount()
         }
-        // Of a queue that cannot be read nobody can say that it is empty.
+        // A queue that cannot be read is not known to be empty.
         finishFlushes(queued == nil && ending == .drained ? .interrupted : ending, queued: queued ?? 0)
     }
 
@@ -340,7 +340,7 @@ actor DeliveryEngine {
         }
     }
 
-    /// What a server says, without the token, which it may repeat.
+    /// Removes the token from a server's text.
     private func redacted(_ text: String) -> String {
         guard let token = credential?.token?.rawValue, text.contains(token) else { return text }
         return text.replacingOccurrences(of: token, with: "(token)")

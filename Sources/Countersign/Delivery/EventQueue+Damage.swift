@@ -100,7 +100,7 @@ extension EventQueue {
                 try set(.recorded, sum - (try value(of: .requeued)))
             }
         } catch let error as SQLiteError where error.isFull || error.isBusy {
-            // `value(of:)` is in range all the same.
+            // The value stays damaged on disk, but `value(of:)` clamps it.
         }
     }
 

@@ -3,7 +3,7 @@ internal import CountersignSQLite
 internal import Foundation
 
 extension EventQueue {
-    /// Sets aside an event that is in the queue, also one that is damaged: a column may have any type then.
+    /// Moves an event from the queue to quarantine. The columns of a damaged event may have any type.
     func quarantine(_ sequence: Int64, _ verdict: Settlement.Verdict, at date: Date) throws {
         try connection.run(
             """

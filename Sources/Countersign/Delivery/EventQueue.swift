@@ -53,7 +53,7 @@ final class EventQueue {
     let limits: QueueLimits
     private(set) var queueTime: QueueTime
     private let clock: any ClientClock
-    /// The device's time, for what is set aside.
+    /// The device's time, for events in quarantine.
     var now: Date { clock.now }
     private var claimOrder = ClaimOrder(newestFirst: false)
     /// Whether the counter of rows was compared with the events of all blocked users since the file was opened.
@@ -306,7 +306,7 @@ final class EventQueue {
                 try checkIndexAndCounter()
                 return []
             }
-            // With damage to the last sequence number, new events have lower numbers than those that were read.
+            // If the last sequence number is damaged, new events have lower numbers than rows that were read.
             hasSearchedAgain = true
             claimOrder = ClaimOrder(newestFirst: request.newestFirst)
         }
@@ -355,7 +355,7 @@ final class EventQueue {
         }
     }
 
-    /// The first of a user's events from one on, and the first of those that may be claimed.
+    /// Returns the user's first event from `sequence` on, and the first one that may be claimed.
     private func first(
         of user: UserKey, from sequence: Int64, newestFirst: Bool, isExcluded: (Int64) -> Bool
     ) throws -> (any: Int64, claimable: Int64?)? {
@@ -436,7 +436,7 @@ final class EventQueue {
         }
         var rest = try free()
         guard rest > pages else { return }
-        // In small transactions, whose journals find room on a disk that is almost full.
+        // Uses small transactions, because their journals fit on a disk that is almost full.
         while rest > 0 {
             try connection.execute("PRAGMA incremental_vacuum(256)")
             let left = try free()
@@ -445,7 +445,7 @@ final class EventQueue {
         }
     }
 
-    /// Deletes an event without counting it as anything. Returns its bytes; nil if there is none.
+    /// Deletes an event without changing a counter. Returns the event's bytes, or nil if it was not in the queue.
     func delete(_ sequence: Int64) throws -> Int? {
         let bytes = try connection.first("SELECT length(body) FROM event WHERE seq = ?", .integer(sequence)) {
             row throws(SQLiteError) in row.int(0) + Self.rowOverheadBytes
@@ -455,7 +455,7 @@ final class EventQueue {
         return bytes
     }
 
-    /// Deletes an event. Returns false if there is none.
+    /// Deletes an event. Returns false if it was not in the queue.
     func remove(_ sequence: Int64) throws -> Bool {
         guard let bytes = try delete(sequence) else { return false }
         try addSize(rows: -1, bytes: -bytes)

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// The users whose events wait because of their tokens, and the newest token of each user.
 ///
-/// The cost of each call is the same however many users wait, except for those that change all users.
+/// Each call takes constant time, except calls that change all users.
 struct Lanes {
     private struct Deadline: Comparable {
         let instant: TimeInterval
@@ -17,7 +17,7 @@ struct Lanes {
     private var resumption = Resumption()
     /// The number of users that the token provider is asked for.
     private var awaitingCount = 0
-    /// When waits end. The first one is valid; others may be of waits that ended earlier.
+    /// Ends of waits. The first entry is valid; later entries may belong to waits that have ended.
     private var deadlines = Heap<Deadline>()
 
     subscript(user: UserKey) -> Lane? { all[user] }

@@ -26,7 +26,7 @@ final class Recorder: Sendable {
         let bytes: Int
     }
 
-    /// Somebody who waits until the log is durable.
+    /// A completion to call when the log is durable.
     private struct Waiting {
         let sequence: Int64
         let result: Result<String, CountersignError>
@@ -43,17 +43,17 @@ final class Recorder: Sendable {
         var userID: String?
         /// The identity that is to be written before the events in `unsaved`; nil for none.
         var identity: [UInt8]?
-        /// The number of changes of `identity`, and of those that are written.
+        /// The number of changes of `identity`, in all and on disk.
         var identityChanges = 0
         var writtenIdentityChanges = 0
-        /// How often the app has said who the user is.
+        /// The number of times the app has set the user.
         var userCount = 0
-        /// The last of those that forgot the user.
+        /// The value of `userCount` when the user was last cleared.
         var forgottenCount = 0
         var sessionID: String
         var unsaved: [Unsaved] = []
         var logged: [Logged] = []
-        /// The first of those in the log: the queue file is taking them over. Apart, so that nobody copies what others add to.
+        /// The oldest events of the log, while the queue file takes them over. Separate from `logged`, to which other threads append.
         var taking: [Logged] = []
         var waiting: [Waiting] = []
         /// Number and bytes of the events in memory only: the events in `unsaved` and the batch that is being written.
@@ -73,7 +73,7 @@ final class Recorder: Sendable {
         var isWaitingForDisk = false
         /// True while the last write to the log has failed.
         var isLogFailing = false
-        /// True as long as the queue file could not take over what the log holds.
+        /// True while the queue file cannot take over the events of the log.
         var hasFallenBehind = false
         var isClosed = false
         var hasOptedOut = false
@@ -81,7 +81,7 @@ final class Recorder: Sendable {
         var lastError: String?
         /// The device's id for events without a user; nil until the first of them.
         var deviceID: DeviceID?
-        /// Up to here the queue file had all events before its last transaction, which makes that certain.
+        /// Highest sequence number that is known to be durable in the queue file.
         var certain: Int64 = 0
 
         func isUser(_ other: String?) -> Bool {
@@ -90,18 +90,18 @@ final class Recorder: Sendable {
 
         var mustWriteIdentity: Bool { identityChanges > writtenIdentityChanges }
 
-        /// How many only the log has.
+        /// The number of events that the queue file does not have yet.
         var loggedCount: Int { taking.count + logged.count }
     }
 
     /// Seconds between two tries to write while the disk is full, away or broken.
     private static let retryInterval: TimeInterval = 0.5
-    /// Where more than this is in memory only, a caller waits for the writer, so that a kill loses little.
+    /// Above these limits of events in memory only, callers wait for the writer, so that a kill loses few events.
     private static let waitEvents = 64
     private static let waitBytes = 256 << 10
-    /// How long a caller waits for the writer at most.
+    /// The longest that a caller waits for the writer.
     private static let waitTime = DispatchTimeInterval.milliseconds(5)
-    /// Events that the writer appends in one go, so that callers that wait for it soon go on.
+    /// Events that the writer appends at a time. Small batches let waiting callers continue soon.
     private static let batchEvents = 512
     private let hasWritten = DispatchSemaphore(value: 0)
     private let state: Lock<State>
@@ -162,11 +162,11 @@ final class Recorder: Sendable {
         state.withLock { $0.isUser(userID) }
     }
 
-    /// The present user, and how often the app has said who that is: what it says in two threads is told apart by that.
+    /// The present user and `userCount`, which tells apart changes made on two threads.
     var user: (id: String?, count: Int) { state.withLock { ($0.userID, $0.userCount) } }
 
-    /// Events from now on belong to this user. Returns the one before, and the count of this call. `identity` is called once, in
-    /// the order of the changes, and returns what is written before these events; nil for none.
+    /// Sets the user of later events. Returns the former user and the count of this call. `identity` is called once, in the order
+    /// of the changes. It returns the bytes to write before later events, or nil for no user.
     func setUser(
         _ userID: String?, identity: (_ isAnother: Bool) -> [UInt8]? = { _ in nil }
     ) -> (previous: String?, isAnother: Bool, count: Int) {
@@ -545,12 +545,12 @@ final class Recorder: Sendable {
             for entry in waiting { entry.completion(entry.result) }
         } catch {
             logger?(.warning, "the log of events failed", ["error": "\(error)"])
-            // What the disk has of it is unknown. The queue file has the last word.
+            // After a failed flush, the content of the log on disk is unknown. Move its events to the queue file.
             storage.submit { storage in self.save(waiting, in: storage) }
         }
     }
 
-    /// Brings everything into the queue file, for certain. On the storage thread.
+    /// Moves all events into the queue file and makes them durable. On the storage thread.
     private func save(_ waiting: [Waiting], in storage: Storage) {
         let failure: CountersignError?
         if (try? storage.takeOver()) != nil, storage.makeCertain(), isIdentityDurable() {
@@ -571,9 +571,9 @@ final class Recorder: Sendable {
         return (try? identityFile.synchronize(by: makeDurable)) != nil
     }
 
-    /// Puts what nobody was told about into a new log. Only with `writing` held.
+    /// Writes a new log without the events whose recording failed. Call it with `writing` held.
     ///
-    /// The numbers stay: of a transaction that failed it is unknown whether the queue file has it.
+    /// Sequence numbers do not change, because the queue file may have the events of a transaction that failed.
     private func writeAnew(without refused: Set<Int64>) {
         let kept = state.withLock { state in
             let gone = state.logged.filter { refused.contains($0.sequence) }
@@ -587,7 +587,7 @@ final class Recorder: Sendable {
 
     // MARK: Into the queue file
 
-    /// Brings everything that was recorded before into the queue file, or tries again later. On the storage thread.
+    /// Moves all events into the queue file, or schedules a retry. On the storage thread.
     private func takeOver(by storage: Storage) {
         do {
             try storage.takeOver()
@@ -597,7 +597,7 @@ final class Recorder: Sendable {
         }
     }
 
-    /// Also what the log does not have yet, or another thread is just writing there. At most so many bytes.
+    /// Moves events into the queue file, up to `maximumBytes`, after writing the events in memory to the log.
     private func takeOver(into queue: EventQueue, maximumBytes: Int) throws {
         let taking = writing.withLock {
             let batches = state.withLock { $0.unsaved.count / Self.batchEvents + 1 }
@@ -617,7 +617,7 @@ final class Recorder: Sendable {
             }
         } catch {
             state.withLock { state in
-                // Nothing if they were thrown away meanwhile.
+                // `taking` is empty if the events were wiped meanwhile.
                 state.logged = state.taking + state.logged
                 state.taking = []
             }
@@ -630,7 +630,7 @@ final class Recorder: Sendable {
             if state.hasFallenBehind { state.lastError = nil }
             return state.hasFallenBehind
         }
-        // Whoever sends has looked for them in vain.
+        // Wake the sender, which found no events earlier.
         if wasBehind { stored(max(1, taking.count)) }
     }
 
@@ -666,7 +666,7 @@ final class Recorder: Sendable {
         let bytes = events.reduce(0) { $0 + $1.bytes }
         let keptBytes = events.reduce(0) { $0 + ($1.row == nil ? 0 : $1.bytes) }
         let certain = state.withLock { state in
-            // Nothing if they were thrown away meanwhile.
+            // `taking` is empty if the events were wiped meanwhile.
             if !state.taking.isEmpty {
                 state.loggedBytes -= bytes
                 state.keptBytes -= keptBytes

@@ -1,8 +1,8 @@
 internal import CountersignSQLite
 internal import Foundation
 
-/// The one thread that touches the queue file, and the one that touches the token store and the users who have logged out. A
-/// busy queue file holds up no token.
+/// Two serial threads: one for the queue file, and one for the token store and for users who have logged out. So a busy queue
+/// file does not delay tokens.
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
 package final class Storage: @unchecked Sendable {
@@ -11,9 +11,9 @@ package final class Storage: @unchecked Sendable {
     static let reserveBytes = 256 << 10
     /// Bytes of events that are taken over at a time while only the reserve has space for them.
     private static let partBytes = 48 << 10
-    /// Seconds between two looks for logs of processes that are gone.
+    /// Seconds between two searches for logs of processes that have ended.
     private static let adoptionInterval: TimeInterval = 60
-    /// Seconds after which the log of a process that seems to be alive is taken over too: its number may be another's now.
+    /// Seconds after which the log of a process that seems to be alive is taken over too, because process ids are reused.
     private static let idleLog: TimeInterval = 600
 
     let directory: URL
@@ -261,7 +261,7 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Deleting what was delivered
 
-    /// Deletes delivered events from the queue file, also those of earlier calls that failed. Only on the storage thread.
+    /// Deletes delivered events from the queue file, with the events that earlier calls could not delete. On the storage thread.
     ///
     /// Where the disk is too full even for that, the events are remembered as delivered, and the sender goes on. After a
     /// restart they are sent again, and the server drops them as duplicates. Returns how many events were pushed out of the

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The user between two runs of the app, and the users who have logged out, in two files beside the queue.
+/// Stores the present user and the users who have logged out, in two files in the folder of the queue.
 ///
 /// The first file holds the present user, one file for each write key. `Recorder` writes it before the events that are recorded
 /// for the user. It is read before the first event is recorded, on the caller's thread. The second file, `user.json`, holds
@@ -196,7 +196,7 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// The log-outs as of now; a damaged file counts as none.
+    /// Reads the log-outs. A damaged file counts as empty.
     func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
 
     /// Differs after each change of `user.json` by any process.

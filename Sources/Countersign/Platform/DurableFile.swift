@@ -33,8 +33,8 @@ package enum DurableFile {
         try check(fsync(folder), path)
     }
 
-    /// As `write`, for what must go even if the disk has no room for a new file: then a shorter content is written over the old
-    /// one. If the process ends meanwhile, the file may be neither of the two.
+    /// As `write`, for removals that must succeed on a full disk. Without space for a new file, overwrites the old file in place. If
+    /// the process ends during that, the file may have neither content.
     static func writeOrOverwrite(
         _ data: Data, to path: String, check isAllowed: () throws -> Void = {}
     ) throws {

@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// An advisory lock for the moment in which a file is read, changed and put back, so that no process undoes what another does
-/// at the same time. The system releases the lock of a process that ends.
+/// An advisory lock around reading, changing and replacing a file, so that no process overwrites the change of another. The system
+/// releases the lock of a process that ends.
 ///
 /// A process that is stopped keeps its lock. After `limit` another process removes the lock file and locks a new one. The
 /// former holder learns that from `Held.check()` when it goes on, and starts again.
@@ -19,7 +19,7 @@ enum FileLock {
 
         fileprivate func release() {
             guard descriptor >= 0 else { return }
-            // A child that the app is just making has the descriptor too, and would keep what closing alone lets go.
+            // Unlock explicitly: a forked child shares the descriptor, and closing it here would not release the lock.
             flock(descriptor, LOCK_UN)
             close(descriptor)
         }
@@ -35,8 +35,8 @@ enum FileLock {
     /// Runs `body` with the lock, a file at `path` of its own. Its directory is made if it is missing. `body` runs again if
     /// the lock was lost.
     ///
-    /// Where there can be no lock, such as on a full disk or a file system without locks, `body` runs all the same: one process
-    /// is the rule.
+    /// Without a lock, such as on a full disk or a file system that has no locks, `body` still runs, because usually only one
+    /// process uses the file.
     static func withLock<Result>(
         at path: String, limit: TimeInterval = limit, _ body: (Held) throws -> Result
     ) throws -> Result {

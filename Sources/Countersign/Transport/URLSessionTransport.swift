@@ -85,7 +85,7 @@
             } catch let error as URLError where Self.isUndecodable(error) {
                 isTruncated = true
             }
-            // Otherwise the rest of a body that nobody reads would still be downloaded.
+            // Cancel, or the rest of the body would still be downloaded.
             bytes.task.cancel()
             if isStreamed, !body.isEmpty, let take { _ = take(body) }
             if isStreamed { body = [] }

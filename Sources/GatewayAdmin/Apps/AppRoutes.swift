@@ -162,7 +162,7 @@ struct AppRoutes: Sendable {
     /// Why apps may still send with the key; nil if none has for 30 days.
     private func useOf(_ key: WriteKey, _ now: Int64) -> String? {
         guard let used = key.usedMilliseconds else {
-            // A running gateway, or one that was killed, may not have stored the first use yet.
+            // A running or killed gateway may not have stored the first use.
             return writeKeyUses == nil
                 ? "no use of it is stored here: apps that send with it would be refused" : nil
         }

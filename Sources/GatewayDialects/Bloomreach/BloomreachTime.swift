@@ -8,7 +8,7 @@ struct BloomreachTime {
         case instant
         /// `age`, counted again at every try.
         case age(Double)
-        /// The time of receipt: the request has neither member, or one that cannot be read.
+        /// The time of receipt. The request has neither member, or its member cannot be read.
         case none
     }
 

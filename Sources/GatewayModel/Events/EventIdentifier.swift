@@ -11,7 +11,7 @@ package enum EventIdentifier {
 
     package static let longest = 512
     package static let shape = "strings of 1 to \(longest) bytes without control characters, or integers"
-    /// The most digits of an integer that a parser accepts, whatever its value.
+    /// The most digits of an integer that a parser accepts.
     package static let mostDigits = 308
 
     package init(_ node: JSONNode?) {

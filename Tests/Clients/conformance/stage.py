@@ -147,9 +147,9 @@ class Stage:
         app.answer(serial, token and self._token(token.replace("#", str(self._asked))))
 
     async def _rest(self):
-        """Returns when every thread of the client sleeps and nothing is on its way to it or from it.
+        """Returns when every thread of the client sleeps and no message is in transit.
 
-        The client is another process, in C, and tells nobody when it comes to rest: it is looked at twice, a breath apart.
+        The client is another process, in C, without an event for idleness, so two looks with a pause between them are compared.
         """
         while True:
             before = (self._server.activity, self._app.messages)
@@ -164,7 +164,7 @@ class Stage:
 
     @staticmethod
     async def _turns():
-        """Lets the loop take what is there to be read: it accepts a connection in one turn, and reads from it in a later one."""
+        """Yields to the event loop, which accepts a connection in one turn and reads from it in a later one."""
         for _ in range(5):
             await asyncio.sleep(0)
 

@@ -30,7 +30,7 @@ struct ViewerDestinationsTests {
         try send("POST", "consumers", #"{"name":"billing","filter":{"name":"s3cr3t-name"}}"#)
     }
 
-    /// The path of a route with what exists in its place.
+    /// The path of a route with the ids of existing objects.
     private func path(_ template: String) throws -> String {
         let hook = try #require(try bench.apps.webhooks.all(of: "shop").first).id
         let id = template.contains("webhooks") ? hook : "1"

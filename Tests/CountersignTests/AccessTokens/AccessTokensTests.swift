@@ -639,7 +639,7 @@ struct AccessTokensTests {
         }
     }
 
-    /// What is not JSON comes from something on the way.
+    /// An answer that is not JSON comes from a proxy or portal.
     @Test(arguments: ["", "[]", #"["access_token","A"]"#, "null", "17", #"{"access_token":"A""#, "OK"])
     func answersThatAreNoObjectKeepTheOldPairAndAreNoEnd(body: String) async throws {
         bench.server.override { _ in .json(200, body) }

@@ -1,7 +1,7 @@
 internal import Countersign
 internal import Foundation
 
-/// R1: values of the queue file and bytes of the logs are damaged between two runs. Each run ends, and what is not damaged is
+/// R1: values of the queue file and bytes of the logs are damaged between two runs. Each run ends, and everything undamaged is
 /// delivered.
 enum DamageScenario {
     private static let eventCount = 40
@@ -41,7 +41,7 @@ enum DamageScenario {
                 continue
             }
             let lost = try unstored(workshop)
-            // One row, or what has a bit of the flipped bytes.
+            // One row, or the events whose bytes were flipped.
             if lost > 2 {
                 lostMany += 1
                 print("R1 round \(round): \(what): \(lost) of \(recorded) lost")

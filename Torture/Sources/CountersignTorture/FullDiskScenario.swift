@@ -59,7 +59,7 @@ enum FullDiskScenario {
             isGood: unsent == 0 && undeleted == 0 && control == rounds)
     }
 
-    /// What the SDK needs space for: a transaction in a database that existed before the disk was full.
+    /// A transaction in a database that existed before the disk was full, which needs space.
     private static func canWriteWithoutAReserve(on disk: Disk, _ round: Int) -> Bool {
         let path = disk.directory.appendingPathComponent("\(round)/default/control.sqlite").path
         defer { try? FileManager.default.removeItem(atPath: path) }

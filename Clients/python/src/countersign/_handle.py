@@ -55,7 +55,7 @@ class FlushBatch:
 
 @dataclass(frozen=True)
 class FlushResult:
-    """What a flush did. ``ending`` is ``drained`` when everything was sent, and ``parked`` when events wait for a token."""
+    """Result of a flush. ``ending`` is ``drained`` when everything was sent, and ``parked`` when events wait for a token."""
 
     delivered: int
     queued: int
@@ -144,10 +144,11 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 class Handle:
     """A client. Use it in a ``with`` statement, or call :meth:`close`.
 
-    Methods may be called from any thread. What records returns a future that is done when the event is on disk. Its callbacks
-    run on a thread of the library. In them, waiting for another call of this client raises RuntimeError: it would never end.
+    Methods may be called from any thread. Methods that record return a future that is done when the event is on disk. Its
+    callbacks run on a thread of the library. There, waiting for another call of this client raises RuntimeError, because the
+    wait would never end.
 
-    Properties may have values of any type; none of them raises (docs/value-types.md).
+    Properties may have values of any type (docs/value-types.md). No value makes a method raise.
     """
 
     def __init__(self, mode: str, configuration: Mapping[str, JSON], *, logger: Optional[logging.Logger],

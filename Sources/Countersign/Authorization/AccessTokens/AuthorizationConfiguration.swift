@@ -51,8 +51,8 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     public var refreshStatuses: Set<Int> = []
     /// What the numbers mean that say when a token expires, here and in answers.
     public var expiresUnit = ExpiresUnit.auto
-    /// Where in an answer `accessToken`, `refreshToken` and `expires` stand, as paths such as `$.data.tokens[0].jwt`; what is
-    /// not listed is found by its name.
+    /// Paths of `accessToken`, `refreshToken` and `expires` in an answer, such as `$.data.tokens[0].jwt`. Members that are not
+    /// listed are found by their names.
     public var responseMapping: [String: String] = [:]
 
     /// Makes a configuration without a token.

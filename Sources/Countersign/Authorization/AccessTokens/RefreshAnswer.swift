@@ -81,7 +81,7 @@ struct RefreshAnswer: Equatable {
         code.map { deadCodes.contains($0.lowercased()) } ?? false
     }
 
-    /// RFC 6749, section 5.2, and what some servers say in its place. They count under any status: GitHub and Slack answer 200.
+    /// Error codes of RFC 6749, section 5.2, and of other servers. They count under any status: GitHub and Slack answer 200.
     private static let deadCodes: Set = [
         "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type",
         // Supabase
@@ -95,7 +95,7 @@ struct RefreshAnswer: Equatable {
         "invalid_token", "refresh_token_expired", "refresh_token_revoked", "token_revoked",
     ]
 
-    /// What a developer can do about an answer that grants nothing.
+    /// The remedy for an answer without a token, for the log.
     var remedy: String {
         switch meaning {
         case .granted: "check that the token store can be written"

@@ -1,10 +1,10 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Finds the tokens in the answer of an authorization server, whatever they are called and wherever they stand.
+/// Finds the tokens in the answer of an authorization server, under any name and at any path.
 ///
-/// Every key is ranked, and the best one wins; the order of the keys has no part in it. Arrays are searched only if there is
-/// no access token outside of them, since they often list older tokens or those of other devices.
+/// Every key is ranked, and the best one wins, in any order of the keys. Arrays are searched only if there is no access token
+/// outside of them, because they often list older tokens or tokens of other devices.
 struct TokenFinder {
     /// What an answer grants.
     struct Grant: Equatable {
@@ -83,8 +83,8 @@ struct TokenFinder {
         }
     }
 
-    /// The leaf that `responseMapping` names, or else the candidate with the lowest rank; of several,
-    /// the least deep, then one beside the access token, then the first path.
+    /// Returns the leaf that `responseMapping` names, or else the candidate with the lowest rank. Ties are broken by depth, by
+    /// whether it is in the object of the access token, and by path.
     private func best<Value>(
         _ candidates: [Leaf], of leaves: [Leaf], mapped name: String, near: (Leaf) -> Bool = { _ in false },
         rank: (Leaf) -> Int?, value: (Leaf) -> Value?

@@ -55,10 +55,10 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    /// What the store has at one moment.
+    /// A consistent snapshot of the store.
     struct Stored: Sendable, Equatable {
         let pair: TokenPair?
-        /// Another one if tokens were forgotten meanwhile, by any process.
+        /// Changes when any process deletes the tokens.
         let epoch: String
     }
 
@@ -70,7 +70,7 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    /// The epoch as of now.
+    /// Reads the present epoch.
     func epoch(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in try pairs.epoch }
     }
@@ -94,8 +94,8 @@ final class TokenPairStore: @unchecked Sendable {
         case superseded(by: Stored)
     }
 
-    /// Puts a pair where `base` is; what others have done since that was read stays, and so does that tokens were forgotten since
-    /// `epoch`.
+    /// Replaces `base` by a pair (compare and swap). Changes nothing if another process has stored a pair since `base` was read,
+    /// or has deleted the tokens since `epoch`.
     func replace(
         _ base: TokenPair?, of epoch: String, with pair: TokenPair,
         isolation: isolated (any Actor)? = #isolation
@@ -113,7 +113,8 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    /// Removes the pair. Returns the new epoch. If the store fails, the pair is void all the same, unless the disk fails too.
+    /// Removes the pair and returns the new epoch. If the store fails, the new epoch still makes the pair invalid, unless the disk
+    /// fails too.
     func forget(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
             try FileLock.withLock(at: pairs.changeLock) { lock in
@@ -136,7 +137,7 @@ final class TokenPairStore: @unchecked Sendable {
             switch epochFile.content {
             case .missing: ""
             case .value(let bytes): String(decoding: bytes, as: UTF8.self)
-            // Nobody knows whether tokens were forgotten: what there is is void.
+            // The tokens may have been deleted. Pairs of every stored epoch are invalid.
             case .unreadable: "unreadable"
             case .inaccessible: throw POSIXError(.EPERM)
             }
@@ -144,7 +145,7 @@ final class TokenPairStore: @unchecked Sendable {
     }
 
     private func pair(of epoch: String) throws -> TokenPair? {
-        // What cannot be read as a pair is none: the app hands over its own.
+        // An entry that cannot be read counts as no pair. The app then sets its own.
         let entry = try store.token(for: Self.key).flatMap {
             try? JSONDecoder().decode(Entry.self, from: Data($0.utf8))
         }

@@ -212,7 +212,7 @@ public final class Tests {
         return levels;
     }
 
-    /** Values of any class (docs/value-types.md). None of them throws. */
+    /** Values of any class are recorded without an exception (docs/value-types.md). */
     static void values() throws Exception {
         Instant instant = Instant.parse("2025-06-15T15:06:40.007999Z");
         Calendar calendar = Calendar.getInstance(TimeZone.getTimeZone("Asia/Kolkata"));
@@ -419,7 +419,7 @@ public final class Tests {
         }
     }
 
-    /** Where tokens are optional, a subscriber hears of a bad one all the same, marked as such. */
+    /** Where tokens are optional, a subscriber gets failures of bad tokens, marked as optional. */
     static void brazeOptional() throws Exception {
         com.sun.net.httpserver.HttpServer server =
             com.sun.net.httpserver.HttpServer.create(new java.net.InetSocketAddress("127.0.0.1", 0), 0);

@@ -15,13 +15,13 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * What the three clients have in common. Methods may be called from any thread.
+ * Base class of the three clients. Methods may be called from any thread.
  *
- * <p>What records returns a future that is complete when the event is on disk. What depends on it, such as a function of
- * {@code thenRun}, runs on a thread of the library. There, a method that waits throws {@link IllegalStateException}, since it would
- * never return; use {@code thenRunAsync}.
+ * <p>Methods that record return a future that completes when the event is on disk. Dependent stages, such as a function of
+ * {@code thenRun}, run on a thread of the library. On that thread, methods that wait throw {@link IllegalStateException}, because
+ * they would never return. Use {@code thenRunAsync} there.
  *
- * <p>Properties may have values of any class; none of them throws (docs/value-types.md). Log lines go to the logger {@code countersign}.
+ * <p>Properties may have values of any class (docs/value-types.md). No value makes a method throw. Log lines go to the logger {@code countersign}.
  */
 public abstract class Client implements Closeable {
     private static final Logger logger = Logger.getLogger("countersign");

@@ -85,7 +85,7 @@ public final class Braze {
 
     /**
      * Is told of refused and missing tokens. The same failure is told at once, and again at most once in five minutes and at the
-     * start of a session. An event with {@code isOptional} says that the server took the data all the same.
+     * start of a session. An event with {@code isOptional} says that the server accepted the data anyway.
      */
     public void subscribeToSdkAuthenticationFailures(IEventSubscriber<BrazeSdkAuthenticationErrorEvent> subscriber) {
         subscribers.add(subscriber);

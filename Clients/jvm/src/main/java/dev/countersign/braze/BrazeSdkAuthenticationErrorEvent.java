@@ -31,7 +31,7 @@ public final class BrazeSdkAuthenticationErrorEvent {
     }
 
     /**
-     * Whether the server took the data all the same, since the app does not require signatures. Not in Braze's SDK for Android; in
+     * Whether the server accepted the data anyway, because the app does not require signatures. Not in Braze's SDK for Android; in
      * its SDK for Swift it is {@code optional}.
      */
     public boolean isOptional() {

@@ -1,0 +1,30 @@
+import Foundation
+
+@testable import Countersign
+
+extension Bench {
+    /// A bench with the files that a kill at this moment would leave.
+    func killedCopy() throws -> Bench {
+        var copy = try Bench()
+        try copyAsKilled(configuration.instanceDirectory, leaving: copy.configuration.instanceDirectory)
+        copy.configuration.tokenStore = configuration.tokenStore
+        copy.configuration.limits = configuration.limits
+        return copy
+    }
+}
+
+/// Copies the files of a client as a kill at this moment would leave them. The logs get the number of a process that does not
+/// run.
+func copyAsKilled(_ source: URL, leaving target: URL) throws {
+    try FileManager.default.createDirectory(
+        at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try FileManager.default.copyItem(at: source, to: target)
+    for name in try FileManager.default.contentsOfDirectory(atPath: target.path)
+    where name.hasPrefix(IncomingLog.prefix) {
+        var parts = name.split(separator: "-").map(String.init)
+        parts[parts.count - 2] = "\(0x3FFF_FFFF)"
+        try FileManager.default.moveItem(
+            at: target.appendingPathComponent(name),
+            to: target.appendingPathComponent(parts.joined(separator: "-")))
+    }
+}
