@@ -10,6 +10,8 @@ package import GatewayModel
 package final class SessionStore: AppData, Sendable {
     /// The most that may wait.
     static let capacity = 20_000
+    /// How often a commit is tried without the jobs that failed.
+    private static let attempts = 8
 
     private let queue = DispatchQueue(label: "sessions")
     private let shared: Lock<Shared>
@@ -118,21 +120,33 @@ package final class SessionStore: AppData, Sendable {
     }
 
     private func drain() {
-        let jobs = shared.withLock { shared in
+        var jobs = shared.withLock { shared in
             defer { shared.jobs = [] }
             return shared.jobs
         }
-        guard !jobs.isEmpty else { return }
         var failure: StoreFailure?
-        do {
-            // What a job reads to change it locks by `forUpdate`.
-            try database.commit(alone: false) { connection in
-                let table = SessionTable(
-                    connection: connection, key: refreshKey, databaseTime: try databaseTime?(connection))
-                for job in jobs { try job.run(table) }
+        // A job that fails is removed, and the others are committed without it. After several failures the cause is
+        // probably common to all.
+        for _ in 0..<Self.attempts where !jobs.isEmpty {
+            var running: Int?
+            do {
+                // What a job reads to change it locks by `forUpdate`.
+                try database.commit(alone: false) { connection in
+                    let table = SessionTable(
+                        connection: connection, key: refreshKey, databaseTime: try databaseTime?(connection))
+                    for (index, job) in jobs.enumerated() {
+                        running = index
+                        try job.run(table)
+                    }
+                    running = nil
+                }
+                failure = nil
+                break
+            } catch {
+                failure = StoreFailure(error)
+                guard let running, jobs.count > 1 else { break }
+                jobs.remove(at: running).finish(failure)
             }
-        } catch {
-            failure = StoreFailure(error)
         }
         for job in jobs { job.finish(failure) }
     }

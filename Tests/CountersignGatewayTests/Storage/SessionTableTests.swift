@@ -68,6 +68,37 @@ struct SessionTableTests {
         #expect(try store.perform { try $0.spend(assertion) })
     }
 
+    @Test func aJobThatFailsDoesNotFailTheOthersOfItsCommit() throws {
+        struct Damage: Error {}
+        let store = try store()
+        let (isQueued, isDone) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let failures = Lock<[Bool]>([])
+        // Holds the queue until the others wait for one commit. The gate stays open, because work can run again.
+        store.submit(
+            { _ in
+                isQueued.wait()
+                isQueued.signal()
+            }, completion: { _ in })
+        for isDamaged in [false, true, false] {
+            store.submit(
+                { table in
+                    if isDamaged { throw Damage() }
+                    _ = try table.spend(SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: 1))
+                },
+                completion: { result in
+                    if case .failure = result { failures.withLock { $0.append(isDamaged) } }
+                    isDone.signal()
+                })
+        }
+        isQueued.signal()
+        for _ in 0..<3 { isDone.wait() }
+        #expect(failures.withLock { $0 } == [true])
+        #expect(
+            try !store.perform {
+                try $0.spend(SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: 1))
+            })
+    }
+
     /// More sessions than one transaction deletes.
     @Test func expiredSessionsAreDeletedInBoundedBatchesUntilNoneIsLeft() throws {
         let store = try store()
