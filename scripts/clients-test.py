@@ -52,7 +52,6 @@ class Stand:
         os.chmod(gateway.path("secret"), 0o600)
         for kind, content in {
             "inbox-message": {"id": "offer", "type": "html", "content": {"title": "Tea"}, "recipient": {"registered": "ada"}},
-            "recommendation-engine": {"id": "engine", "items": [{"item_id": "1"}]},
             "consent-category": {"id": "newsletter"},
             "in-app-message": {"id": "hello", "name": "Hello", "trigger": {"event_type": "session_start"}},
         }.items():

@@ -58,7 +58,7 @@ curl -sSf -H "Authorization: Bearer $admin" "$url/admin/api/openapi.json" >"$fol
 python3 - "$folder/admin.json" <<'PYTHON'
 import json, sys
 document = json.load(open(sys.argv[1]))
-kinds = ["in-app-message", "consent-category", "recommendation-engine", "inbox-message"]
+kinds = ["in-app-message", "consent-category", "inbox-message"]
 for path in document["paths"].values():
     for operation in path.values():
         for parameter in operation.get("parameters", []):

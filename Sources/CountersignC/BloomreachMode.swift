@@ -81,8 +81,6 @@ struct BloomreachMode: Mode {
                         "value": attribute.value,
                     ]
                 })
-        case "fetchRecommendations":
-            return .array(try await client.fetchRecommendations(try Self.options(arguments)).map(\.raw))
         case "fetchConsents": return .array(try await client.fetchConsents().map(\.raw))
         case "fetchInAppMessages": return .array(try await client.fetchInAppMessages().map(\.raw))
         case "fetchAppInbox": return .array(try await client.fetchAppInbox().map(\.json))
@@ -117,17 +115,5 @@ struct BloomreachMode: Mode {
             }
         }
         return queries
-    }
-
-    private static func options(_ arguments: Arguments) throws(CountersignError) -> RecommendationOptions {
-        var options = RecommendationOptions(id: try arguments.required("id"))
-        options.fillWithRandom = try arguments.bool("fillWithRandom") ?? false
-        options.size = try arguments.integer("size") ?? options.size
-        options.noTrack = try arguments.bool("noTrack") ?? false
-        options.items = try arguments.texts("items")
-        options.catalogAttributesWhitelist =
-            try arguments.array("catalogAttributesWhitelist")?.compactMap(\.string)
-            ?? options.catalogAttributesWhitelist
-        return options
     }
 }

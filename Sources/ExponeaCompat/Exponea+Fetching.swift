@@ -55,7 +55,36 @@ public struct MessageItemAction: Sendable, Equatable {
     }
 }
 
-/// The members that an app expects of an item of its catalog.
+/// Options of a recommendation. Recommendations are not supported; see ``Exponea/fetchRecommendation(with:completion:)``.
+public struct RecommendationOptions: Sendable, Hashable {
+    /// The engine.
+    public var id: String
+    /// Whether other items fill up a short list.
+    public var fillWithRandom: Bool
+    /// How many items. Default: 10.
+    public var size: Int
+    /// Items and their weights, instead of the customer's history; nil for the history.
+    public var items: [String: String]?
+    /// Whether the customer's history leaves this request out.
+    public var noTrack: Bool
+    /// The wanted members of an item; nil for all.
+    public var catalogAttributesWhitelist: [String]?
+
+    /// Creates options.
+    public init(
+        id: String, fillWithRandom: Bool = false, size: Int = 10, items: [String: String]? = nil,
+        noTrack: Bool = false, catalogAttributesWhitelist: [String]? = nil
+    ) {
+        self.id = id
+        self.fillWithRandom = fillWithRandom
+        self.size = size
+        self.items = items
+        self.noTrack = noTrack
+        self.catalogAttributesWhitelist = catalogAttributesWhitelist
+    }
+}
+
+/// The members of an item of the app's catalog.
 public protocol RecommendationUserData: Codable, Equatable {}
 
 /// What every recommended item has.
@@ -86,6 +115,11 @@ public struct RecommendationResponse<UserData: RecommendationUserData> {
     public let error: String?
     /// The items, the best first.
     public let value: [Item]?
+}
+
+extension CountersignError.Code {
+    /// The call exists so that apps compile; it always fails.
+    public static let notSupported = CountersignError.Code(rawValue: "not_supported")
 }
 
 extension RecommendationResponse.Item: Sendable where UserData: Sendable {}
@@ -212,25 +246,17 @@ extension Exponea {
         call(completion) { ConsentsResponse(consents: try await $0.fetchConsents()) }
     }
 
-    /// As `BloomreachClient.fetchRecommendations(_:)`.
+    /// Not supported: kept so that apps compile.
     ///
     /// - Parameters:
-    ///   - options: What to ask.
-    ///   - completion: Takes the items, or a `CountersignError`. An item whose members are not those that the app expects
-    ///     makes it fail.
+    ///   - options: Ignored.
+    ///   - completion: Receives a `CountersignError` with the code `notSupported`.
     public func fetchRecommendation<UserData: RecommendationUserData & Sendable>(
         with options: RecommendationOptions,
         completion: @escaping @Sendable (Result<RecommendationResponse<UserData>>) -> Void
     ) {
-        call(completion) { client in
-            let items = try await client.fetchRecommendations(options).map { item in
-                RecommendationResponse<UserData>.Item(
-                    systemData: RecommendationSystemData(
-                        engineName: item.engineName, itemId: item.itemID,
-                        recommendationId: item.recommendationID, recommendationVariantId: item.variantID),
-                    userData: try JSONDecoder().decode(UserData.self, from: Data(item.raw.bytes)))
-            }
-            return RecommendationResponse(success: true, error: nil, value: items)
+        call(completion) { _ in
+            throw CountersignError(.notSupported, "recommendations are not supported")
         }
     }
 

@@ -59,9 +59,7 @@ package final class AdmittedApp: Sendable {
                     .array([.string(key.id), .string(Base64URL.encode(key.secret))])
                 }),
             "items": .array(
-                [project.inAppMessages, project.consentCategories, project.recommendationEngines].map {
-                    .array($0.map(\.json))
-                }),
+                [project.inAppMessages, project.consentCategories].map { .array($0.map(\.json)) }),
             "inbox_epoch": .integer(project.inbox.epoch),
             "inbox": .array(
                 project.inbox.all.map { message in

@@ -402,7 +402,6 @@ static void bloomreach(char **given) {
     WANT(client, "flush", NULL, "\"delivered\":3");
     WANT(client, "fetchConsents", NULL, "\"id\":\"newsletter\"");
     WANT(client, "fetchInAppMessages", NULL, "\"id\":\"hello\"");
-    WANT(client, "fetchRecommendations", "{\"id\":\"engine\"}", "\"item_id\":\"1\"");
     /* What is known of a customer with a hard id takes a token of theirs, and the API key is none. */
     WANT(client, "fetchAttributes", "{\"attributes\":[{\"type\":\"property\",\"property\":\"city\"}]}", "\"success\":false");
     WANT(client, "fetchAppInbox", NULL, "\"id\":\"offer\"");

@@ -238,7 +238,7 @@ struct LargeRequestsTests {
         ),
         (
             "/data/v2/projects/shop/customers/attributes",
-            #"{"customer_ids":{"cookie":"A"},"attributes":[{"type":"¤"},{"type":"id","id":"¤"},{"type":"property","property":"¤"},{"type":"recommendation","id":"¤"},{"type":"recommendation","id":"e","catalogAttributesWhitelist":["¤"]}]}"#
+            #"{"customer_ids":{"cookie":"A"},"attributes":[{"type":"¤"},{"type":"id","id":"¤"},{"type":"property","property":"¤"}]}"#
         ),
         ("/webxp/projects/shop/appinbox/fetch", #"{"customer_ids":{"cookie":"A"},"sync_token":"¤"}"#),
         (
@@ -254,9 +254,6 @@ struct LargeRequestsTests {
     ])
     func textThatTakesLongToCompareIsNotCompared(path: String, body: String) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        try fixture.apps.projects.put(
-            .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1","a":2}]}"#, in: "shop")
-        try fixture.gateway.refreshApps()
         let connection = try RawConnection(port: fixture.gateway.port)
         let isForm = path == "/oauth/token"
         // U+0301, U+0323, U+0327: marks whose order has to be put right.

@@ -274,17 +274,6 @@ struct TokenVerifierTests {
         #expect(try bound.codes() == codes)
     }
 
-    @Test func row14Revoked() throws {
-        var revoked = Case()
-        revoked.keys = [KeyRing.Entry(id: "first", key: TestKeys.rsa.publicKey, isRevoked: true)]
-        #expect(try revoked.codes() == [35])
-        let verifier = TokenVerifier(keys: KeyRing(entries: Case().keys)) { claims, keyID in
-            claims.subject == "user-1" && keyID == "first"
-        }
-        let report = verifier.verify(try Case().token, userID: "user-1", at: Case.now)
-        #expect(report.faults.map(\.code) == [.revoked] && report.claims == nil)
-    }
-
     @Test(arguments: [
         (#"{"exp":1800000600}"#, "user-1"), (#"{"sub":null,"exp":1800000600}"#, "user-1"),
         (#"{"sub":"","exp":1800000600}"#, "user-1"), (#"{"sub":"User-1","exp":1800000600}"#, "user-1"),

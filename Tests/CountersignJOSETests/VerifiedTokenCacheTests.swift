@@ -76,16 +76,6 @@ struct VerifiedTokenCacheTests {
         #expect(cache.count == 0 && cache.byteCount == 0)
     }
 
-    @Test func revocationIsAskedEachTime() {
-        let revoked = Lock(false)
-        let verifier = TokenVerifier(
-            keys: KeyRing(entries: [KeyRing.Entry(id: "k", key: TestKeys.rsa.publicKey)]), cache: cache
-        ) { _, _ in revoked.withLock { $0 } }
-        #expect(codes(verifier) == [])
-        revoked.withLock { $0 = true }
-        #expect(codes(verifier) == [35])
-    }
-
     @Test func oneChangedCharacterIsAnotherToken() throws {
         let verifier = verifier()
         let token = try #require(token)

@@ -19,7 +19,7 @@ struct QuickStartTests {
         let text =
             switch request.url.path {
             case let path where path.hasSuffix("/customers/attributes"):
-                #"{"success":true,"results":[{"success":true,"value":[{"item_id":"7","engine_name":"e","recommendation_id":"r","title":"Tea","price":4.5}]}]}"#
+                #"{"success":true,"results":[]}"#
             case let path where path.hasSuffix("/appinbox/fetch"):
                 #"{"success":true,"sync_token":"s","messages":[{"id":"m1","type":"html","is_read":false,"create_time":1,"content":{"title":"Hi","attributes":{"campaign_id":"c1"},"has_tracking_consent":true}},{"id":"m2","type":"html","content":{"has_tracking_consent":false}}]}"#
             case let path where path.hasSuffix("/consent/categories"): #"{"success":true,"results":[]}"#
@@ -117,11 +117,12 @@ struct QuickStartTests {
         let exponea = configured()
         let options = RecommendationOptions(
             id: "engine", fillWithRandom: true, size: 5, items: ["product456": "10", "product123": "1"])
-        let response: RecommendationResponse<Tea> = try await result {
-            exponea.fetchRecommendation(with: options, completion: $0)
+        let error = await #expect(throws: CountersignError.self) {
+            let _: RecommendationResponse<Tea> = try await result {
+                exponea.fetchRecommendation(with: options, completion: $0)
+            }
         }
-        #expect(response.value?.first?.userData == Tea(title: "Tea", price: 4.5))
-        #expect(response.value?.first?.systemData.itemId == "7")
+        #expect(error?.code == .notSupported)
         exponea.fetchConsents { (result) in
             switch result {
             case .success(let response): #expect(response.consents.isEmpty)

@@ -370,7 +370,6 @@ class BloomreachTests(Case):
             client.mark_app_inbox_as_read("offer")
             self.assertEqual(client.fetch_consents()[0]["id"], "newsletter")
             self.assertEqual(client.fetch_in_app_messages()[0]["id"], "hello")
-            self.assertEqual(client.fetch_recommendations("engine", size=1)[0]["item_id"], "1")
             self.assertFalse(client.fetch_attributes([{"type": "property", "property": "city"}])[0]["success"])
             client.anonymize()
             self.assertNotIn("registered", client.customer_ids)

@@ -197,7 +197,6 @@ countersign_client *countersign_open_access_token(
  *   customerIds          {}                 value: an object
  *   fetchAttributes      {"attributes": [{"type": "property", "property"} | {"type": "id", "id"}]}
  *                                           value: [{"success", "error", "value"}]
- *   fetchRecommendations {"id", "fillWithRandom", "size", "items", "noTrack", "catalogAttributesWhitelist"}
  *   fetchConsents        {}                 value: a list
  *   fetchInAppMessages   {}                 value: a list
  *   fetchAppInbox        {}                 value: a list, newest first

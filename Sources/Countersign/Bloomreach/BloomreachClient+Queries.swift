@@ -9,7 +9,7 @@ extension BloomreachClient {
 
     // MARK: Content
 
-    /// Attributes of the customer, and what is recommended.
+    /// Attributes of the customer.
     ///
     /// - Parameter queries: What to ask; the answers come in the same order.
     /// - Returns: As many answers as there were queries.
@@ -28,22 +28,6 @@ extension BloomreachClient {
                 "the server has \(results.count) results for \(queries.count) attributes")
         }
         return results.map(CustomerAttribute.init)
-    }
-
-    /// What an engine recommends to the customer.
-    ///
-    /// - Parameter options: What to ask.
-    /// - Returns: The items, the best first.
-    /// - Throws: `CountersignError`; `refused` also when only this engine failed.
-    public func fetchRecommendations(
-        _ options: RecommendationOptions
-    ) async throws(CountersignError) -> [Recommendation] {
-        let attributes = try await fetchAttributes([.recommendation(options)])
-        guard let attribute = attributes.first, attribute.isSuccess else {
-            throw CountersignError(
-                .refused, .fetchAttributes, attributes.first?.error ?? "the engine failed without a reason")
-        }
-        return (attribute.value.array ?? []).compactMap(Recommendation.init)
     }
 
     /// The categories of consent that the project has.

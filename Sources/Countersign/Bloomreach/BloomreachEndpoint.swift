@@ -10,7 +10,7 @@ public enum BloomreachEndpoint: String, Sendable, CaseIterable {
     case trackEvent
     /// `POST /track/v2/projects/<projectToken>/campaigns/clicks`: a click on a campaign's link.
     case trackCampaignClick
-    /// `POST /data/v2/projects/<projectToken>/customers/attributes`: attributes and recommendations.
+    /// `POST /data/v2/projects/<projectToken>/customers/attributes`: attributes.
     case fetchAttributes
     /// `POST /data/v2/projects/<projectToken>/consent/categories`: the categories of consent.
     case fetchConsents

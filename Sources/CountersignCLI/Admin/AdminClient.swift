@@ -139,7 +139,8 @@ extension CommandError {
             self.init(
                 .notAuthorized, reason,
                 hint: "`countersign admin token create` on the gateway's machine makes a token")
-        case 403: self.init(.notAuthorized, reason, hint: "`countersign whoami` says what the token may do")
+        case 403:
+            self.init(.notAuthorized, reason, hint: "`countersign profile show` says what the token may do")
         case 404 where problem["detail"].text == nil:
             self.init(.notFound, reason, hint: "is this the URL of a Countersign gateway's admin listener?")
         case 404:

@@ -3,8 +3,7 @@ enum CommandTable {
     static let all: [Command] =
         [
             ServeCommand.command, DevCommand.command, DemoCommand.command, SendCommand.command,
-            TailCommand.command, TopCommand.command,
-            TriggerCommand.command, DoctorCommand.command, SelfCheckCommand.command,
+            TailCommand.command, TriggerCommand.command, DoctorCommand.command, SelfCheckCommand.command,
         ]
         + AppCommand.commands
         + AppRulesCommand.commands
@@ -34,7 +33,7 @@ enum CommandTable {
         + ClusterCommand.commands
         + ConfigCommand.commands
         + [
-            WhoAmICommand.command, CompletionCommand.command { all }, CompleteCommand.command,
+            CompletionCommand.command { all }, CompleteCommand.command,
             ManCommand.command { all },
             VersionCommand.command, HelpCommand.command { all },
         ]

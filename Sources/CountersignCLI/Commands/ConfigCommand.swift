@@ -2,7 +2,7 @@ internal import CountersignCore
 
 /// `countersign config …`.
 enum ConfigCommand {
-    static let commands = [print, reference]
+    static let commands = [print]
 
     private static let origin = Flag("origin", help: "show where each value comes from")
 
@@ -38,12 +38,5 @@ enum ConfigCommand {
             [found.setting.name, found.withUnit] + (invocation.isSet(origin) ? [found.origin.text] : [])
         }
         try invocation.io.print(TextTable(rows: [["data", try invocation.dataDirectory()]] + rows))
-    }
-
-    private static let reference = Command(
-        "config reference", summary: "Print the reference of all settings as Markdown",
-        examples: ["Which settings are there?": "countersign config reference"]
-    ) { invocation in
-        try invocation.io.output(SettingReference.markdown)
     }
 }

@@ -2,7 +2,7 @@ internal import CountersignCore
 
 /// `countersign profile …`: gateways that commands work on, and their API tokens.
 enum ProfileCommand {
-    static let commands = [add, list, use, delete]
+    static let commands = [add, show, list, use, delete]
 
     private static let name = Positional("NAME", help: "the profile's name")
     private static let chosen = Positional(
@@ -33,7 +33,22 @@ enum ProfileCommand {
                 name: name, server: server.url, token: token,
                 certificateAuthorityFile: server.certificateAuthorityFile,
                 allowsPlainHTTP: server.allowsPlainHTTP))
-        invocation.io.say("Saved in \(profiles.path). Next: countersign whoami")
+        invocation.io.say("Saved in \(profiles.path). Next: countersign profile show")
+    }
+
+    private static let show = Command(
+        "profile show", summary: "Show the gateway or data directory in use, and the user",
+        flags: [.json] + Flag.place,
+        examples: ["On which gateway, and as whom?": "countersign profile show"]
+    ) { invocation in
+        let admin = try invocation.admin()
+        let user = try await admin.get("session").body["user"]
+        try invocation.printTable(
+            ["place": .string(admin.place), "user": user],
+            [
+                "place": "place", "name": Column { $0["user"]["name"].shown },
+                "role": Column { $0["user"]["role"].shown },
+            ])
     }
 
     private static let list = Command(

@@ -6,9 +6,7 @@ internal import GatewayModel
 enum ProjectCommand {
     static let commands = [show, set, put, remove, addKey, deleteKey]
 
-    private static let kinds = [
-        "in-app-message", "consent-category", "recommendation-engine", "inbox-message",
-    ]
+    private static let kinds = ["in-app-message", "consent-category", "inbox-message"]
     private static let kind = Positional(
         "KIND", choices: kinds, help: kinds.joined(separator: ", "))
     private static let file = Positional("FILE", help: "a JSON object; - reads standard input")

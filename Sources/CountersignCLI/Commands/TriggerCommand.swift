@@ -13,9 +13,8 @@ enum TriggerCommand {
         details: """
             For trying out alerts, the live tail and clients. The requests go to a separate app, which is created with a key
             pair, an audience and an issuer, requires tokens, and is deleted at the end, even after Ctrl-C. On a server this
-            needs the scope admin. With --keep the app stays for the next time, with its counts in the dashboard. Code 25
-            needs a data directory: a second app temporarily gets a key that cannot be used. Exit 3 if the gateway judges
-            differently.
+            needs the scope admin. With --keep the app stays for the next time, with its counts in the dashboard. Exit 3 if
+            the gateway decides differently.
             """,
         positionals: [verdict], flags: [gateway, keep, .json] + Flag.place,
         examples: [
@@ -63,7 +62,7 @@ enum TriggerCommand {
             case .database: try refuseKeep(invocation)
             }
             let apps = TriggerApps(try LocalAdmin(place), keptIn: invocation.isSet(keep) ? data : nil)
-            return (Trigger(apps, dataDirectory: data, url: try Invocation.gatewayURL(url)), apps)
+            return (Trigger(apps, url: try Invocation.gatewayURL(url)), apps)
         }
         try refuseKeep(invocation)
         // It must not leave behind what it may not delete.
@@ -74,7 +73,7 @@ enum TriggerCommand {
         }
         let apps = TriggerApps(remote, keptIn: nil)
         let url = try Invocation.gatewayURL(given ?? remote.server.url)
-        return (Trigger(apps, dataDirectory: nil, url: url), apps)
+        return (Trigger(apps, url: url), apps)
     }
 
     private static func refuseKeep(_ invocation: Invocation) throws(CommandError) {

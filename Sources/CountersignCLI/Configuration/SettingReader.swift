@@ -207,7 +207,7 @@ struct SettingReader {
                 let hint = Suggestion.nearest(to: name, among: known).map { "did you mean \($0)?" }
                 throw CommandError(
                     .usage, "\(path): there is no setting \(name)",
-                    hint: hint ?? "`countersign config reference` lists them")
+                    hint: hint ?? "`countersign config print` lists them")
             }
             guard let text = text(node) else {
                 throw CommandError(

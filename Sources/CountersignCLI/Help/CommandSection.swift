@@ -9,7 +9,7 @@ struct CommandSection: Sendable {
         CommandSection(
             title: "Run and try",
             words: [
-                "serve": nil, "dev": nil, "demo": nil, "send": nil, "tail": nil, "top": nil, "trigger": nil,
+                "serve": nil, "dev": nil, "demo": nil, "send": nil, "tail": nil, "trigger": nil,
                 "doctor": nil,
                 "self-check": nil,
             ]),
@@ -50,7 +50,7 @@ struct CommandSection: Sendable {
         CommandSection(
             title: "This command line",
             words: [
-                "profile": "Gateways to work on, under a name", "whoami": nil, "completion": nil,
+                "profile": "Gateways to work on, under a name", "completion": nil,
                 "complete": nil, "man": nil, "version": nil, "help": nil,
             ]),
     ]

@@ -13,8 +13,6 @@ enum Provocation: Sendable {
     /// A token of the gateway's own whose session was ended.
     case endedSession
     case twoUsers
-    /// A key of the app that cannot be used, which only the data directory takes.
-    case unusableKey
 
     /// By the code that they get. A code that is not here cannot be provoked; `docs/error-codes.md` says so.
     static let all: [AuthErrorCode: Provocation] = [
@@ -22,7 +20,6 @@ enum Provocation: Sendable {
         .decodingError: .text("not-a-token"),
         .incorrectAlgorithm: .otherAlgorithm,
         .noMatchingPublicKeys: .otherKey,
-        .publicKeyError: .unusableKey,
         .payloadUserIDMismatch: .twoUsers,
         .revoked: .endedSession,
         .invalidPayload: .claims { claims, _ in claims["exp"] = "soon" },

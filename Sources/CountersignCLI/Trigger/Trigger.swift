@@ -25,28 +25,19 @@ struct Trigger: Sendable {
     private static let userID = "trigger-user"
 
     /// Nil for a remote gateway.
-    private let dataDirectory: String?
     /// Where clients reach the gateway.
     private let url: URL
     private let apps: TriggerApps
     private let transport = makeDefaultTransport()
 
-    init(_ apps: TriggerApps, dataDirectory: String?, url: URL) {
+    init(_ apps: TriggerApps, url: URL) {
         self.apps = apps
-        self.dataDirectory = dataDirectory
         self.url = url
     }
 
     /// What can be provoked; nil stands for an accepted request.
     var all: [AuthErrorCode?] {
-        [nil]
-            + AuthErrorCode.all.filter { code in
-                switch Provocation.all[code] {
-                case nil: false
-                case .unusableKey?: dataDirectory != nil
-                default: true
-                }
-            }
+        [nil] + AuthErrorCode.all.filter { Provocation.all[$0] != nil }
     }
 
     private func app() async throws -> TriggerApp {
@@ -77,7 +68,6 @@ struct Trigger: Sendable {
                 .usage, "no request gets \(code.reason) for certain, so it cannot be provoked",
                 hint: "`countersign trigger all` provokes every code that can be")
         }
-        if case .unusableKey? = provocation { return try await sendToUnusableKey() }
         let app = try await app()
         return try await send(try await token(by: provocation, of: app), until: code, to: app)
     }
@@ -92,29 +82,6 @@ struct Trigger: Sendable {
             answer = try await post(token, to: app, isOfTwoUsers: isOfTwoUsers)
         }
         return answer
-    }
-
-    /// Keys are checked when they are added, so this one is put in place after that check, and only for the moment.
-    private func sendToUnusableKey() async throws -> Answer {
-        guard let dataDirectory else {
-            throw CommandError(
-                .usage, "a gateway accepts no unusable key, so code 25 needs its data directory",
-                hint: "run it on the gateway's machine, with --data")
-        }
-        let app = try await apps.app("trigger-unusable-key") { _, _ in }
-        let directory = try AppDirectory(dataDirectory: dataDirectory)
-        let keyID = try directory.putUnusableKey(in: app.id)
-        // Without its key it would refuse with another code.
-        try directory.setEnforcement(.required, for: app.id)
-        defer {
-            try? directory.setEnforcement(.disabled, for: app.id)
-            try? directory.deleteKey(keyID: keyID, of: app.id)
-        }
-        let token = try app.key.sign(claims: [
-            "sub": .string(Self.userID),
-            "exp": .integer(Int64(Date().timeIntervalSince1970) + Provocation.lifetime),
-        ])
-        return try await send(token, until: .publicKeyError, to: app)
     }
 
     private func token(by provocation: Provocation?, of app: TriggerApp) async throws -> String? {
@@ -133,7 +100,7 @@ struct Trigger: Sendable {
         case .otherKey?: return try SigningKey.generate(key.algorithm).sign(claims: claims)
         case .endedSession?: return try await revokedToken(of: app)
         case .claims(let spoil)?: spoil(&claims, now)
-        case .twoUsers?, .unusableKey?, nil: break
+        case .twoUsers?, nil: break
         }
         return try key.sign(claims: claims)
     }

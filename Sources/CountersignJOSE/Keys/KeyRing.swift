@@ -13,20 +13,16 @@ public struct KeyRing: Sendable {
         public let key: PublicKey?
         /// Why the key can't be used; nil if it can.
         public let problem: JOSEError?
-        /// A revoked key still recognizes its signatures, so that they answer 35 and not 27.
-        public let isRevoked: Bool
 
         /// An entry with a key that can be used.
         ///
         /// - Parameters:
         ///   - id: The owner's name for the key.
         ///   - key: The key.
-        ///   - isRevoked: Whether its tokens answer 35.
-        public init(id: String, key: PublicKey, isRevoked: Bool = false) {
+        public init(id: String, key: PublicKey) {
             self.id = id
             self.key = key
             problem = nil
-            self.isRevoked = isRevoked
         }
 
         /// An entry from text, kept also when the text is no usable key.
@@ -35,10 +31,8 @@ public struct KeyRing: Sendable {
         ///   - id: The owner's name for the key.
         ///   - text: PEM or JWK.
         ///   - algorithm: Binds the key to this algorithm; nil leaves what the key itself says.
-        ///   - isRevoked: Whether its tokens answer 35.
-        public init(id: String, text: String, algorithm: JWSAlgorithm? = nil, isRevoked: Bool = false) {
+        public init(id: String, text: String, algorithm: JWSAlgorithm? = nil) {
             self.id = id
-            self.isRevoked = isRevoked
             do throws(JOSEError) {
                 key = try PublicKey(text: text, algorithm: algorithm)
                 problem = nil

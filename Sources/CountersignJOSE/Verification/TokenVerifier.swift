@@ -15,7 +15,6 @@ public struct TokenVerifier: Sendable {
     private let leeway: Double
     private let allowed: [(name: [UInt8], scheme: SignatureScheme)]
     private let keyNames: [(name: [UInt8], entry: Int)]
-    private let isRevoked: (@Sendable (_ claims: VerifiedClaims, _ keyID: String) -> Bool)?
 
     /// A verifier for one app.
     ///
@@ -24,15 +23,9 @@ public struct TokenVerifier: Sendable {
     ///   - policy: What the app asks of its tokens.
     ///   - cache: Where tokens that were accepted, or had nothing wrong but their expiry, are remembered until this
     ///     verifier goes; nil: every token is verified in full.
-    ///   - isRevoked: Asked at each request for a token whose signature is good: whether it or its session
-    /// was revoked.
-    public init(
-        keys: KeyRing, policy: ClaimsPolicy = ClaimsPolicy(), cache: VerifiedTokenCache? = nil,
-        isRevoked: (@Sendable (_ claims: VerifiedClaims, _ keyID: String) -> Bool)? = nil
-    ) {
+    public init(keys: KeyRing, policy: ClaimsPolicy = ClaimsPolicy(), cache: VerifiedTokenCache? = nil) {
         self.keys = keys
         self.policy = policy
-        self.isRevoked = isRevoked
         cached = cache.map(CacheOwner.init)
         leeway = policy.boundedLeeway
         signatures = SignatureVerifier(keys)
@@ -282,16 +275,10 @@ extension TokenVerifier {
     ) {
         let claims = trusted.claims
         judgeRegistered(claims, at: now, deviceTime: deviceTime, &report)
-        let entry = keys.entries[trusted.entry]
-        if entry.isRevoked {
-            report.add(.revoked, "the key was revoked")
-        } else if isRevoked?(VerifiedClaims(claims), entry.id) == true {
-            report.add(.revoked, "the token or its session was revoked")
-        }
         if let user { judgeSubject(claims, user, &report) }
     }
 
-    /// All but whose token it is and whether it was revoked.
+    /// All claims but `sub`.
     func judgeRegistered(
         _ claims: Claims, at now: Double, deviceTime: Double?, _ report: inout VerificationReport
     ) {

@@ -137,11 +137,9 @@ struct ProjectRoutes: Sendable {
         switch call[1] {
         case "in-app-message": .inAppMessage
         case "consent-category": .consentCategory
-        case "recommendation-engine": .recommendationEngine
         case "inbox-message": nil
         default:
-            throw AdminProblem.notFound(
-                "the kinds are in-app-message, consent-category, recommendation-engine and inbox-message")
+            throw AdminProblem.notFound("the kinds are in-app-message, consent-category and inbox-message")
         }
     }
 

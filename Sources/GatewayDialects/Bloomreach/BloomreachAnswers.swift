@@ -6,7 +6,6 @@ internal import GatewayModel
 /// What a project answers to everybody alike, written once when the project changes.
 struct BloomreachAnswers: Sendable {
     let consents: HTTPResponse
-    let engines: BytewiseDictionary<RecommendationEngine>
     private let allMessages: HTTPResponse
     private let plainMessages: HTTPResponse
 
@@ -15,9 +14,6 @@ struct BloomreachAnswers: Sendable {
         allMessages = Self.list("data", project.inAppMessages)
         plainMessages = Self.list(
             "data", project.inAppMessages.filter { $0.members["is_rich_text"] != true })
-        engines = BytewiseDictionary(
-            project.recommendationEngines.map { ($0.id, RecommendationEngine($0)) },
-            uniquingKeysWith: { _, last in last })
     }
 
     /// The in-app messages that a client can decode.

@@ -4,7 +4,7 @@ internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// What is known of a customer, and what is recommended to one.
+/// Answers `customers/attributes`.
 struct BloomreachAttributes {
     let call: BloomreachCall
     let customers: any CustomerStore
@@ -20,7 +20,6 @@ struct BloomreachAttributes {
     private enum Attribute: Sendable {
         case property(String)
         case identifier(String)
-        case recommendation(RecommendationQuery)
         case invalid(String)
     }
 
@@ -40,8 +39,7 @@ struct BloomreachAttributes {
         let caller = try call.admit(identifiers)
         let request = call.request
         let reading = Reading(
-            appID: call.app.id, readable: caller.readable, attributes: attributes, customers: customers,
-            engines: call.app.answers.engines)
+            appID: call.app.id, readable: caller.readable, attributes: attributes, customers: customers)
         return call.path.read(reading.results) { result in
             switch result {
             case .success(let json): BloomreachAnswer.success([("results", json)])
@@ -58,14 +56,9 @@ struct BloomreachAttributes {
         case "id":
             guard let name = node["id"]?.string else { return .invalid("id must be a string") }
             return .identifier(name)
-        case "recommendation":
-            guard let query = RecommendationQuery(node) else {
-                return .invalid("id must be a string of at most 256 bytes")
-            }
-            return .recommendation(query)
         case let type?:
-            return .invalid("there are no attributes of type \(type); ask for property, id or recommendation")
-        case nil: return .invalid("type must be property, id or recommendation")
+            return .invalid("there are no attributes of type \(type); ask for property or id")
+        case nil: return .invalid("type must be property or id")
         }
     }
 
@@ -75,7 +68,6 @@ struct BloomreachAttributes {
         let readable: [CustomerIdentifier]
         let attributes: [Attribute]
         let customers: any CustomerStore
-        let engines: BytewiseDictionary<RecommendationEngine>
 
         @Sendable func results() throws -> [UInt8] {
             let customer = try customers.open(readable, appID: appID).customer
@@ -103,11 +95,6 @@ struct BloomreachAttributes {
                 guard let customer else { return fail(BloomreachAttributes.closed, &output) }
                 let value = try customers.identifier(name, of: customer)
                 succeed(value.map { JSONValue.string($0).bytes }, &output)
-            case .recommendation(let query):
-                guard let engine = engines[query.engineID] else {
-                    return fail("there is no recommendation engine \(query.engineID)", &output)
-                }
-                succeed(query.items(of: engine).bytes, &output)
             case .invalid(let reason): fail(reason, &output)
             }
         }

@@ -74,7 +74,7 @@ extension BloomreachDialect {
                         "items": [
                             "type": "object", "required": ["type"],
                             "properties": [
-                                "type": ["enum": ["property", "id", "recommendation"]],
+                                "type": ["enum": ["property", "id"]],
                                 "property": Self.text, "id": Self.text,
                             ],
                         ],

@@ -8,7 +8,6 @@ package struct Project: Sendable {
     /// All in the order in which they were added.
     package var inAppMessages: [ProjectItem] = []
     package var consentCategories: [ProjectItem] = []
-    package var recommendationEngines: [ProjectItem] = []
     package var inbox = InboxContents()
 
     package init(settings: ProjectSettings) {
@@ -19,7 +18,6 @@ package struct Project: Sendable {
         switch kind {
         case .inAppMessage: inAppMessages
         case .consentCategory: consentCategories
-        case .recommendationEngine: recommendationEngines
         }
     }
 }
@@ -42,7 +40,6 @@ package struct ProjectItem: Sendable {
     package enum Kind: String, Sendable, TextEnum {
         case inAppMessage = "in_app_message"
         case consentCategory = "consent_category"
-        case recommendationEngine = "recommendation_engine"
     }
 
     package let id: String

@@ -8,7 +8,6 @@ extension ProjectItem {
         switch kind {
         case .inAppMessage: try Self.checkInAppMessage(&reader, id: id)
         case .consentCategory: try Self.checkConsentCategory(&reader)
-        case .recommendationEngine: try Self.checkEngine(&reader, id: id)
         }
         members = reader.members
     }
@@ -73,15 +72,6 @@ extension ProjectItem {
             var translation = try translations.object(language)
             try translation.required("name", .string, default: "")
             try translation.optional("description", .string)
-        }
-    }
-
-    private static func checkEngine(_ engine: inout ProjectItemReader, id: String) throws(GatewayError) {
-        try engine.required("name", .string, default: .string(id))
-        try engine.optional("variant_id", .string)
-        for list in ["items", "fill"] {
-            try engine.required(list, .array, default: [])
-            for item in try engine.objects(list) { _ = try item.text("item_id") }
         }
     }
 }

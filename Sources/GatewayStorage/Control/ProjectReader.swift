@@ -42,7 +42,6 @@ struct ProjectReader {
             switch kind {
             case .inAppMessage: projects[row.text(0)]?.inAppMessages.append(item)
             case .consentCategory: projects[row.text(0)]?.consentCategories.append(item)
-            case .recommendationEngine: projects[row.text(0)]?.recommendationEngines.append(item)
             }
         }
         try rows(

@@ -51,7 +51,7 @@ package struct ProjectStore: ControlStore {
             "project.private_key.delete", "private key", of: appID, before: { _ in ["id": .string(id)] })
     }
 
-    /// Adds an in-app message, a consent category or a recommendation engine, or replaces the one with its id. Throws
+    /// Adds an in-app message or a consent category, or replaces the one with its id. Throws
     /// `invalid`, which names the member and what it must be; `notFound`, `storage`.
     @discardableResult
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
@@ -75,7 +75,7 @@ package struct ProjectStore: ControlStore {
         return item.id
     }
 
-    /// Deletes an in-app message, a consent category or a recommendation engine. Throws `notFound`, `storage`.
+    /// Deletes an in-app message or a consent category. Throws `notFound`, `storage`.
     package func remove(_ kind: ProjectItem.Kind, id: String, from appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM project_item WHERE app_id = ?1 AND id = ?2 AND kind = '\(kind.rawValue)'", id: id,

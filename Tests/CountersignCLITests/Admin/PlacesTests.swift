@@ -44,7 +44,7 @@ struct PlacesTests {
 
     /// What is typed; `{last}` is what the line before has printed, `{id}` a member of it.
     private let lines = [
-        "whoami --json", "whoami", "app create blog --name Blog", "app list", "app list --json",
+        "profile show --json", "profile show", "app create blog --name Blog", "app list", "app list --json",
         "app origins blog https://a.example", "app retention blog --days 5 --json",
         "app tokens blog --registration open --json", "app tokens blog", "app show blog",
         "app show blog --json",
@@ -113,7 +113,8 @@ struct PlacesTests {
             // Else that is done once a second.
             fixture.gateway.analytics.flush()
             let environment = ["COUNTERSIGN_TOKEN": token]
-            #expect(await RecordedIO(environment: environment).run("whoami", "--server", url) == .done)
+            #expect(
+                await RecordedIO(environment: environment).run("profile", "show", "--server", url) == .done)
             places.append(
                 places.isEmpty
                     ? Place(name: "local", fixture: fixture, environment: fixture.place.environment)
@@ -140,10 +141,10 @@ struct PlacesTests {
 
     @Test func noCommandIsLeftOut() {
         let wanted = CommandTable.all.filter { $0.flags.contains(.server) && $0.flags.contains(.data) }
-        // `tail` goes on until something happens, `top` and `trigger` need a gateway that runs, and `complete` is the shell's,
+        // `tail` goes on until something happens, `trigger` needs a running gateway, and `complete` is the shell's,
         // and `doctor` looks at other things elsewhere: see their own tests. `cluster status` is about a database.
         for command in wanted
-        where !["complete", "cluster status", "doctor", "tail", "top", "trigger"].contains(command.name) {
+        where !["complete", "cluster status", "doctor", "tail", "trigger"].contains(command.name) {
             #expect(
                 lines.contains { ($0 + " ").hasPrefix(command.name + " ") }, "\(command.name) is in no line")
         }

@@ -193,21 +193,22 @@ struct RemoteAdminTests {
         let list = await run("profile list --json").io.output
         #expect(list.contains(#""in_use":true,"name":"live""#) && !list.contains("csa_"))
         // The first is in use; a flag and the environment win over it.
-        #expect(await run("whoami").io.output.contains("token:laptop"))
+        #expect(await run("profile show").io.output.contains("token:laptop"))
         let data = folder.path + "/data"
         for path in [data, folder.path + "/.local/share/countersign-data"] {
             _ = try AppDirectory(dataDirectory: path)
         }
-        #expect(await run("whoami --data \(data)").io.output.contains(data))
-        #expect(await run("whoami", environment: ["COUNTERSIGN_DATA": data]).io.output.contains(data))
-        #expect(await run("whoami --server \(url)").io.output.contains("token:laptop"))
+        #expect(await run("profile show --data \(data)").io.output.contains(data))
+        #expect(await run("profile show", environment: ["COUNTERSIGN_DATA": data]).io.output.contains(data))
+        #expect(await run("profile show --server \(url)").io.output.contains("token:laptop"))
         let both = ["COUNTERSIGN_DATA": data, "COUNTERSIGN_SERVER": url]
-        #expect(await run("whoami", environment: both).code == .usage)
-        #expect(await run("whoami --server \(url) --data \(data)").code == .usage)
-        #expect(await run("whoami --data \(data) --token-file x").code == .usage)
+        #expect(await run("profile show", environment: both).code == .usage)
+        #expect(await run("profile show --server \(url) --data \(data)").code == .usage)
+        #expect(await run("profile show --data \(data) --token-file x").code == .usage)
         #expect(await run("profile use", environment: ["HOME": folder.path]).code == .done)
         #expect(
-            await run("whoami", environment: ["HOME": folder.path]).io.output.contains("countersign-data"))
+            await run("profile show", environment: ["HOME": folder.path]).io.output.contains(
+                "countersign-data"))
         #expect(await run("profile use none").code == .notFound)
         #expect(await run("profile use live").code == .done)
         #expect(await run("profile delete live").code == .done)

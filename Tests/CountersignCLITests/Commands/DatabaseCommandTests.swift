@@ -31,7 +31,7 @@ struct DatabaseCommandTests {
     }
 
     @Test(arguments: [
-        ["app", "list"], ["cluster", "status"], ["event", "list", "shop"], ["admin", "reset"], ["top"],
+        ["app", "list"], ["cluster", "status"], ["event", "list", "shop"], ["admin", "reset"],
         ["tail"], ["self-check"], ["trigger", "22"],
     ])
     func whatReadsMakesNoSchema(line: [String]) async throws {

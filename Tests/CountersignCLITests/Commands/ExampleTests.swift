@@ -43,7 +43,7 @@ struct ExampleTests {
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
         let needsGateway =
             [
-                "send", "tail", "top", "trigger", "doctor", "self-check", "event list", "event export",
+                "send", "tail", "trigger", "doctor", "self-check", "event list", "event export",
                 "enforcement preview",
             ].contains(command) || command.hasPrefix("consumer") || command.hasPrefix("sink")
         if needsGateway { _ = try await gateway.start() }

@@ -288,7 +288,7 @@ struct GatewayCommandTests {
         #expect(again.0 == .done && again.1.output.isEmpty)
     }
 
-    @Test(arguments: ["app list", "audit verify", "backup create", "event list shop", "whoami"])
+    @Test(arguments: ["app list", "audit verify", "backup create", "event list shop", "profile show"])
     func aMistypedFolderIsNotMade(line: String) async {
         let data = folder.path + "/data"
         let (code, recorded) = await run(line)

@@ -35,9 +35,9 @@ struct TriggerTests {
 
     @Test func itDeletesTheAppsThatItMade() async throws {
         _ = try await gateway.start()
-        let result = try await shell.run("countersign trigger 22 && countersign trigger 25")
+        let result = try await shell.run("countersign trigger 22 && countersign trigger 26")
         #expect(result.status == 0, "\(result.talk)")
-        #expect(result.output == "ok   401 22 EXPIRED\nok   401 25 PUBLIC_KEY_ERROR\n")
+        #expect(result.output == "ok   401 22 EXPIRED\nok   401 26 MISSING_TOKEN\n")
         #expect(try apps().there.isEmpty && apps().deleted.count == 2)
         #expect(try files().isEmpty)
         #expect(await gateway.stop() == 0)
@@ -90,7 +90,7 @@ struct TriggerTests {
 
     @Test func aCodeThatNoRequestGetsIsRefusedBeforeAnAppIsMade() async throws {
         let apps = TriggerApps(Untouched(), keptIn: nil)
-        let trigger = Trigger(apps, dataDirectory: data, url: try #require(URL(string: "http://127.0.0.1:1")))
+        let trigger = Trigger(apps, url: try #require(URL(string: "http://127.0.0.1:1")))
         let error = await #expect(throws: CommandError.self) {
             _ = try await trigger.send(AuthErrorCode(rawValue: 999))
         }

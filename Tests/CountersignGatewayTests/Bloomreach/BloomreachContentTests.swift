@@ -57,63 +57,6 @@ struct BloomreachContentTests {
                 + Array(repeating: false, count: 96))
     }
 
-    @Test func nobodyHasNoAttributesButGetsRecommendations() throws {
-        try client.edit {
-            try $0.projects.put(
-                .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1"}]}"#, in: "shop")
-        }
-        let answer = client.post(
-            attributes,
-            #"{\#(ids),"attributes":[{"type":"property","property":"city"},{"type":"recommendation","id":"e","fillWithRandom":false,"size":10,"no_track":true}]}"#
-        )
-        let results = try #require(answer?.json["results"] as? [[String: Any]])
-        #expect(results.map { $0["success"] as? Bool } == [false, true])
-    }
-
-    /// The iOS SDK takes the first result, and needs success and one result at least.
-    @Test func recommendationsAreDecodedByTheClient() throws {
-        try client.edit {
-            try $0.projects.put(
-                .recommendationEngine,
-                json:
-                    #"{"id":"5dd6","name":"best","variant_id":"v","items":[{"item_id":"1","title":"Tea","price":3.5},{"item_id":"2","title":"Cup","price":9}],"fill":[{"item_id":"2"},{"item_id":"3"},{"item_id":"4"}]}"#,
-                in: "shop")
-        }
-        func ask(_ members: String) throws -> [ShippedClient.Recommendations.Result.Item] {
-            let answer = client.post(
-                attributes, #"{\#(ids),"attributes":[{"type":"recommendation","id":"5dd6",\#(members)}]}"#)
-            let decoded = try ShippedClient.decode(ShippedClient.Recommendations.self, answer)
-            #expect(decoded.success && decoded.results[0].success)
-            return decoded.results[0].value ?? []
-        }
-        let all = try ask(#""fillWithRandom":false,"size":10,"no_track":false,"items":{"9":"1"}"#)
-        #expect(
-            all == [
-                .init(
-                    engine_name: "best", item_id: "1", recommendation_id: "5dd6",
-                    recommendation_variant_id: "v", title: "Tea", price: 3.5),
-                .init(
-                    engine_name: "best", item_id: "2", recommendation_id: "5dd6",
-                    recommendation_variant_id: "v", title: "Cup", price: 9),
-            ])
-        #expect(try ask(#""size":1"#).map(\.item_id) == ["1"])
-        let listed = try ask(#""size":1,"catalogAttributesWhitelist":["title"]"#)
-        #expect(listed.first?.title == "Tea")
-        #expect(listed.first?.price == nil)
-        // Nothing twice, although there is room.
-        let filled = try ask(#""fillWithRandom":true,"size":5"#).map(\.item_id)
-        #expect(Array(filled.prefix(2)) == ["1", "2"])
-        #expect(Set(filled) == ["1", "2", "3", "4"])
-        #expect(filled.count == 4)
-        #expect(try ask(#""size":-3"#).isEmpty)
-        let unknown = try ShippedClient.decode(
-            ShippedClient.Recommendations.self,
-            client.post(attributes, #"{\#(ids),"attributes":[{"type":"recommendation","id":"x"}]}"#))
-        #expect(unknown.success)
-        #expect(unknown.results[0].success == false)
-        #expect(unknown.results[0].error?.contains("engine x") == true)
-    }
-
     @Test(arguments: [
         #"{"attributes":[]}"#, #"{"customer_ids":{"cookie":"C"}}"#,
         #"{"customer_ids":{"cookie":"C"},"attributes":{}}"#, "no",

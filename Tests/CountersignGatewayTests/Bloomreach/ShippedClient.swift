@@ -131,24 +131,6 @@ enum ShippedClient {
         let sync_token: String?
     }
 
-    struct Recommendations: Decodable {
-        struct Result: Decodable {
-            struct Item: Decodable, Equatable {
-                let engine_name: String
-                let item_id: String
-                let recommendation_id: String
-                let recommendation_variant_id: String?
-                let title: String?
-                let price: Double?
-            }
-            let success: Bool
-            let error: String?
-            let value: [Item]?
-        }
-        let success: Bool
-        let results: [Result]
-    }
-
     static func decode<Value: Decodable>(
         _ type: Value.Type, _ answer: TestAnswer?
     ) throws -> Value {

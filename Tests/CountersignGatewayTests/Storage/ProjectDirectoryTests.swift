@@ -107,7 +107,6 @@ struct ProjectDirectoryTests {
         ),
         (.consentCategory, #"{"id":"c","sources":{"crm":"yes"}}"#, "sources.crm must"),
         (.consentCategory, #"{"id":"c","translations":{"en":{"name":7}}}"#, "translations.en.name must"),
-        (.recommendationEngine, #"{"id":"e","items":[{"title":"x"}]}"#, "items[0].item_id must"),
     ])
     func whatClientsCouldNotDecodeIsNotStored(kind: ProjectItem.Kind, json: String, says: String) throws {
         let error = #expect(throws: GatewayError.self) {
@@ -119,15 +118,17 @@ struct ProjectDirectoryTests {
     }
 
     @Test func anItemIsReplacedInItsPlaceAndDeleted() throws {
-        try directory.projects.put(.recommendationEngine, json: #"{"id":"a","name":"1"}"#, in: "shop")
-        try directory.projects.put(.recommendationEngine, json: #"{"id":"b"}"#, in: "shop")
-        try directory.projects.put(.recommendationEngine, json: #"{"id":"a","name":"2"}"#, in: "shop")
-        #expect(try project().recommendationEngines.map(\.id) == ["a", "b"])
-        #expect(try project("cafe").recommendationEngines.isEmpty)
-        try directory.projects.remove(.recommendationEngine, id: "a", from: "shop")
-        #expect(try project().recommendationEngines.map(\.id) == ["b"])
+        try directory.projects.put(
+            .consentCategory, json: #"{"id":"a","legitimate_interest":false}"#, in: "shop")
+        try directory.projects.put(.consentCategory, json: #"{"id":"b"}"#, in: "shop")
+        try directory.projects.put(
+            .consentCategory, json: #"{"id":"a","legitimate_interest":true}"#, in: "shop")
+        #expect(try project().consentCategories.map(\.id) == ["a", "b"])
+        #expect(try project("cafe").consentCategories.isEmpty)
+        try directory.projects.remove(.consentCategory, id: "a", from: "shop")
+        #expect(try project().consentCategories.map(\.id) == ["b"])
         #expect(
-            code { try directory.projects.remove(.recommendationEngine, id: "a", from: "shop") } == .notFound)
+            code { try directory.projects.remove(.consentCategory, id: "a", from: "shop") } == .notFound)
         #expect(code { try directory.projects.remove(.inAppMessage, id: "b", from: "shop") } == .notFound)
     }
 

@@ -233,11 +233,6 @@ struct BloomreachClientTests {
                         200,
                         #"{"success":true,"data":[null,{"id":"a"},{"id":"b","load_delay":1500,"date_filter":{"enabled":true,"from_date":5},"variant_id":-1,"has_tracking_consent":"false"}]}"#
                     )
-                case let path where path.hasSuffix("attributes"):
-                    .json(
-                        200,
-                        #"{"success":true,"results":[{"success":true,"value":[{"item_id":"1","engine_name":"e","recommendation_id":"r","recommendation_variant_id":null,"price":3.5},{}]}]}"#
-                    )
                 default: .json(200, #"{"success":true,"messages":null}"#)
                 }
             })
@@ -249,22 +244,7 @@ struct BloomreachClientTests {
         #expect(messages.first?.frequency == "always" && messages.first?.hasTrackingConsent == true)
         #expect(messages.last?.delay == 1.5 && messages.last?.from == Date(timeIntervalSince1970: 5))
         #expect(messages.last?.variantID == -1 && messages.last?.hasTrackingConsent == false)
-        let items = try await device.client.fetchRecommendations(RecommendationOptions(id: "e"))
-        #expect(items.map(\.itemID) == ["1"] && items.first?.variantID == nil)
         #expect(try await device.client.fetchAppInbox().isEmpty)
-    }
-
-    @Test func engineThatFailsIsAFailure() async throws {
-        let device = try BloomreachDevice(
-            server: ScriptedTransport { _ in
-                .json(
-                    200,
-                    #"{"success":true,"results":[{"success":false,"error":"no such engine","value":null}]}"#)
-            })
-        let error = await #expect(throws: CountersignError.self) {
-            try await device.client.fetchRecommendations(RecommendationOptions(id: "e"))
-        }
-        #expect(error?.code == .refused && error?.detail == "no such engine")
     }
 
     // MARK: App Inbox

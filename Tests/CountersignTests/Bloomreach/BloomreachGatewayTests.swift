@@ -108,9 +108,6 @@ struct BloomreachGatewayTests {
 
     @Test func contentIsRead() async throws {
         try edit { apps in
-            try apps.projects.put(
-                .recommendationEngine, json: #"{"id":"e","items":[{"item_id":"1","title":"Tea"}]}"#,
-                in: fixture.appID)
             try apps.projects.put(.consentCategory, json: #"{"id":"newsletter"}"#, in: fixture.appID)
             try apps.projects.put(
                 .inAppMessage,
@@ -123,8 +120,6 @@ struct BloomreachGatewayTests {
         ])
         // What is known of a customer with a hard id takes a token of theirs, and the API key is none.
         #expect(attributes.map(\.isSuccess) == [false, false, false])
-        let items = try await client.fetchRecommendations(RecommendationOptions(id: "e"))
-        #expect(items.map(\.itemID) == ["1"] && items.first?.raw["title"] == "Tea")
         #expect(try await client.fetchConsents().map(\.id) == ["newsletter"])
         let message = try #require(try await client.fetchInAppMessages().first)
         #expect(message.id == "hello" && message.triggerEventType == "session_start")

@@ -89,15 +89,12 @@ struct BloomreachRequestTests {
     @Test func attributes() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
-        _ = try await device.client.fetchAttributes([
-            .recommendation(
-                RecommendationOptions(id: "engine", fillWithRandom: true, size: 5, items: ["i": "1"]))
-        ])
+        _ = try await device.client.fetchAttributes([.property("city")])
         let request = try #require(device.requests.last)
         #expect(request.head == ["POST /data/v2/projects/0aef3a96-3804/customers/attributes"] + Self.withKey)
         #expect(
             request.text
-                == #"{"attributes":[{"fillWithRandom":true,"id":"engine","items":{"i":"1"},"no_track":false,"size":5,"type":"recommendation"}],"customer_ids":\#(ids(device))}"#
+                == #"{"attributes":[{"property":"city","type":"property"}],"customer_ids":\#(ids(device))}"#
         )
     }
 

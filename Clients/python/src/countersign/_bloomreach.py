@@ -79,11 +79,6 @@ class BloomreachClient(Handle):
         found: list[dict[str, JSON]] = self._wait("fetchAttributes", attributes=list(attributes))
         return found
 
-    def fetch_recommendations(self, id: str, **options: JSON) -> list[dict[str, JSON]]:
-        """What an engine recommends; options as in ``countersign.h``."""
-        found: list[dict[str, JSON]] = self._wait("fetchRecommendations", id=id, **options)
-        return found
-
     def fetch_consents(self) -> list[dict[str, JSON]]:
         """The project's categories of consent."""
         found: list[dict[str, JSON]] = self._wait("fetchConsents")

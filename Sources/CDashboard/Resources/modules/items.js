@@ -7,7 +7,7 @@ import { badge, button, emptyState, field, segmented, table, toast } from "./ui.
 import { attempt, pagedView } from "./views.js";
 import { remember } from "./address.js";
 
-const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Consent categories"], ["recommendation-engine", "Recommendation engines"], ["inbox-message", "Inbox messages"]];
+const kinds = [["in-app-message", "In-app messages"], ["consent-category", "Consent categories"], ["inbox-message", "Inbox messages"]];
 
 export function items(context) {
   const base = path("apps", context.app.id, "project", "items");

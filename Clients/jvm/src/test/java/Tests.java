@@ -331,7 +331,6 @@ public final class Tests {
             client.markAppInboxAsRead("offer");
             check(client.fetchConsents().get(0).get("id").equals("newsletter"), "no category");
             check(client.fetchInAppMessages().get(0).get("id").equals("hello"), "no message");
-            check(client.fetchRecommendations(Map.of("id", "engine")).get(0).get("item_id").equals("1"), "no item");
             check(client.fetchAttributes(List.of(Map.of("type", "property", "property", "city"))).get(0).get("success").equals(false), "known");
             client.anonymize();
         }

@@ -136,11 +136,6 @@ public final class BloomreachClient extends Client {
         return await("fetchAttributes", arguments("attributes", attributes));
     }
 
-    /** What an engine recommends; options such as id and size. */
-    public List<Map<String, Object>> fetchRecommendations(Map<String, ?> options) {
-        return await("fetchRecommendations", options);
-    }
-
     /** The project's categories of consent. */
     public List<Map<String, Object>> fetchConsents() {
         return await("fetchConsents", Map.of());
