@@ -92,10 +92,12 @@ public final class BGGeo: SettingsHolder, Sendable {
     ///
     /// - Parameter configure: Sets what changes.
     public func setConfig(_ configure: (Config) -> Void) {
-        guard let client else { return ready(configure) }
-        let settings = Settings(client.configuration)
-        configure(Config(settings))
-        change { $0 = settings.configuration }
+        guard client != nil else { return ready(configure) }
+        change { configuration in
+            let settings = Settings(configuration)
+            configure(Config(settings))
+            configuration = settings.configuration
+        }
     }
 
     /// The settings in use. What is assigned to them takes effect at once, and is durable where it is a token; before

@@ -31,7 +31,7 @@ extension LocationClient {
     }
 
     private func perform(_ command: ServerCommand) {
-        var configuration = configuration
+        let configuration = configuration
         guard configuration.allowedCommands.contains(command.name) else {
             configuration.log?(
                 .info, "a server's command was ignored", ["command": String(command.name.prefix(64))])
@@ -41,12 +41,14 @@ extension LocationClient {
         case "start": start()
         case "stop": stop()
         case "setConfig":
-            guard let http = ServerCommand.apply(command.argument, to: configuration.http) else {
+            changing.lock()
+            defer { changing.unlock() }
+            guard let http = ServerCommand.apply(command.argument, to: self.configuration.http) else {
                 configuration.log?(.warning, "a server's setConfig was refused", [:])
                 return
             }
-            configuration.http = http
-            apply(configuration)
+            // Nothing else: another token may have come meanwhile.
+            apply { $0.http = http }
         default: break
         }
     }

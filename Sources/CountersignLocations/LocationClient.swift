@@ -25,6 +25,8 @@ public final class LocationClient: Sendable {
     private let settingsFile: SettingsFile?
     /// Where the app's closures run, one after the other: one that takes its time holds up nothing but the next.
     let callbacks = DispatchQueue(label: "countersign.callbacks")
+    /// Held while the configuration changes, so that no change gets lost. Recursive, because the app's closure may change it too.
+    let changing = NSRecursiveLock()
 
     struct State {
         var configuration: LocationConfiguration
@@ -33,6 +35,9 @@ public final class LocationClient: Sendable {
         var source: Task<Void, Never>?
         /// Hands tokens over, one configuration after the other.
         var handover: Task<Void, Never>?
+        /// The number of configurations that wait for that. Until there are none, the tokens in `configuration` are newer than
+        /// those in use.
+        var handovers = 0
     }
 
     /// Makes a client. The store is opened in the background.
@@ -117,6 +122,7 @@ public final class LocationClient: Sendable {
                 changed: { generation in made.withLock { $0.announce }?(generation) },
                 adopted: { accessToken, refreshToken in
                     state.withLock { state in
+                        guard state.handovers == 0 else { return }
                         state.configuration.authorization.accessToken = accessToken
                         state.configuration.authorization.refreshToken = refreshToken
                     }
@@ -174,6 +180,8 @@ public final class LocationClient: Sendable {
 
     /// As `update`, without waiting until new tokens are on disk. Requests wait for that.
     package func change(_ change: (inout LocationConfiguration) -> Void) throws(CountersignError) {
+        changing.lock()
+        defer { changing.unlock() }
         var configuration = configuration
         change(&configuration)
         try configuration.validate()
@@ -181,11 +189,14 @@ public final class LocationClient: Sendable {
         if authorization.refreshPayload != self.configuration.authorization.refreshPayload {
             authorization.warnAboutPayload(log: configuration.log)
         }
-        apply(configuration)
-        state.withLock { state in
-            state.handover = Task { [tokens, previous = state.handover] in
+        state.withLock { $0.handovers += 1 }
+        apply { $0 = configuration }
+        state.withLock { holder in
+            holder.handover = Task { [state, tokens, previous = holder.handover] in
                 await previous?.value
                 await tokens.configure(authorization)
+                state.withLock { $0.handovers -= 1 }
+                await tokens.tellAdopted()
             }
         }
     }
@@ -194,8 +205,11 @@ public final class LocationClient: Sendable {
         await state.withLock { $0.handover }?.value
     }
 
-    func apply(_ configuration: LocationConfiguration) {
-        state.withLock { $0.configuration = configuration }
+    func apply(_ change: (inout LocationConfiguration) -> Void) {
+        let configuration = state.withLock { state in
+            change(&state.configuration)
+            return state.configuration
+        }
         destination.update(configuration.destinationSettings)
         post(configuration)
         save(configuration)

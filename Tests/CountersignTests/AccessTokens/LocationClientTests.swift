@@ -564,6 +564,58 @@ struct LocationClientTests {
         #expect(try await count == 1)
     }
 
+    /// A token store that stores some pairs only when it may.
+    private struct HeldTokenStore: TokenStore {
+        let store: FileTokenStore
+        let held: [(text: String, begins: Handshake, ends: Handshake)]
+
+        func token(for userID: String) throws -> String? { try store.token(for: userID) }
+
+        func store(_ token: String, for userID: String) throws {
+            for (text, begins, ends) in held where token.contains(text) {
+                begins.signal()
+                ends.block()
+            }
+            try store.store(token, for: userID)
+        }
+
+        func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
+        func removeAll() throws { try store.removeAll() }
+    }
+
+    @Test func aTokenThatIsBeingStoredReplacesNoNewerOne() async throws {
+        let held = ["first", "second"].map { (text: $0, begins: Handshake(), ends: Handshake()) }
+        let store = HeldTokenStore(store: FileTokenStore(directory: bench.directory), held: held)
+        let client = try bench.make {
+            $0.tokenStore = store
+            $0.authorization.refreshToken = nil
+        }
+        _ = await client.authorizationState
+        try client.change { $0.authorization.accessToken = "first" }
+        await held[0].begins.wait()
+        try client.change { $0.authorization.accessToken = "second" }
+        held[0].ends.signal()
+        // The first one is in use now.
+        await held[1].begins.wait()
+        #expect(client.configuration.authorization.accessToken == "second")
+        // What changes another setting has the newest token too.
+        try client.change { $0.http.timeout = 5 }
+        held[1].ends.signal()
+        #expect(try await client.accessToken() == "second")
+        #expect(client.configuration.authorization.accessToken == "second")
+    }
+
+    @Test func theConfigurationHasTheNewestPairWhateverTheAppHandsOver() async throws {
+        let client = try bench.make()
+        #expect(try await client.accessToken(replacing: "A0") == "A1")
+        try await client.update {
+            $0.authorization.accessToken = "A0"
+            $0.authorization.refreshToken = "R0"
+        }
+        #expect(client.configuration.authorization.accessToken == "A1")
+        #expect(client.configuration.authorization.refreshToken == "R1")
+    }
+
     @Test func recordsATrackFromAFile() async throws {
         let client = try bench.make {
             $0.http.batchSync = true

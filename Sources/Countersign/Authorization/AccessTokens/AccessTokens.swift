@@ -422,7 +422,7 @@ package actor AccessTokens {
     private func settle() {
         if machine.generation != announced {
             announced = machine.generation
-            surroundings.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)
+            tellAdopted()
             surroundings.changed(announced)
         }
         let instant = isClosed || flight != nil ? nil : machine.timer
@@ -440,6 +440,12 @@ package actor AccessTokens {
             }
             return (instant, task)
         }
+    }
+
+    /// Tells which tokens are in use. Before the store was read nobody knows.
+    package func tellAdopted() {
+        guard isPrepared || machine.credential != nil else { return }
+        surroundings.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)
     }
 
     private func expire(at instant: TimeInterval) {
