@@ -47,7 +47,7 @@ public struct Location: Sendable, Hashable {
     var record: JSONObject {
         func number(_ value: Double?) -> JSONValue { .number(value ?? -1) }
         var record: JSONObject = [
-            "timestamp": .string(LocationRecord.text(timestamp)), "is_moving": .bool(isMoving),
+            "timestamp": .number(timestamp.timeIntervalSince1970 * 1_000), "is_moving": .bool(isMoving),
             "odometer": .number(odometer),
             "coords": [
                 "latitude": .number(latitude), "longitude": .number(longitude), "accuracy": number(accuracy),
@@ -111,7 +111,7 @@ struct LocationRecord {
         let found =
             switch timestamp {
             case .string(let text): RFC3339.milliseconds(text, isLenient: true)
-            default: timestamp.double.map { Milliseconds($0).count }
+            default: timestamp.double.flatMap { $0.isNaN ? nil : Milliseconds($0).count }
             }
         return found.flatMap { RFC3339.instants.contains($0) ? $0 : nil }
     }

@@ -40,7 +40,7 @@ struct LocationClientTests {
             ("2026-11-21T08:30:00", "2026-11-21T08:30:00", true),
             ("2026-02-30T08:30:00Z", "2026-02-30T08:30:00Z", true),
             ("2026-11-21T25:30:00Z", "2026-11-21T25:30:00Z", true), ("", "", true), (1e300, 1e300, true),
-            (true, true, true),
+            (true, true, true), (.number(.nan), nil, true), (.number(-.infinity), nil, true),
         ] as [(JSONValue, JSONValue, Bool)])
     func aTimestampIsSentAsTheInstantItIsOrAsItWasGiven(given: JSONValue, sent: JSONValue, warns: Bool)
         async throws
@@ -62,6 +62,18 @@ struct LocationClientTests {
             await client.close()
         }
         #expect(warnings.withLock { $0.count } == (warns ? 2 : 0))
+    }
+
+    /// The present, the epoch or the last year that can be written would be another instant.
+    @Test(
+        arguments: [(Double.nan, nil), (-1e12, -1_000_000_000_000_000), (1e12, 1_000_000_000_000_000)]
+            as [(Double, JSONValue)])
+    func anInstantThatCannotBeWrittenBecomesNoOther(seconds: Double, sent: JSONValue) async throws {
+        let client = try bench.make()
+        try await client.record(
+            Location(latitude: 1, longitude: 2, timestamp: Date(timeIntervalSince1970: seconds)))
+        #expect(try await client.records().first?["timestamp"] == sent)
+        #expect(bench.lines.withLock { $0.count { $0.contains("timestamp is not a date") } } == 1)
     }
 
     @Test func aRecordAndParametersAreSentAsDeepAsAGatewayReadsThem() async throws {
