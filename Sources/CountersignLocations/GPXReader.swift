@@ -112,7 +112,7 @@ package final class GPXReader: NSObject, XMLParserDelegate {
         }
         var milliseconds: Int64?
         if let text = draft.time {
-            guard let time = RFC3339.milliseconds(text) else {
+            guard let time = RFC3339.milliseconds(text, isLenient: true) else {
                 return refuse(draft, "the time is not like 2010-10-03T13:15:19Z")
             }
             milliseconds = time

@@ -635,13 +635,13 @@ struct LocationClientTests {
         }
         let file = #"""
             <gpx><trk><trkseg><trkpt lat="46.5" lon="13.7"><ele>1600</ele><time>2010-10-03T13:15:19Z</time></trkpt>
-            <trkpt lat="95" lon="13.7"></trkpt><trkpt lat="46.6" lon="13.8"/><trkpt lat="46.7" lon="13.9"></trkpt>
+            <trkpt lat="95" lon="13.7"></trkpt><trkpt lat="46" lon="13"><time>2010-10-03T15:15:20+0200</time></trkpt><trkpt lat="46.6" lon="13.8"/><trkpt lat="46.7" lon="13.9"></trkpt>
             """#
         let count = try await client.record(contentsOf: LocationClient.locations(inGPX: Data(file.utf8)))
-        #expect(count == 3)
+        #expect(count == 4)
         let records = try await client.sync()
-        #expect(records.count == 3)
-        guard case .object(let first) = records[0] else { return }
-        #expect(first["timestamp"] == "2010-10-03T13:15:19.000Z")
+        #expect(records.count == 4)
+        #expect(records.first?["timestamp"] == "2010-10-03T13:15:19.000Z")
+        #expect(records.dropFirst().first?["timestamp"] == "2010-10-03T13:15:20.000Z")
     }
 }

@@ -226,6 +226,7 @@ struct TokenFinderTests {
         (JSONValue.integer(3_900), 3_900.0 as Double?), (.string("3600"), 3_600), (.number(0.5), 0.5),
         (.integer(1_771_610_500), 100), (.string("1771610500"), 100), (.integer(1_771_610_500_000), 100),
         (.string("2026-02-20T18:01:40Z"), 100), (.string("2026-02-20T19:01:40.000+01:00"), 100),
+        (.string("2026-02-20T18:01:40+0000"), 100), (.string("2026-02-20T18:01:40"), nil),
         (.string("Fri, 20 Feb 2026 18:01:40 GMT"), 100), (.integer(-1), nil), (.integer(0), nil),
         (.string("soon"), nil), (.string(""), nil), (.bool(true), nil), (.null, nil),
         (.integer(1_581_188_596), nil), (.number(.infinity), nil), (.string("nan"), nil),

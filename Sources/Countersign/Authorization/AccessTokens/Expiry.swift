@@ -39,7 +39,7 @@ enum Expiry: Equatable {
         case .string(let text):
             if let number = Double(text) {
                 self.init(number: number, unit: unit)
-            } else if let milliseconds = RFC3339.milliseconds(text) {
+            } else if let milliseconds = RFC3339.milliseconds(text, isLenient: true) {
                 self = .instant(Milliseconds(milliseconds).seconds)
             } else if let date = Timestamp.date(fromHTTP: text) {
                 self = .instant(date.timeIntervalSince1970)
