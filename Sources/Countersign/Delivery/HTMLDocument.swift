@@ -3,7 +3,9 @@ internal import CountersignCore
 /// Recognises HTML documents by their first tag.
 package enum HTMLDocument {
     /// Elements that only a document begins with. Servers also answer with fragments and XML, which begin with others.
-    private static let firstElements: Set = ["html", "head", "title", "meta", "script", "body", "frameset"]
+    private static let firstElements: Set = [
+        "html", "head", "title", "meta", "base", "link", "style", "script", "noscript", "body", "frameset",
+    ]
     /// Bytes of a body that are read.
     private static let maximumBytes = 16_384
 

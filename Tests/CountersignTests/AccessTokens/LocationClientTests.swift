@@ -239,6 +239,8 @@ struct LocationClientTests {
                 200, "\u{FEFF}<!-- portal --> <?xml version=\"1.0\"?>\n<!DocType HTML PUBLIC \"-//W3C//DTD\">"
             ),
             .json(200, "<META http-equiv=refresh content='0; url=https://login.example/'>"),
+            .json(200, "<link rel=stylesheet href=portal.css><form action='https://login.example/'>"),
+            .json(200, "<style>form{margin:0}</style><form>"), .json(200, "<noscript>JavaScript?</noscript>"),
             .json(200, "<script>location = 'https://login.example/'</script>"),
             TransportResponse(status: 200, body: Array("<html>".utf16).flatMap { [UInt8($0), 0] }),
         ] {
