@@ -560,6 +560,27 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: 1).token == "A1")
     }
 
+    /// Servers say so under any status.
+    @Test(arguments: [
+        (200, #"{"error":"temporarily_unavailable"}"#), (400, #"{"error":"server_error"}"#),
+        (403, #"{"error":"Temporarily_Unavailable"}"#), (200, #"{"ok":false,"error":"ratelimited"}"#),
+        (400, #"{"error":{"code":429,"message":"QUOTA","status":"RESOURCE_EXHAUSTED"}}"#),
+    ])
+    func aServerThatIsBusyIsAskedAgainWithinFiveMinutes(status: Int, body: String) async throws {
+        bench.server.override { _ in .json(status, body) }
+        let tokens = bench.make()
+        let start = bench.clock.uptime
+        while bench.clock.uptime < start + 7_200 {
+            let verdict = await tokens.authorize(rejected: 1)
+            #expect(await tokens.state.kind == .waiting)
+            let retryAt = try #require(verdict.retryAt)
+            #expect(retryAt <= bench.clock.uptime + 300)
+            bench.clock.advance(to: retryAt)
+        }
+        bench.server.override(nil)
+        #expect(await tokens.authorize(rejected: 1).token == "A1")
+    }
+
     /// The rest may be the refresh token.
     @Test func aTruncatedAnswerGrantsNothingAndIsAskedForAgain() async throws {
         bench.server.override { _ in

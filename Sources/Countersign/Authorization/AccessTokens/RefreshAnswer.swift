@@ -53,6 +53,8 @@ struct RefreshAnswer: Equatable {
                 meaning = .granted(grant)
             } else if Self.isDead(code) {
                 meaning = .dead(explanation)
+            } else if Self.isTransient(code) {
+                meaning = .transient(explanation)
             } else if object == nil {
                 mayBeExchanged = answer.isTruncated
                 meaning = .transient(
@@ -62,6 +64,7 @@ struct RefreshAnswer: Equatable {
                     .init(code ?? "no_access_token", "there is no access token in the answer"))
             }
         case _ where Self.isDead(code): meaning = .dead(explanation)
+        case _ where Self.isTransient(code): meaning = .transient(explanation)
         // The usual answer of a network that wants a login.
         case 300..<400: meaning = .transient(.init("redirected", "redirects are not followed"))
         case 400..<500 where ServerAnswer.isPage(answer): meaning = .transient(page)
@@ -93,6 +96,20 @@ struct RefreshAnswer: Equatable {
         "bad_refresh_token", "incorrect_client_credentials",
         // Others
         "invalid_token", "refresh_token_expired", "refresh_token_revoked", "token_revoked",
+    ]
+
+    private static func isTransient(_ code: String?) -> Bool {
+        code.map { transientCodes.contains($0.lowercased()) } ?? false
+    }
+
+    /// Error codes of RFC 6749, section 4.1.2.1, of RFC 8628, section 3.5, and of other servers, under any status.
+    private static let transientCodes: Set = [
+        "temporarily_unavailable", "server_error", "slow_down",
+        // Slack, Supabase, Firebase
+        "ratelimited", "over_request_rate_limit", "resource_exhausted", "unavailable", "internal",
+        // Others
+        "rate_limited", "rate_limit_exceeded", "too_many_requests", "service_unavailable",
+        "internal_server_error",
     ]
 
     /// The remedy for an answer without a token, for the log.
@@ -133,6 +150,6 @@ struct RefreshAnswer: Equatable {
             else { return nil }
             return text
         }
-        return words.first { deadCodes.contains($0.lowercased()) } ?? words.first
+        return words.first(where: isDead) ?? words.first(where: isTransient) ?? words.first
     }
 }
