@@ -12,7 +12,8 @@ extension AuthorizationConfiguration {
             default: false
             }
         }
-        guard let refreshPayload, !refreshPayload.isEmpty, !refreshPayload.values.contains(where: names)
+        guard let refreshPayload = refreshPayload?.limited(), !refreshPayload.isEmpty,
+            !refreshPayload.values.contains(where: names)
         else {
             return
         }

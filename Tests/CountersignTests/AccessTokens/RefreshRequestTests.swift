@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignLocations
 
 struct RefreshRequestTests {
     private var configuration: AuthorizationConfiguration {
@@ -24,6 +25,40 @@ struct RefreshRequestTests {
 
     private func fields(_ request: TransportRequest) -> [String] {
         request.headers.map { "\($0.name): \($0.value)" }
+    }
+
+    /// Runs `body` on a thread with this stack, and returns when it is over.
+    private func onThread(stackSize: Int, _ body: @escaping @Sendable () -> Void) {
+        let isOver = DispatchSemaphore(value: 0)
+        let thread = Thread {
+            body()
+            isOver.signal()
+        }
+        thread.stackSize = stackSize
+        thread.start()
+        isOver.wait()
+    }
+
+    /// As deep as the properties of an event, whatever the server's form.
+    @Test(arguments: ["application/json", "application/x-www-form-urlencoded"])
+    func aPayloadThatIsNestedDeeplyIsCut(type: String) {
+        var configuration = configuration
+        configuration.refreshHeaders = ["Content-Type": type]
+        let given = configuration
+        // To release the value takes 200 bytes of stack for each level.
+        onThread(stackSize: 16 << 20) {
+            var configuration = given
+            configuration.refreshPayload = [
+                "deep": (0..<20_000).reduce(JSONValue.string("{refreshToken}")) { inner, _ in ["a": inner] },
+                "token": "{refreshToken}",
+            ]
+            let deep = configuration
+            onThread(stackSize: 512 << 10) {
+                deep.warnAboutPayload(log: nil)
+                let request = RefreshRequest(configuration: deep).make(accessToken: nil, refreshToken: "R")
+                #expect(request?.body.isEmpty == false && request?.body.count ?? 0 < 1_000)
+            }
+        }
     }
 
     @Test func formIsByteForByteAsCurlWritesIt() throws {

@@ -28,7 +28,7 @@ struct RefreshRequest {
     func make(accessToken: String?, refreshToken: String) -> TransportRequest? {
         guard let url = Self.url(configuration) else { return nil }
         let substitution = Substitution(accessToken: accessToken ?? "", refreshToken: refreshToken)
-        let payload = (configuration.refreshPayload ?? [:]).mapValues(substitution.apply)
+        let payload = (configuration.refreshPayload ?? [:]).limited().mapValues(substitution.apply)
 
         var headers = HeaderFields()
         if configuration.refreshHeaders?.isEmpty != true {
