@@ -235,6 +235,38 @@ struct DamagedRowTests {
         #expect(try queue.bodies().count == 10)
     }
 
+    /// Each bit of the time by which the age of events is measured.
+    @Test func aDamagedQueueTimeEvictsNothing() throws {
+        let bench = try Bench()
+        try FileManager.default.createDirectory(
+            at: bench.configuration.instanceDirectory, withIntermediateDirectories: true)
+        func append(_ queue: EventQueue) throws {
+            try queue.append(
+                [RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: Array("{}".utf8))],
+                clock: bench.clock)
+        }
+        do {
+            let queue = try bench.openQueue()
+            try append(queue)
+            bench.clock.advance(by: 20 * 86_400)
+            try append(queue)
+        }
+        let saved = Array(try #require(try bench.openQueue().setting("queue_time")).utf8)
+        for bit in 0..<saved.count * 8 {
+            var damaged = saved
+            damaged[bit / 8] ^= 1 << UInt8(bit % 8)
+            do {
+                let queue = try bench.openQueue()
+                try queue.save(String(decoding: damaged, as: UTF8.self), as: "queue_time")
+            }
+            let queue = try bench.openQueue()
+            try append(queue)
+            #expect(
+                try queue.value(of: .evictedByAge) == 0, "\(String(decoding: damaged, as: UTF8.self))")
+            if try queue.value(of: .evictedByAge) > 0 { break }
+        }
+    }
+
     @Test(arguments: [Int.min, -1, Int.max])
     func anImpossibleCountIsCorrected(value: Int) throws {
         let bench = try Bench()

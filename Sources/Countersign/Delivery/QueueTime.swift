@@ -14,7 +14,16 @@ struct QueueTime {
         /// The uptime at that moment, in seconds; nil in a file of version 0.1.0.
         let uptime: Int64?
 
-        var text: String { "\(seconds) \(wall)" + (uptime.map { " u\($0)" } ?? "") }
+        var text: String {
+            guard let uptime else { return "\(seconds) \(wall)" }
+            let text = "\(seconds) \(wall) u\(uptime)"
+            return "\(text)-\(Self.checksum(text))"
+        }
+
+        /// A time that a flipped bit has put into the future would make all events too old.
+        private static func checksum(_ text: some StringProtocol) -> String {
+            String(CRC32.of(Array(text.utf8)[...]), radix: 16)
+        }
     }
 
     private var base: TimeInterval = 0
@@ -48,8 +57,13 @@ extension QueueTime.Saved {
     /// Seconds that time can be added to.
     private static let possible: ClosedRange<Int64> = 0...(1 << 52)
 
-    // Nil for text of another form, such as from a damaged file.
-    init?(text: String) {
+    // Nil for text of another form or with another checksum, such as from a damaged file.
+    init?(text given: String) {
+        var text = given
+        if let dash = given.lastIndex(of: "-"), given[..<dash].contains("u") {
+            text = String(given[..<dash])
+            guard Self.checksum(text) == given[given.index(after: dash)...] else { return nil }
+        }
         let parts = text.split(separator: " ")
         guard parts.count == 2 || parts.count == 3, let seconds = Int64(parts[0]), let wall = Int64(parts[1]),
             Self.possible.contains(seconds)
