@@ -103,6 +103,34 @@ struct IncomingLogTests {
         #expect(found.unreadable == 0)
     }
 
+    /// Each bit of a log, the last event's length and checksum too.
+    @Test(arguments: [1, 3]) func anyDamageCostsOneEventThatIsCounted(events: Int) throws {
+        let log = IncomingLog(directory: folder.url, holder: holder)
+        _ = try log.append((1...events).map { event("\($0)") })
+        let saved = try Data(contentsOf: file(0))
+        for bit in 0..<saved.count * 8 {
+            var bytes = saved
+            bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+            try bytes.write(to: file(0))
+            let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
+            #expect(found.events.count >= events - 1, "bit \(bit)")
+            #expect(found.events.count + found.unreadable == events, "bit \(bit)")
+            #expect(found.damagedPaths == [file(0).path], "bit \(bit)")
+        }
+    }
+
+    /// An event that was never written whole is none: its recording has not been acknowledged.
+    @Test func aLogThatIsCutInItsLastEventHasNoDamage() throws {
+        let log = IncomingLog(directory: folder.url, holder: holder)
+        _ = try log.append([event("1"), event("2")])
+        let saved = try Data(contentsOf: file(0))
+        for count in saved.count / 2..<saved.count {
+            try saved.prefix(count).write(to: file(0))
+            let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
+            #expect(found.events.count == 1 && found.unreadable == 0 && found.damagedPaths.isEmpty)
+        }
+    }
+
     /// The second of three events is damaged.
     @Test(arguments: [(true, false, 1), (false, false, 0), (true, true, 0)])
     func damageIsCountedWhenALogIsOver(isOver: Bool, hasOptedOut: Bool, expected: Int) throws {

@@ -286,7 +286,7 @@ extension IncomingLog {
         struct Contents {
             /// In order.
             var events: [(sequence: Int64, event: RenderedEvent)] = []
-            /// How many events before the last readable one cannot be read.
+            /// The number of events that cannot be read.
             var unreadable = 0
             /// The files with damage.
             var damagedPaths: [String] = []
@@ -295,9 +295,11 @@ extension IncomingLog {
         func events(after sequence: Int64) -> Contents {
             var contents = Contents()
             var events: [Int64: RenderedEvent] = [:]
+            var damagedEnds: [Int64] = []
             for path in paths {
                 let file = Frame.read(contentsOf: path)
                 if file.isDamaged { contents.damagedPaths.append(path) }
+                if let number = file.damagedEnd { damagedEnds.append(number) }
                 for (number, event) in file.events where number > sequence { events[number] = event }
             }
             contents.events = events.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
@@ -306,6 +308,9 @@ extension IncomingLog {
                 let (count, overflows) = last.subtractingReportingOverflow(sequence)
                 if !overflows { contents.unreadable = Int(count) - contents.events.count }
             }
+            // Behind the last one, the end of a file is at least one event.
+            let last = max(sequence, contents.events.last?.sequence ?? sequence)
+            if damagedEnds.contains(where: { $0 > last }) { contents.unreadable += 1 }
             return contents
         }
     }
@@ -373,48 +378,67 @@ extension IncomingLog {
         /// one, since a body is JSON and so has no byte that is zero.
         ///
         /// An event that ends with the file before its length says, or in zeros, was never written whole. That is no damage.
+        ///
+        /// `damagedEnd` is the number of the event at the end of the file if that one is damaged.
         static func read(
             contentsOf path: String
-        ) -> (events: [(sequence: Int64, event: RenderedEvent)], isDamaged: Bool) {
+        ) -> (events: [(sequence: Int64, event: RenderedEvent)], isDamaged: Bool, damagedEnd: Int64?) {
             // On Linux Foundation leaks a page with each empty file that it reads.
             var status = stat()
             guard stat(path, &status) == 0, status.st_size > 0,
                 let data = try? Data(contentsOf: URL(fileURLWithPath: path))
-            else { return ([], false) }
+            else { return ([], false, nil) }
             let bytes = [UInt8](data)
             var events: [(sequence: Int64, event: RenderedEvent)] = []
             var isDamaged = false
+            var damagedEnd: Int64?
             var position = 0
+            func take(_ frame: (sequence: Int64, event: RenderedEvent, end: Int)) {
+                position = frame.end
+                // Written again, or left over from before the file was emptied.
+                if frame.sequence > events.last?.sequence ?? 0 {
+                    events.append((frame.sequence, frame.event))
+                }
+            }
             while bytes.count - position > 8 {
                 if let frame = frame(in: bytes, at: position) {
-                    position = frame.end
-                    // Written again, or left over from before the file was emptied.
-                    if frame.sequence > events.last?.sequence ?? 0 {
-                        events.append((frame.sequence, frame.event))
-                    }
+                    take(frame)
                     continue
                 }
                 let next = (position + 1..<bytes.count).first { self.frame(in: bytes, at: $0) != nil }
-                guard let next else {
-                    var header = Reader(rest: bytes[position...])
-                    let length = header.integer(UInt32.self).map(Int.init) ?? 0
-                    let isCut = length > bytes.count - position - 8
-                    isDamaged = isDamaged || !(isCut || bytes[position...].allSatisfy { $0 == 0 })
+                if let next {
+                    isDamaged = true
+                    position = next
+                    continue
+                }
+                let rest = bytes.count - position - 8
+                if let frame = frame(in: bytes, at: position, length: rest) {
+                    // Only its length is damaged.
+                    isDamaged = true
+                    take(frame)
                     break
                 }
-                isDamaged = true
-                position = next
+                var header = Reader(rest: bytes[position...])
+                let length = header.integer(UInt32.self).map(Int.init) ?? 0
+                let isCut = length > rest
+                if !isCut, !bytes[position...].allSatisfy({ $0 == 0 }) {
+                    isDamaged = true
+                    _ = header.integer(UInt32.self)
+                    let number = header.integer(Int64.self) ?? 0
+                    damagedEnd = events.last.map { $0.sequence &+ 1 } ?? (number > 0 ? number : .max)
+                }
+                break
             }
-            return (events, isDamaged)
+            return (events, isDamaged, damagedEnd)
         }
 
-        /// The event that begins at `position`; nil if none does.
+        /// The event that begins at `position`; nil if none does. `given` replaces the length in the header.
         private static func frame(
-            in bytes: [UInt8], at position: Int
+            in bytes: [UInt8], at position: Int, length given: Int? = nil
         ) -> (sequence: Int64, event: RenderedEvent, end: Int)? {
             var header = Reader(rest: bytes[position...])
             guard let length = header.integer(UInt32.self), let checksum = header.integer(UInt32.self),
-                length > 0, let content = header.take(Int(length))
+                given ?? Int(length) > 0, let content = header.take(given ?? Int(length))
             else { return nil }
             var reader = Reader(rest: content)
             // The checksum comes last: it costs most, and few texts have lengths that fit.
