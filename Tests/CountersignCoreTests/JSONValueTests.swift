@@ -48,6 +48,23 @@ struct JSONValueTests {
         }
     }
 
+    /// Apple's systems give a thread this much. Only to release the value takes more.
+    @Test(arguments: containers.indices)
+    func aDeepValueIsHashedPrintedAndCutOnASmallStack(container: Int) async {
+        await onThread(stackSize: 16 << 20) {
+            let value = Self.nested(20_000, Self.containers[container])
+            let isOver = DispatchSemaphore(value: 0)
+            let thread = Thread {
+                #expect(value.hashValue == value.hashValue && value == value)
+                #expect(JSONValue(any: [[value]] as Any) == [[value.limited(toLevels: 58)]])
+                isOver.signal()
+            }
+            thread.stackSize = 512 << 10
+            thread.start()
+            isOver.wait()
+        }
+    }
+
     @Test func aValueThatOccursTooOftenIsCut() {
         let web = (0..<50).reduce(JSONValue.integer(1)) { inner, _ in [inner, inner] }
         #expect(web.limited().bytes.count < 1_000_000)
