@@ -22,6 +22,8 @@ package final class TokenService: Sendable {
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
     /// Whether revocations and keys can be read from storage.
     package let health: RefreshHealth
+    /// Held while keys are read and taken over, so that no older keys replace the one that has just begun to sign.
+    private let replacingKeys = Lock(())
     /// The version of the sessions that was read last, and when.
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let pruning = Lock(Pruning())
@@ -94,8 +96,10 @@ package final class TokenService: Sendable {
         // What is committed after this look changes it again.
         let version = try store.version()
         // On the store's own queue, as every single revocation is: so none gets lost in between.
-        try store.perform { [issued, secrets, sessionsSeen, clock] table in
-            if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
+        try store.perform { [issued, secrets, replacingKeys, sessionsSeen, clock] table in
+            try replacingKeys.withLock { _ throws(GatewayError) in
+                if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
+            }
             let isKnown = sessionsSeen.withLock { seen in
                 // While the clock was ahead for long, what had been revoked counted as over.
                 seen.map { $0.version == version && $0.milliseconds <= now } ?? false
@@ -314,16 +318,23 @@ package final class TokenService: Sendable {
     /// Signs an access token.
     func issue(_ grant: AccessGrant, refreshToken: String?) throws(OAuthError) -> IssuedPair {
         do {
-            let now = nowMilliseconds
+            let instant = self.now()
+            let now = Milliseconds(instant).count
             let key = try secrets.signer(at: now)
-            if !issued.verifies(key) { issued.replaceKeys(try secrets.published(at: now)) }
+            if !issued.verifies(key) {
+                try replacingKeys.withLock { _ throws(GatewayError) in
+                    issued.replaceKeys(try secrets.published(at: now))
+                }
+            }
             // Rounded up: a token lives at least as long as its client is told.
             let start = (now + 999) / 1000
             let end = min(start + Int64(grant.lifetime), (grant.endsMilliseconds + 999) / 1000)
             let expiresAt = max(end, start + 1)
             return IssuedPair(
+                // Not from the milliseconds, which are rounded up: `iat` must not be in the future.
                 accessToken: try key.sign(
-                    grant.claims(issuer: issuer, issuedAt: now / 1000, expiresAt: expiresAt)),
+                    grant.claims(
+                        issuer: issuer, issuedAt: Int64(instant.timeIntervalSince1970), expiresAt: expiresAt)),
                 expiresAt: expiresAt, expiresIn: Int(expiresAt - start), refreshToken: refreshToken,
                 scope: grant.scope)
         } catch {

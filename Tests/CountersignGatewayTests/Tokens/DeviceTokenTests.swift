@@ -15,10 +15,14 @@ struct DeviceTokenTests {
     init() throws {
         fixture = try GatewayFixture(enforcement: .required)
         connection = try RawConnection(port: fixture.gateway.port)
-        var rules = TokenRules()
-        rules.allowsRegistration = true
         try fixture.apps.setTokenRules(rules, for: "shop")
         try fixture.gateway.refreshApps()
+    }
+
+    private var rules: TokenRules {
+        var rules = TokenRules()
+        rules.allowsRegistration = true
+        return rules
     }
 
     // The members that the vendor's wrappers send.
@@ -107,6 +111,20 @@ struct DeviceTokenTests {
         #expect(!answer.body.contains(refresh))
         // It was not spent.
         #expect(self.refresh("refresh_token=" + refresh)?.status == 200)
+    }
+
+    /// The milliseconds of that instant are rounded up to the next second.
+    @Test func aTokenIsGoodInTheSameInstantInWhichItWasIssued() throws {
+        let fixture = try GatewayFixture(
+            .live, now: { Date(timeIntervalSince1970: 1_800_000_000.9997) })
+        try fixture.apps.setTokenRules(rules, for: "shop")
+        try fixture.gateway.refreshApps()
+        let connection = try RawConnection(port: fixture.gateway.port)
+        let pair = try self.pair(try #require(connection.post(Self.device, path: "/api/register")))
+        let answer = connection.post(
+            #"{"location":{"uuid":"l-1","coords":{"latitude":1,"longitude":2}}}"#, path: "/api/locations",
+            headers: ["Authorization": "Bearer " + pair.access])
+        #expect(answer?.status == 200, "\(answer?.body ?? "")")
     }
 
     @Test func aDeviceRegistersUploadsAndRefreshes() throws {
