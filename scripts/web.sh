@@ -9,8 +9,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 client=Clients/web
-# The largest client that a page may load, minified and compressed with gzip: 13.25 KiB.
-limit=13568
+# The largest client that a page may load, minified and compressed with gzip: 13.5 KiB.
+limit=13824
 
 skip() {
     printf 'web: skipped, %s\n' "$1" >&2

@@ -71,9 +71,9 @@ export function removeSubscription(id) {
   subscriptions.get(id)?.();
 }
 
-/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False for an event that can never be sent. */
+/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False without a client or a name. */
 export function logCustomEvent(name, properties) {
-  if (!client || !name) return false;
+  if (!client || typeof name !== 'string' || !name) return false;
   client.track(name, properties).catch(log);
   return true;
 }

@@ -2,7 +2,7 @@ import { Engine, closed } from './engine.js';
 import { browser } from './platform.js';
 import { Queue } from './queue.js';
 import { Tokens } from './tokens.js';
-import { toJSON } from './values.js';
+import { toJSON, wellFormed } from './values.js';
 
 /**
  * @typedef {import('./types.js').Configuration} Configuration
@@ -216,7 +216,11 @@ export class Countersign {
   async identify(userId, token, traits) {
     checkText(userId, 'userId');
     const event = this.#event('identify', {}, 'traits', traits);
-    return this.#do(() => (this.#setUser(userId, token) || traits || this.#isClosed ? this.#save(event) : null));
+    return this.#do(() => {
+      // Rejects an event that is too large before the user changes.
+      this.#row(event, userId);
+      return this.#setUser(userId, token) || traits || this.#isClosed ? this.#save(event) : null;
+    });
   }
 
   /**
@@ -321,17 +325,20 @@ export class Countersign {
     return { messageId, json: `${json.slice(0, -1)},"${name}":${text}}` };
   }
 
-  /** @param {{ messageId: string, json: string }} event @returns {Receipt | Promise<Receipt>} */
-  #save({ messageId, json }) {
-    const userId = this.#userId;
+  /** @param {{ messageId: string, json: string }} event @returns {NewRow} */
+  #row({ messageId, json }, userId = this.#userId) {
     const context = { library: { name: 'countersign-web', version }, sessionId: this.#sessionId };
     const who = userId ? { userId } : { anonymousId: this.#anonymousId };
-    // Half a surrogate pair, as of an emoji that was cut, is not JSON to the gateway.
-    const body = `${json.slice(0, -1)},${JSON.stringify({ ...who, context }).slice(1)}`
-      .replace(/\\(ud[89a-f]..|.)/g, (escape, code) => (code[1] ? '\ufffd' : escape));
+    const body = wellFormed(`${json.slice(0, -1)},${JSON.stringify({ ...who, context }).slice(1)}`);
     const bytes = new TextEncoder().encode(body).length;
     if (bytes > maximumEventBytes) throw tooLarge();
-    const row = { messageId, userId, body, bytes };
+    return { messageId, userId, body, bytes };
+  }
+
+  /** @param {{ messageId: string, json: string }} event @returns {Receipt | Promise<Receipt>} */
+  #save(event) {
+    const row = this.#row(event);
+    const { messageId } = row;
     if (this.#isClosed || this.#unsaved.length >= maximumUnsaved) {
       this.#dropped += 1;
       return { messageId, stored: 'dropped' };

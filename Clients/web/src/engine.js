@@ -165,17 +165,17 @@ export class Engine {
     const { userId, code, reason } = failure;
     const news = this.#failures.record({ ...failure, userId: userId || null }, this.#now);
     if (news) this.options.failed(news);
-    this.#warn(`token of ${userId} failed: ${code} ${reason}`, hint || tokenRemedy);
+    this.#warn(`token of ${userId} failed: ${code}`, reason, hint || tokenRemedy);
   }
 
   /**
-   * Once in a page.
-   * @param {string} text @param {string} remedy
+   * Once in a page. A server may give another reason each time.
+   * @param {string} text @param {string} reason @param {string} remedy
    */
-  #warn(text, remedy) {
+  #warn(text, reason, remedy) {
     if (this.#warned.has(text)) return;
     this.#warned.add(text);
-    this.options.warn(`${text}; ${remedy}`);
+    this.options.warn(`${`${text} ${reason}`.trim()}; ${remedy}`);
   }
 
   /** What only the tab that sends knows of a snapshot. */
@@ -302,7 +302,8 @@ export class Engine {
       this.#failures.succeeded(user);
       this.options.solved(user);
     } else {
-      this.#warn(`events wait: ${words(sender.lastProblem)}`, serverRemedy);
+      const { code, reason } = sender.lastProblem ?? { code: batch.code, reason: '' };
+      this.#warn(`events wait: ${code}`, reason, serverRemedy);
     }
   }
 }

@@ -10,13 +10,18 @@ const maximumDepth = 60;
  * @returns {string | undefined}
  */
 export function toJSON(value, room) {
-  /** @param {() => any} read @param {object[]} path The objects around it. @returns {string | undefined} */
-  const write = (read, path) => {
+  /**
+   * @param {() => any} read @param {object[]} path The objects around it. @param {number} depth Their levels.
+   * @param {Function} [said] The `toJSON` that returned the value. As in `JSON.stringify`, it is not called again.
+   * @returns {string | undefined}
+   */
+  const write = (read, path, depth, said) => {
     try {
       const value = read();
       if ((room -= 1) < 0) throw room;
       if (value && typeof value === 'object') {
-        return path.includes(value) || path.length >= maximumDepth ? 'null' : compound(value, [...path, value]);
+        const isAround = path.includes(value) && !(said && path.at(-1) === value);
+        return isAround || depth >= maximumDepth ? 'null' : compound(value, [...path, value], depth, said);
       }
       // The gateway has 64 bits for an integer.
       const text = typeof value !== 'bigint' ? JSON.stringify(value)
@@ -28,28 +33,38 @@ export function toJSON(value, room) {
       return 'null';
     }
   };
-  /** @param {any} value @param {object[]} path @returns {string | undefined} */
-  const compound = (value, path) => {
+  /** @param {any} value @param {object[]} path @param {number} depth @param {Function} [said] @returns {string | undefined} */
+  const compound = (value, path, depth, said) => {
     // `instanceof` is false for a value of another frame.
     const type = Object.prototype.toString.call(value).slice(8, -1);
-    if (/^(Uint8|ArrayB|DataV)/.test(type)) {
+    if (/^(Uint8.*Array|ArrayBuffer|DataView)$/.test(type)) {
       if ((room -= value.byteLength) < 0) throw room;
       return `"${btoa(String.fromCharCode(...new Uint8Array(value.buffer ?? value, value.byteOffset, value.byteLength)))}"`;
     }
-    if (typeof value.toJSON === 'function') return write(() => value.toJSON(), path);
-    if (/Set|Array/.test(type)) {
+    const say = value.toJSON;
+    if (typeof say === 'function' && say !== said) return write(() => value.toJSON(), path, depth, say);
+    if (/^(Number|String|Boolean|BigInt)$/.test(type)) return write(() => value.valueOf(), path, depth);
+    depth += 1;
+    if (/^Set$|Array$/.test(type) && value[Symbol.iterator]) {
       const parts = [];
-      for (const one of value) parts.push(write(() => one, path) ?? 'null');
+      for (const one of value) parts.push(write(() => one, path, depth) ?? 'null');
       return `[${parts}]`;
     }
     // Two keys of a map may have the same text. The gateway rejects an object with two members of one name.
     const members = type === 'Map' ? Object.fromEntries(value) : value;
-    const parts = [];
+    /** @type {Record<string, string>} */
+    const parts = {};
     for (const name of Object.keys(members)) {
-      const text = write(() => members[name], path);
-      if (text) parts.push(`${JSON.stringify(name)}:${text}`);
+      const text = write(() => members[name], path, depth);
+      if (text) parts[wellFormed(JSON.stringify(name))] = text;
     }
-    return `{${parts}}`;
+    return `{${Object.entries(parts).map(([name, text]) => `${name}:${text}`)}}`;
   };
-  return write(() => value, []);
+  return write(() => value, [], 0);
 }
+
+/**
+ * Replaces half a surrogate pair, as of an emoji that was cut. It is not JSON to the gateway.
+ * @param {string} json
+ */
+export const wellFormed = (json) => json.replace(/\\(ud[89a-f]..|.)/g, (escape, code) => (code[1] ? '\ufffd' : escape));

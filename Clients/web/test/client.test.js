@@ -209,6 +209,18 @@ for (const userId of [42, '', null, undefined, { id: 'bob' }, ['bob'], true]) {
   });
 }
 
+for (const [name, traits] of [['long text', { text: 'a'.repeat(32_760) }], ['a long name', { ['a'.repeat(40_000)]: 1 }]]) {
+  test(`traits that are too large because of ${name} are an error, and the user stays`, async () => {
+    const bench = new Bench();
+    const client = bench.client();
+    await client.identify('ada', 'a.a.a');
+    await assert.rejects(client.identify('bob', 'b.b.b', traits), { code: 'event_too_large' });
+    await client.track('hers');
+    await client.flush();
+    assert.deepEqual([bench.gateway.events, bench.gateway.tokens, client.userId], [['identify', 'hers'], ['a.a.a'], 'ada']);
+  });
+}
+
 test('the same user again is no event', async () => {
   const bench = new Bench();
   const client = bench.client();
@@ -1209,6 +1221,22 @@ for (const [name, judge, code] of [
     await bench.clock.advance(600);
     assert.equal(bench.warnings.length, 1);
     assert.ok(bench.warnings[0].startsWith(`countersign: events wait: ${code}; check endpoint`), bench.warnings[0]);
+  });
+}
+
+for (const [name, judge] of [
+  ['a token', (reason) => refuse(22, reason)], ['the server', (reason) => ({ status: 503, body: { code: 'busy', reason } })],
+]) {
+  test(`a failure of ${name} with another reason each time is a warning, once`, async () => {
+    const bench = new Bench();
+    let count = 0;
+    bench.gateway.judge = () => judge(`request ${(count += 1)}`);
+    const client = bench.client();
+    await client.changeUser('ada', 'a.a.a');
+    await client.track('one');
+    for (let round = 0; round < 3; round += 1) await client.flush();
+    assert.ok(count > 1);
+    assert.equal(bench.warnings.length, 1, bench.warnings.join('\n'));
   });
 }
 

@@ -332,6 +332,7 @@ test("the samples of Braze's SDK Authentication run, with another import", async
   });
   assert.equal(braze.logCustomEvent('Order Completed', { total: 1 }), true);
   assert.equal(braze.logCustomEvent(''), false);
+  assert.equal(braze.logCustomEvent(42), false);
   await new Promise((resolve) => braze.requestImmediateDataFlush(resolve));
   await settle();
   assert.deepEqual(errors, [{ errorCode: 22, reason: 'EXPIRED', userId: 'NEW-USER-ID', signature: 'JWT-TOKEN-FROM-SERVER', optional: false }]);

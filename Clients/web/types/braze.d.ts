@@ -34,7 +34,7 @@ export function setSdkAuthenticationSignature(signature: string): void;
 export function subscribeToSdkAuthenticationFailures(subscriber: (error: SdkAuthenticationError) => void): string | undefined;
 /** @param {string} id */
 export function removeSubscription(id: string): void;
-/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False for an event that can never be sent. */
+/** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False without a client or a name. */
 export function logCustomEvent(name: string, properties?: Record<string, unknown> | undefined): boolean;
 /**
  * Sends everything that waits, now.
