@@ -1,4 +1,5 @@
 """Against a real gateway, whose credentials are in the environment (scripts/clients-test.py)."""
+import collections
 import dataclasses
 import datetime
 import decimal
@@ -6,11 +7,13 @@ import enum
 import fractions
 import logging
 import os
+import queue
 import tempfile
 import threading
 import types
 import unittest
 import uuid
+from concurrent import futures
 
 import countersign
 
@@ -227,6 +230,11 @@ class Item:
     price: decimal.Decimal
 
 
+class Text(str):
+    def __str__(self):
+        return "another"
+
+
 class Plan(enum.Enum):
     FREE = "free"
 
@@ -267,6 +275,9 @@ class ValueTests(Case):
     """Values of any type (docs/value-types.md), as the library has stored them."""
 
     TABLE = [
+        ("text of a class of its own", Text("mine"), "mine"), ("UserString", collections.UserString("abc"), "abc"),
+        ("two halves of a pair", "\ud83d\ude00", "\U0001f600"), ("every second byte", memoryview(b"abcd")[::2], "YWM="),
+        ("names that differ in half a pair", {"\ud800": 1, "\udbff": 2}, {"\ufffd": 2}),
         ("text with half a pair", "\ud83d", "\ufffd"), ("fraction", 10.04, 10.04), ("integer", 2 ** 53 + 1, 2 ** 53 + 1),
         ("the greatest integer of 64 bits", 2 ** 63 - 1, 2 ** 63 - 1), ("the least", -2 ** 63, -2 ** 63),
         ("a longer one", 2 ** 64 - 1, "18446744073709551615"), ("thousands of digits", 10 ** 5000, None),
@@ -328,25 +339,35 @@ class ValueTests(Case):
                     client.insert({"coords": {"latitude": 1, "longitude": 2}, "timestamp": given}).result(60)
                     self.assertEqual(client.records()[0]["timestamp"], expected)
 
-    def test_a_callback_that_waits_for_its_own_thread_is_told(self):
-        with countersign.LocationClient(data_directory=self.folder) as client:
-            done = threading.Event()
-            caught = []
+    def test_a_callback_may_wait_for_other_calls(self):
+        record = {"coords": {"latitude": 1, "longitude": 2}}
+        client = countersign.LocationClient(data_directory=self.folder)
+        waits = [
+            client.count, client.snapshot, lambda: client.insert(record).result(60),
+            lambda: futures.wait([client.insert(record), client.insert(record)], 60).done and "both",
+            lambda: next(futures.as_completed([client.insert(record)], 60)).result(), client.close,
+        ]
+        for wait in waits:
+            results = queue.SimpleQueue()
+            client.insert(record).add_done_callback(lambda _, wait=wait: results.put(wait()))
+            self.assertNotEqual(results.get(timeout=60), 0)
 
-            def wait(_):
-                for call in (client.count, client.snapshot, client.close,
-                             lambda: client.insert({"coords": {"latitude": 1, "longitude": 2}}).result(60)):
-                    try:
+    def test_ids_events_and_tokens_of_other_types_are_errors(self):
+        with countersign.Client("http://127.0.0.1:1", "wk", data_directory=self.folder, flush_policy="manual") as client:
+            client.change_user("ada", "t.t.t")
+            others = [42, 2 ** 70, b"bob", uuid.UUID(int=1), datetime.date(2025, 6, 15), decimal.Decimal("0.1234567890123456789"),
+                      float("nan"), object(), print, [], {}, True, ""]
+            for other in others:
+                for call in (lambda: client.identify(other, "b.b.b", {"email": "x"}).result(60), lambda: client.change_user(other, "b.b.b"),
+                             lambda: client.set_token(other), lambda: client.track(other).result(60)):
+                    with self.subTest(other), self.assertRaises(countersign.CountersignError) as caught:
                         call()
-                    except RuntimeError as error:
-                        caught.append(str(error))
-                done.set()
-
-            client.insert({"coords": {"latitude": 1, "longitude": 2}}).add_done_callback(wait)
-            self.assertTrue(done.wait(60))
-            self.assertEqual(len(caught), 4)
-            self.assertIn("on another thread", caught[0])
-            self.assertEqual(client.count(), 2)
+                    self.assertEqual(caught.exception.code, "invalid_argument")
+                if other != {}:
+                    with self.subTest(other), self.assertRaises(countersign.CountersignError):
+                        client.track("x", other).result(60)
+            self.assertEqual(client.user_id, "ada")
+            self.assertEqual(client.snapshot()["recorded"], 0)
 
 
 class BloomreachTests(Case):

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Callable, Mapping, Optional, TypeVar
 
 from ._library import CLOSED, FORKED, OK, PROVIDER, RESULT, library
-from ._values import to_json
+from ._values import is_argument, to_json
 
 JSON = Any
 Self = TypeVar("Self", bound="Handle")
@@ -70,31 +70,15 @@ class FlushResult:
 
 
 class _Result(Future[JSON]):
-    """The result of a call. Waiting for one in a callback of the same client's results would never end."""
+    """The result of a call. Each of its callbacks has a thread of its own, so that it may wait for other calls."""
 
-    def __init__(self, client: int) -> None:
-        super().__init__()
-        self._client = client
-
-    def result(self, timeout: Optional[float] = None) -> JSON:
-        _refuse_to_wait(self._client, self)
-        return super().result(timeout)
-
-    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
-        _refuse_to_wait(self._client, self)
-        return super().exception(timeout)
-
-
-def _refuse_to_wait(client: int, result: Optional[_Result] = None) -> None:
-    if getattr(_calling_back, "client", None) == client and not (result and result.done()):
-        raise RuntimeError("a callback of a future must not wait for another call of the same client, whose result comes "
-                           "on the same thread; make the call on another thread")
+    def add_done_callback(self, fn: Callable[[Future[JSON]], object]) -> None:
+        super().add_done_callback(
+            lambda future: threading.Thread(target=fn, args=(future,), name="countersign-callback", daemon=True).start())
 
 
 _numbers = itertools.count(1)
 _pending: dict[int, _Result] = {}
-# The client whose result this thread hands over.
-_calling_back = threading.local()
 _open: dict[int, Handle] = {}
 
 
@@ -107,14 +91,10 @@ def _result(context: int, pointer: Any, length: int) -> None:
     future = _pending.pop(context, None)
     if future is None or not future.set_running_or_notify_cancel():
         return
-    _calling_back.client = future._client
-    try:
-        if "error" in answer:
-            future.set_exception(CountersignError._of(answer["error"]))
-        else:
-            future.set_result(answer["value"])
-    finally:
-        _calling_back.client = None
+    if "error" in answer:
+        future.set_exception(CountersignError._of(answer["error"]))
+    else:
+        future.set_result(answer["value"])
 
 
 def _event(context: int, pointer: Any, length: int) -> None:
@@ -144,9 +124,8 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 class Handle:
     """A client. Use it in a ``with`` statement, or call :meth:`close`.
 
-    Methods may be called from any thread. Methods that record return a future that is done when the event is on disk. Its
-    callbacks run on a thread of the library. There, waiting for another call of this client raises RuntimeError, because the
-    wait would never end.
+    Methods may be called from any thread. Methods that record return a future that is done when the event is on disk. Each
+    of its callbacks runs on a thread of its own, and may wait for other calls.
 
     Properties may have values of any type (docs/value-types.md). No value makes a method raise.
     """
@@ -192,8 +171,6 @@ class Handle:
 
     def close(self, timeout: Optional[float] = None) -> None:
         """Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue."""
-        if self._number in _open:
-            _refuse_to_wait(self._number)
         handle = _open.pop(self._number, None)
         if handle is None:
             return
@@ -210,7 +187,7 @@ class Handle:
     # Calls
 
     def _future(self) -> tuple[int, _Result]:
-        number, future = next(_numbers), _Result(self._number)
+        number, future = next(_numbers), _Result()
         _pending[number] = future
         return number, future
 
@@ -219,6 +196,11 @@ class Handle:
 
     # Members of arguments may have any name, `method` and `self` among them.
     def _call(self, method: str, /, **arguments: JSON) -> Future[JSON]:
+        for name, value in arguments.items():
+            if not is_argument(value):
+                future = _Result()
+                future.set_exception(CountersignError("invalid_argument", f"{name} must not be of type {type(value).__name__}"))
+                return future
         return self._send(method, arguments)
 
     def _send(self, method: str, arguments: Mapping[str, JSON]) -> Future[JSON]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import base64
+import collections
 import dataclasses
 import datetime
 import decimal
@@ -10,7 +11,6 @@ import json
 import math
 import numbers
 import os
-import re
 import uuid
 from collections import abc
 from typing import Any, Callable, Mapping
@@ -29,7 +29,23 @@ def to_json(members: Mapping[str, Any], report: Callable[[str], None]) -> bytes:
     """
     converted = _Conversion(report).json({name: value for name, value in members.items() if value is not None})
     text = json.dumps(converted, ensure_ascii=False, allow_nan=False)
-    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def is_argument(value: Any) -> bool:
+    """Whether an argument of a method stays what it is in JSON.
+
+    Other types would become null, and so be left out, or text: bytes would be the id of another user.
+    """
+    if value is None or isinstance(value, (str, bool, abc.Mapping)):
+        return True
+    if isinstance(value, enum.Enum):
+        return is_argument(value.value)
+    converted = _Conversion(lambda _: None).json(value)
+    return converted is not None and converted is not LEFT_OUT and not isinstance(converted, str)
 
 
 class _Conversion:
@@ -58,8 +74,11 @@ class _Conversion:
             return value
         if isinstance(value, enum.Enum):
             return self._convert(value.value)
+        # Without the app's `__str__` of a class that is derived from str.
         if isinstance(value, str):
-            return str(value)
+            return value
+        if isinstance(value, collections.UserString):
+            return value.data
         if isinstance(value, numbers.Integral):
             return _integer(int(value))
         if isinstance(value, float):
@@ -75,7 +94,7 @@ class _Conversion:
         if isinstance(value, uuid.UUID):
             return str(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
-            return base64.b64encode(value).decode()
+            return base64.b64encode(bytes(value)).decode()
         if isinstance(value, os.PathLike):
             return self._convert(os.fspath(value))
         if isinstance(value, abc.Mapping):
