@@ -213,6 +213,27 @@ public final class Tests {
     }
 
     /** Values of any class are recorded without an exception (docs/value-types.md). */
+    /** A list whose elements cannot be read. Kotlin's code throws any of these, without declaring it. */
+    static List<Object> thrower(Throwable failure) {
+        return new java.util.AbstractList<Object>() {
+            @Override
+            public Object get(int index) {
+                Tests.<RuntimeException>raise(failure);
+                return null;
+            }
+
+            @Override
+            public int size() {
+                return 1;
+            }
+        };
+    }
+
+    @SuppressWarnings("unchecked")
+    static <Failure extends Throwable> void raise(Throwable failure) throws Failure {
+        throw (Failure) failure;
+    }
+
     static void values() throws Exception {
         Instant instant = Instant.parse("2025-06-15T15:06:40.007999Z");
         Calendar calendar = Calendar.getInstance(TimeZone.getTimeZone("Asia/Kolkata"));
@@ -233,8 +254,13 @@ public final class Tests {
                 return 1;
             }
         };
+        Map<Object, Object> otherKeys = new HashMap<>();
+        otherKeys.put(Optional.of(5), "a");
+        otherKeys.put(new byte[] {0, -1, 16}, "b");
         String text = "2025-06-15T15:06:40.007Z";
         Object[][] table = {
+            {otherKeys, Map.of("5", "a", "AP8Q", "b")}, {thrower(new java.io.IOException()), null}, {thrower(new AssertionError()), null},
+            {thrower(new Error("TODO")), null},
             {"\ud83d", "\ufffd"}, {'x', "x"}, {new StringBuilder("b"), "b"}, {10.04, 10.04}, {10.04f, 10.04}, {(byte) 1, 1L},
             {9007199254740993L, 9007199254740993L}, {Long.MAX_VALUE, Long.MAX_VALUE}, {Long.MIN_VALUE, Long.MIN_VALUE},
             {new BigInteger("18446744073709551615"), "18446744073709551615"}, {BigInteger.TEN, 10L}, {new AtomicLong(5), 5L},
@@ -269,49 +295,36 @@ public final class Tests {
         logger.setLevel(null);
     }
 
-    /** A function of thenRun that waits for its own thread is told so, and the client works on. */
+    /** A function of thenRun may wait for other calls of the same client, in whatever way. */
     static void callbacks() throws Exception {
-        Logger logger = Logger.getLogger("countersign");
-        logger.setLevel(java.util.logging.Level.SEVERE);
-        Thread caller = Thread.currentThread();
-        BlockingQueue<String> told = new LinkedBlockingQueue<>();
         Map<String, Object> record = Map.of("coords", Map.of("latitude", 1, "longitude", 2));
-        try (LocationClient client = new LocationClient.Builder().dataDirectory(folder()).build();
-                LocationClient other = new LocationClient.Builder().dataDirectory(folder()).build()) {
-            List<java.util.concurrent.Callable<Object>> waits = List.of(
-                client::count, client::snapshot, () -> client.insert(record).join(), () -> client.insert(record).get(),
-                () -> client.insert(record).thenApply(uuid -> uuid).get(60, TimeUnit.SECONDS), () -> {
-                    client.close();
-                    return null;
-                });
-            for (java.util.concurrent.Callable<Object> wait : waits) {
-                String said;
-                // A function of a future that is complete already runs on this thread, which may wait.
-                do {
-                    client.insert(record).thenRun(() -> {
-                        try {
-                            if (Thread.currentThread() == caller) {
-                                told.add("complete");
-                                return;
-                            }
-                            wait.call();
-                            told.add("no error");
-                        } catch (IllegalStateException error) {
-                            told.add(error.getMessage());
-                        } catch (Exception error) {
-                            told.add(error.toString());
-                        }
-                    });
-                    said = next(told);
-                } while (said.equals("complete"));
-                check(said.contains("use thenRunAsync"), said);
-            }
-            client.insert(record).thenRunAsync(() -> told.add("" + (client.count() > 0)));
-            check(next(told).equals("true"), "thenRunAsync");
-            client.insert(record).thenRun(() -> told.add("" + other.count()));
-            check(next(told).equals("0"), "another client");
+        LocationClient client = new LocationClient.Builder().dataDirectory(folder()).build();
+        List<java.util.concurrent.Callable<Object>> waits = List.of(
+            client::count, client::snapshot, () -> client.insert(record).join(), () -> client.insert(record).get(),
+            () -> client.insert(record).thenApply(uuid -> uuid).get(60, TimeUnit.SECONDS),
+            () -> CompletableFuture.allOf(client.insert(record), client.insert(record)).thenApply(none -> "all").join(),
+            () -> CompletableFuture.supplyAsync(client::count).join(),
+            () -> {
+                BlockingQueue<String> uuids = new LinkedBlockingQueue<>();
+                client.insert(record).thenAccept(uuids::add);
+                return next(uuids);
+            },
+            () -> {
+                client.close();
+                return "closed";
+            });
+        for (java.util.concurrent.Callable<Object> wait : waits) {
+            BlockingQueue<Object> results = new LinkedBlockingQueue<>();
+            client.insert(record).thenRun(() -> {
+                try {
+                    results.add(wait.call());
+                } catch (Exception error) {
+                    results.add(error);
+                }
+            });
+            Object result = next(results);
+            check(!(result instanceof Exception), result);
         }
-        logger.setLevel(null);
     }
 
     static BloomreachClient.Builder bloomreach() throws Exception {
@@ -436,12 +449,18 @@ public final class Tests {
         Braze.configure(null, new BrazeConfig.Builder().setApiKey("wk").setDataDirectory(folder())
             .setCustomEndpoint("http://127.0.0.1:" + server.getAddress().getPort()).setIsSdkAuthenticationEnabled(true).build());
         Braze braze = Braze.getInstance(null);
+        // One that fails does not keep another one from being told.
+        Logger.getLogger("countersign").setLevel(java.util.logging.Level.SEVERE);
+        braze.subscribeToSdkAuthenticationFailures(failure -> {
+            throw new IllegalStateException();
+        });
         braze.subscribeToSdkAuthenticationFailures(told::add);
         braze.changeUser("ada");
         braze.logCustomEvent("jvm optional");
         braze.requestImmediateDataFlush();
         BrazeSdkAuthenticationErrorEvent error = next(told);
         check(error.isOptional() && error.getErrorCode() == 26 && error.getUserId().equals("ada"), error.getErrorReason());
+        Logger.getLogger("countersign").setLevel(null);
         Braze.shutdown();
         server.stop(0);
     }

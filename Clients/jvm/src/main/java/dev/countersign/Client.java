@@ -18,8 +18,7 @@ import java.util.logging.Logger;
  * Base class of the three clients. Methods may be called from any thread.
  *
  * <p>Methods that record return a future that completes when the event is on disk. Dependent stages, such as a function of
- * {@code thenRun}, run on a thread of the library. On that thread, methods that wait throw {@link IllegalStateException}, because
- * they would never return. Use {@code thenRunAsync} there.
+ * {@code thenRun}, may wait for other calls.
  *
  * <p>Properties may have values of any class (docs/value-types.md). No value makes a method throw. Log lines go to the logger {@code countersign}.
  */
@@ -64,7 +63,7 @@ public abstract class Client implements Closeable {
         return Native.version();
     }
 
-    private static Thread daemon(Runnable work, String name) {
+    static Thread daemon(Runnable work, String name) {
         Thread thread = new Thread(work, name);
         thread.setDaemon(true);
         return thread;
@@ -77,8 +76,7 @@ public abstract class Client implements Closeable {
     /** Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue. */
     @Override
     public void close() {
-        refuseToWait();
-        Result<Object> closed = new Result<>(this);
+        CompletableFuture<Object> closed = new CompletableFuture<>();
         long context = Native.number();
         Native.pending.put(context, closed);
         if (Native.close(handle, context) == Native.OK) closed.join(); else Native.pending.remove(context);
@@ -87,7 +85,7 @@ public abstract class Client implements Closeable {
     }
 
     CompletableFuture<Object> call(String method, Map<String, ?> arguments) {
-        Result<Object> future = new Result<>(this);
+        CompletableFuture<Object> future = new CompletableFuture<>();
         long context = Native.number();
         Native.pending.put(context, future);
         int status = Native.call(handle, utf8(method), utf8(json(arguments)), context);
@@ -106,20 +104,8 @@ public abstract class Client implements Closeable {
             logger.log(Level.WARNING, "a value is left out: its class is not supported class={0}", type.getName()));
     }
 
-    /** Throws on the thread that hands over this client's results: the awaited result would come on the same thread. */
-    void refuseToWait() {
-        if (Native.handing.get() != this) return;
-        IllegalStateException error = new IllegalStateException(
-            "a function of thenRun, thenApply and the like must not wait for another call of the same client, whose result comes on "
-                + "the same thread; use thenRunAsync or another thread");
-        // A future hides what its functions throw.
-        logger.log(Level.WARNING, "a call was not made", error);
-        throw error;
-    }
-
     @SuppressWarnings("unchecked")
     <Value> Value await(String method, Map<String, ?> arguments) {
-        refuseToWait();
         try {
             return (Value) call(method, arguments).join();
         } catch (CompletionException failure) {

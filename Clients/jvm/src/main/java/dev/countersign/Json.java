@@ -91,8 +91,11 @@ final class Json {
             path.add(value);
             try {
                 return writeAny(value);
-            } catch (RuntimeException | LinkageError | StackOverflowError failure) {
-                // Thrown by the app's own code, such as an iterator: that must not cost the event.
+            } catch (Throwable failure) {
+                // Such as an OutOfMemoryError.
+                if (failure instanceof VirtualMachineError && !(failure instanceof StackOverflowError)) throw failure;
+                // Thrown by the app's own code, such as an iterator: that must not cost the event. Kotlin's code also throws checked
+                // exceptions, and an error for TODO().
                 output.setLength(start);
                 output.append("null");
                 return true;
@@ -207,6 +210,8 @@ final class Json {
 
         private static String name(Object key) {
             if (key == null) return "null";
+            if (unwrapped.containsKey(key.getClass())) return name(unwrapped.get(key.getClass()).apply(key));
+            if (key instanceof byte[]) return Base64.getEncoder().encodeToString((byte[]) key);
             Instant instant = instant(key);
             if (instant != null) return instants.format(instant);
             String text = text(key);

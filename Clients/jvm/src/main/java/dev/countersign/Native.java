@@ -2,7 +2,10 @@ package dev.countersign;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 
 /** The functions of countersign.h, and its callbacks. Clients and calls are known to it by number. */
@@ -13,9 +16,9 @@ final class Native {
 
     private static final AtomicLong numbers = new AtomicLong();
     static final Map<Long, Client> clients = new ConcurrentHashMap<>();
-    static final Map<Long, Result<Object>> pending = new ConcurrentHashMap<>();
-    /** The client whose result this thread hands over. */
-    static final ThreadLocal<Client> handing = new ThreadLocal<>();
+    static final Map<Long, CompletableFuture<Object>> pending = new ConcurrentHashMap<>();
+    /** Completes futures: a dependent function may wait for another result, which comes on the same thread of the library. */
+    private static final Executor results = Executors.newCachedThreadPool(work -> Client.daemon(work, "countersign-result"));
 
     static {
         String path = System.getProperty("countersign.library");
@@ -38,13 +41,20 @@ final class Native {
 
     @SuppressWarnings("unchecked")
     static void result(long context, byte[] json) {
-        Result<Object> future = pending.remove(context);
+        CompletableFuture<Object> future = pending.remove(context);
         if (future == null) return;
         Map<String, Object> answer = (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8));
-        if (answer.containsKey("error")) {
-            future.hand(null, new CountersignException((Map<String, Object>) answer.get("error")));
-        } else {
-            future.hand(answer.get("value"), null);
+        Runnable complete = () -> {
+            if (answer.containsKey("error")) {
+                future.completeExceptionally(new CountersignException((Map<String, Object>) answer.get("error")));
+            } else {
+                future.complete(answer.get("value"));
+            }
+        };
+        try {
+            results.execute(complete);
+        } catch (Throwable noThread) {
+            complete.run();
         }
     }
 

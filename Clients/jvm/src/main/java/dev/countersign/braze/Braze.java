@@ -29,7 +29,12 @@ public final class Braze {
         CountersignClient.Builder builder = new CountersignClient.Builder(given.endpoint, given.apiKey).onAuthenticationFailure(
             failure -> {
                 for (IEventSubscriber<BrazeSdkAuthenticationErrorEvent> subscriber : subscribers) {
-                    subscriber.trigger(new BrazeSdkAuthenticationErrorEvent(failure));
+                    try {
+                        subscriber.trigger(new BrazeSdkAuthenticationErrorEvent(failure));
+                    } catch (Throwable error) {
+                        // The others are told all the same.
+                        logger.log(Level.WARNING, "a subscriber failed", error);
+                    }
                 }
             });
         if (given.dataDirectory != null) builder.dataDirectory(given.dataDirectory);
