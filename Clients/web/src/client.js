@@ -151,12 +151,15 @@ export class Countersign {
     this.#anonymousId = await this.#queue.open(this.#newId());
     this.#userId = (await this.#queue.meta('userId').catch(() => null)) ?? '';
     await this.#tokens.load(this.#userId);
-    // A log-out that the page before did not outlive.
-    const leaving = (await this.#queue.meta('leaving').catch(() => null)) ?? '';
-    if (leaving !== this.#userId) this.#tokens.leaving.add(leaving);
-    await this.#tokens.load(leaving);
+    // Log-outs that the page before did not outlive. An earlier version stored one user.
+    /** @type {string[]} */
+    const leaving = [(await this.#queue.meta('leaving').catch(() => null)) ?? []].flat();
+    for (const user of leaving) {
+      if (user !== this.#userId) this.#tokens.leaving.add(user);
+      await this.#tokens.load(user);
+    }
     this.#campaign(name);
-    if (leaving) this.#leave(leaving);
+    for (const user of leaving) this.#leave(user);
   }
 
   /**
@@ -271,7 +274,7 @@ export class Countersign {
       this.#userId = '';
       if (user) this.#tokens.leaving.add(user);
       // The page may be gone before the rest is done; the next one does it.
-      this.#queue.setMeta({ ...(user && { leaving: user }), userId: null });
+      this.#queue.setMeta({ leaving: [...this.#tokens.leaving], userId: null });
       this.startSession();
       return user;
     });
@@ -284,7 +287,7 @@ export class Countersign {
     // The user may be back in the meantime, with a token that is not the one to forget.
     if (user && !this.#isClosed) {
       this.#tokens.left(user, result.isComplete);
-      this.#queue.setMeta({ leaving: null });
+      this.#queue.setMeta({ leaving: [...this.#tokens.leaving] });
     }
     return result;
   }

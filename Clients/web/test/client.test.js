@@ -1189,6 +1189,25 @@ for (const [name, result] of [
   });
 }
 
+test('two users who log out while no request ends are both forgotten by the next page', async () => {
+  const bench = new Bench();
+  bench.gateway.judge = () => new Promise(() => {});
+  const tab = bench.tab();
+  for (const user of ['ada', 'bob']) {
+    await tab.client.identify(user, `${user}.t.t`);
+    await tab.client.track(`of ${user}`);
+    tab.client.logOut();
+    await settle();
+  }
+  tab.kill();
+  bench.gateway.judge = () => ({ status: 503 });
+  const next = bench.client();
+  await next.flush();
+  await settle();
+  assert.deepEqual([await bench.disk.meta('token ada'), await bench.disk.meta('token bob')], ['', '']);
+  assert.equal(next.userId, null);
+});
+
 // The warnings that a developer reads
 
 test('the first failure of each user and code is a warning that says what to do, without the token', async () => {
