@@ -1,20 +1,19 @@
-/// What an app had to do lately, for the list of apps.
+/// Recent requests of an app, for the list of apps.
 package struct AppActivity: Sendable, Equatable {
-    /// Milliseconds since 1970 of the minute of its last request; nil when there was none.
+    /// Milliseconds since 1970 of the minute of the last request; nil without requests.
     package var lastMilliseconds: Int64?
     package var requests = 0
-    /// Of the requests, those that were refused.
+    /// Rejected requests.
     package var rejected = 0
-    /// Of the requests, those that were let pass with a warning.
+    /// Requests that were accepted with a warning.
     package var warned = 0
 
-    /// The same hour by hour, oldest first; empty when nothing was counted.
+    /// The last hours, oldest first; empty when nothing was counted.
     package var hours: [Hour] = []
 
-    /// One hour of it.
     package struct Hour: Sendable, Equatable {
         package var requests = 0
-        /// Those that were refused or let pass with a warning.
+        /// Requests that were rejected or accepted with a warning.
         package var failures = 0
 
         package init() {}

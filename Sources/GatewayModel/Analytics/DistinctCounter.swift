@@ -1,7 +1,9 @@
 internal import Foundation
 
-/// How many different users there were, in 4 KiB whatever their number: HyperLogLog with 4096 registers (Flajolet et al.,
-/// 2007), whose standard error is 1.6 %, and linear counting for few.
+/// An estimate of the number of different users, in 4 KiB whatever their number.
+///
+/// HyperLogLog with 4096 registers (Flajolet et al., 2007) has a standard error of 1.6 %. Small numbers use
+/// linear counting.
 package struct DistinctCounter: Sendable {
     package static let registers = 4096
     package private(set) var bytes: [UInt8]
@@ -10,7 +12,7 @@ package struct DistinctCounter: Sendable {
         bytes = [UInt8](repeating: 0, count: Self.registers)
     }
 
-    /// What was kept; an empty counter when it is not of this size.
+    /// Restores stored registers; an empty counter when the size differs.
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes.count == Self.registers ? bytes : [UInt8](repeating: 0, count: Self.registers)
     }
@@ -34,8 +36,8 @@ package struct DistinctCounter: Sendable {
         return Int(estimate.rounded())
     }
 
-    /// A hash that is the same after a restart. Whoever chooses user ids can make some collide, and so make the number of
-    /// users look smaller; nothing else depends on it.
+    /// A hash that stays the same across restarts. A client that chooses user ids can provoke collisions,
+    /// which only make the number of users look smaller.
     package static func hash(_ text: String) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }

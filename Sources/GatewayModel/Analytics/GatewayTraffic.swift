@@ -1,8 +1,8 @@
-/// What a gateway has judged within a minute.
+/// Requests and events of a gateway within a minute.
 package struct GatewayTraffic: Sendable, Equatable {
-    /// Requests.
+    /// Accepted requests.
     package var accepted: Int
-    /// Requests.
+    /// Rejected requests.
     package var rejected: Int
     /// Events of the accepted requests.
     package var events: Int

@@ -1,6 +1,6 @@
 package import CountersignCore
 
-/// What was counted and sampled since the last look.
+/// Counts and samples since the last ``AnalyticsSource/take()``.
 package struct GatheredAnalytics: Sendable {
     package struct Minute: Hashable {
         package let start: Int64
@@ -40,7 +40,7 @@ package struct GatheredAnalytics: Sendable {
     package var users: [Hour: DistinctCounter] = [:]
     package var failedUsers: Set<FailedUser> = []
     package var samples: [FailureSample] = []
-    /// Requests that were dropped from the counts, because there were too many different counts.
+    /// Requests missing from the counts, because there were too many different counts.
     package var dropped = 0
 
     /// Maximum number of counts in memory, 300 bytes each.
@@ -72,8 +72,8 @@ package struct GatheredAnalytics: Sendable {
         }
     }
 
-    /// Adds counts gathered later. Memory is bounded: if there are too many counts, minutes before the last hour are
-    /// merged into hours. Then the oldest hours are dropped.
+    /// Adds counts gathered later. Memory is bounded: if there are too many counts, minutes before the last
+    /// hour are merged into hours. Then the oldest hours are dropped.
     package mutating func add(_ later: GatheredAnalytics) {
         counts.merge(later.counts, uniquingKeysWith: +)
         for (hour, counter) in later.users { users[hour, default: DistinctCounter()].add(counter) }
@@ -118,8 +118,8 @@ package struct GatheredAnalytics: Sendable {
     }
 }
 
-/// Gathers analytics in memory, for whoever keeps them.
+/// Gathers analytics in memory until they are stored.
 package protocol AnalyticsSource: Sendable {
-    /// Takes out what was gathered.
+    /// Returns everything gathered since the last call and removes it from memory.
     func take() -> GatheredAnalytics
 }

@@ -1,16 +1,16 @@
 package import CountersignCore
 
-/// What verdicts are counted by.
+/// The dimensions that requests are counted by.
 package struct VerdictKey: Hashable, Sendable {
     package var appID: String
-    /// The path of the endpoint as the table has it.
+    /// The path of the endpoint, as in the routing table.
     package var endpoint: String
     package var verdict: VerdictKind
-    /// Why the token was not good; nil when it was, or was not looked at.
+    /// Why verification of the token failed; nil when it succeeded or was not attempted.
     package var code: AuthErrorCode?
     package var enforcement: Enforcement?
     package var client: ClientInfo
-    /// The key that verified the token; nil when none did.
+    /// The key that verified the token; nil when no key did.
     package var keyID: String?
 
     package init(
@@ -26,7 +26,7 @@ package struct VerdictKey: Hashable, Sendable {
         self.keyID = keyID
     }
 
-    /// What is left without endpoint, mode, version and key.
+    /// The key without endpoint, mode, version and key id.
     var sum: VerdictKey {
         VerdictKey(
             appID: appID, endpoint: "", verdict: verdict, code: code, enforcement: nil, client: ClientInfo(),
@@ -34,19 +34,17 @@ package struct VerdictKey: Hashable, Sendable {
     }
 }
 
-/// Counts of one stretch of time.
+/// Counts of a period of time.
 package struct VerdictBucket: Sendable, Equatable {
-    /// Milliseconds since 1970 at which it begins.
+    /// Start of the period, in milliseconds since 1970.
     package var startMilliseconds: Int64
     package var accepted = 0
     package var anonymous = 0
     package var notJudged = 0
     package var warned = 0
     package var rejected = 0
-    /// Failures by code.
     package var codes: [AuthErrorCode: Failures] = [:]
 
-    /// Failures of one code.
     package struct Failures: Sendable, Equatable {
         package var warned = 0
         package var rejected = 0
@@ -85,7 +83,7 @@ package struct VerdictBucket: Sendable, Equatable {
     }
 }
 
-/// How long a bucket is.
+/// The length of a bucket.
 package enum BucketLength: String, Sendable, TextEnum {
     case minute, hour, day
 
@@ -97,7 +95,7 @@ package enum BucketLength: String, Sendable, TextEnum {
         }
     }
 
-    /// How long such buckets are kept.
+    /// How long buckets of this length are stored.
     package var retentionMilliseconds: Int64 {
         switch self {
         case .minute: 48 * 3_600_000
@@ -106,7 +104,7 @@ package enum BucketLength: String, Sendable, TextEnum {
         }
     }
 
-    /// The one that gives a chart of 60 to 200 bars.
+    /// The length that gives a chart of 60 to 200 bars.
     package static func suited(to milliseconds: Int64) -> BucketLength {
         if milliseconds <= 3 * 3_600_000 { return .minute }
         return milliseconds <= 8 * 86_400_000 ? .hour : .day

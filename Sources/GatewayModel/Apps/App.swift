@@ -1,19 +1,19 @@
 package import CountersignCore
 public import CountersignJOSE
 
-/// One app: the unit that keys, enforcement and events belong to.
+/// An app: the unit that keys, enforcement and events belong to.
 public struct App: Sendable, Identifiable {
-    /// What the app is called in commands, 1 to 64 lower-case letters, digits, `-` and `_`.
+    /// The name in commands: 1 to 64 lower-case letters, digits, `-` and `_`.
     public let id: String
-    /// What people call it.
+    /// The display name.
     public var name: String
-    /// How strictly its requests are judged.
+    /// How strictly tokens are enforced.
     public var enforcement: Enforcement
-    /// What its tokens must look like.
+    /// The claims that tokens must have.
     public var policy: ClaimsPolicy
-    /// Its public keys, the primary one first; at most three.
+    /// The public keys, the primary one first; at most three.
     public var keys: [AppKey]
-    /// Milliseconds since 1970 when it was made.
+    /// Creation time, in milliseconds since 1970.
     public let createdMilliseconds: Int64
 
     package init(
@@ -29,9 +29,9 @@ public struct App: Sendable, Identifiable {
     }
 }
 
-/// One of an app's public keys (seed 003, "Managing public keys").
+/// A public key of an app.
 public struct AppKey: Sendable, Identifiable {
-    /// Where a key stands in its app.
+    /// The position of a key in its app.
     public enum Slot: Int, Sendable {
         /// Tried first; cannot be deleted while another key exists.
         case primary = 1
@@ -41,15 +41,15 @@ public struct AppKey: Sendable, Identifiable {
         case tertiary = 3
     }
 
-    /// What the key is called in commands and reports: its RFC 7638 thumbprint.
+    /// The RFC 7638 thumbprint, which names the key in commands and reports.
     public let id: String
-    /// Where it stands.
+    /// The position of the key.
     public var slot: Slot
-    /// What the operator noted; empty when nothing.
+    /// The operator's note; may be empty.
     public var description: String
-    /// The public key as it was given: PEM, or a JWK as JSON.
+    /// The public key as added: PEM, or a JWK as JSON.
     public let text: String
-    /// Milliseconds since 1970 when it was added.
+    /// Milliseconds since 1970 when the key was added.
     public let addedMilliseconds: Int64
 
     package init(id: String, slot: Slot, description: String, text: String, addedMilliseconds: Int64) {
@@ -62,7 +62,7 @@ public struct AppKey: Sendable, Identifiable {
 }
 
 extension AppKey {
-    /// The key as the audit log has it.
+    /// The key as in the audit log.
     package var json: JSONValue {
         ["id": .string(id), "slot": .integer(Int64(slot.rawValue)), "description": .string(description)]
     }

@@ -1,15 +1,16 @@
 internal import CountersignCore
 
-/// What an operator allows and keeps for an app beside its tokens.
+/// Rules of an app other than its token settings.
 public struct AppRules: Sendable, Equatable {
-    /// Web pages that may call the app, such as `https://shop.example`; `*` is every page. Empty: none.
+    /// Web pages that may call the app, such as `https://shop.example`; `*` allows every page. Empty allows
+    /// none.
     public var origins: [String] = []
-    /// Events older than this many days are deleted; nil keeps them.
+    /// Events older than this many days are deleted; nil sets no limit.
     public var retentionDays: Int?
-    /// The oldest events are deleted while the app's events have more bytes than this; nil keeps them.
+    /// The oldest events are deleted while the app's events have more bytes than this; nil sets no limit.
     public var retentionBytes: Int?
 
-    /// No page, and everything is kept.
+    /// No allowed origins and no limits on retention.
     public init() {}
 }
 
@@ -27,8 +28,8 @@ extension AppRules: AppSetting {
         .optional("retention_bytes", \.retentionBytes, .integer(1...(1 << 50))),
     ]
 
-    /// Rejects origins that no browser sends, since they would match nothing. An earlier version may have stored such
-    /// origins; those that are `known` are accepted.
+    /// Rejects origins that no browser sends, because they would match nothing. Accepts those in `known`,
+    /// which an earlier version may have stored.
     package func checkOrigins(besides known: [String]) throws(GatewayError) {
         for origin in origins where !known.contains(origin) { try Self.check(origin) }
     }

@@ -1,8 +1,8 @@
 internal import CountersignCore
 
-/// How strictly an app's requests are judged (seed 003, "Enforcement options").
+/// How strictly an app's tokens are enforced.
 public enum Enforcement: String, Sendable, CaseIterable {
-    /// Tokens are not looked at. The default.
+    /// Tokens are not verified. The default.
     case disabled
     /// Requests of identified users are verified and reported, and never rejected.
     case optional

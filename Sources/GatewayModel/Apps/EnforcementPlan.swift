@@ -1,11 +1,12 @@
-/// How strictly an app is judged, and how that changes automatically.
+/// How strictly an app's tokens are enforced, and when that changes automatically.
 package struct EnforcementPlan: Sendable, Equatable {
     package var state = Enforcement.disabled
-    /// How many of a hundred users are judged by it while it is `required`; the others as if it were `optional`.
+    /// While the state is `required`, the percentage of users that it applies to. `optional` applies to the
+    /// others.
     package var rampPercent = 100
     package var scheduled: Switch?
     package var autoReturn: Return?
-    /// When it last went back to `optional` automatically; nil once an operator has set it again.
+    /// The last automatic return to `optional`; nil once an operator has set the state again.
     package var returned: Returned?
     /// Milliseconds since 1970 when the state was set.
     package var sinceMilliseconds: Int64 = 0
@@ -22,7 +23,7 @@ package struct EnforcementPlan: Sendable, Equatable {
         self.sinceMilliseconds = sinceMilliseconds
     }
 
-    /// Whether the time of the scheduled switch has come.
+    /// Whether the scheduled switch is due.
     package func isDue(at milliseconds: Int64) -> Bool {
         scheduled.map { $0.atMilliseconds <= milliseconds } ?? false
     }
@@ -31,7 +32,7 @@ package struct EnforcementPlan: Sendable, Equatable {
     package struct Switch: Sendable, Equatable {
         package var state: Enforcement
         package var atMilliseconds: Int64
-        /// Of how many of a hundred users it holds, when it is `required`.
+        /// The percentage of users that the state applies to, if it is `required`.
         package var rampPercent = 100
 
         package init(state: Enforcement, atMilliseconds: Int64, rampPercent: Int = 100) {
@@ -41,13 +42,14 @@ package struct EnforcementPlan: Sendable, Equatable {
         }
     }
 
-    /// When `required` automatically becomes `optional` again: when users whose token was good are refused, because it has
-    /// expired or no key verifies it any longer. Nothing else counts, since a stranger could cause it.
+    /// When `required` automatically returns to `optional`: when too many users are rejected whose token has
+    /// expired or is no longer verified by any key. Other failures do not count, because any client could
+    /// cause them.
     package struct Return: Sendable, Equatable {
-        /// Of the users within the window whose token is or was good.
+        /// The percentage of rejected users, among the users within the window whose token is or was valid.
         package var rejectedPercent: Int
         package var windowMinutes: Int
-        /// How many such users there must be.
+        /// The minimum number of such users in the window.
         package var minimumRequests: Int
 
         package init(rejectedPercent: Int, windowMinutes: Int, minimumRequests: Int) {
@@ -122,11 +124,11 @@ extension EnforcementPlan.Returned: SettingPart {
 }
 
 extension EnforcementPlan {
-    /// Whether a user is among the first `percent` of a hundred. The same user of the same app always is or is not, and a
+    /// Whether a user is among the first `percent` of a hundred. The result is stable for a user of an app. A
     /// higher percentage only adds users.
     package static func isRamped(_ userID: String, of appID: String, percent: Int) -> Bool {
         if percent >= 100 { return true }
-        // FNV-1a and a final mix; nothing secret depends on it.
+        // FNV-1a with a final mix. The hash need not be secret.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in appID.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         hash = (hash ^ 0xFF) &* 0x100_0000_01b3

@@ -1,10 +1,10 @@
 internal import CountersignCore
 
-/// Where an app's keys are published as a JWK Set (RFC 7517, section 5).
+/// The URL at which an app's keys are published as a JWK Set (RFC 7517, section 5).
 package struct KeySource: Sendable, Equatable {
     /// An `https` URL.
     package var url: String
-    /// True when the address may be one of a private network, or of this machine.
+    /// Whether the URL may resolve to an address of a private network or of this machine.
     package var allowsPrivateAddresses: Bool
 
     package init(url: String, allowsPrivateAddresses: Bool) {
@@ -12,7 +12,7 @@ package struct KeySource: Sendable, Equatable {
         self.allowsPrivateAddresses = allowsPrivateAddresses
     }
 
-    /// The URL, if its address may be private.
+    /// The URL, if private addresses are allowed.
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
 }
 

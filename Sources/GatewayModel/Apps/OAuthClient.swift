@@ -1,10 +1,10 @@
 package import CountersignCore
 
-/// A program that gets its own tokens from the token service (RFC 6749, section 2): a backend, not a device.
+/// An OAuth client that gets its own tokens from the token service (RFC 6749, section 2), such as a backend.
 public struct OAuthClient: Sendable, Identifiable {
-    /// What a client may ask `/oauth/token` for.
+    /// A grant type of `/oauth/token`.
     public enum Grant: String, Sendable, CaseIterable {
-        /// Tokens that speak for the whole app (section 4.4).
+        /// Tokens for the whole app (section 4.4).
         case clientCredentials = "client_credentials"
         /// New tokens for token families that were opened for this client (section 6).
         case refreshToken = "refresh_token"
@@ -16,17 +16,17 @@ public struct OAuthClient: Sendable, Identifiable {
         }
     }
 
-    /// What the client calls itself (`client_id`).
+    /// The `client_id`.
     public let id: String
-    /// The app that its tokens are for.
+    /// The app that the tokens are for.
     public let appID: String
-    /// What people call it.
+    /// The display name.
     public let name: String
-    /// What it may ask for.
+    /// The grant types the client may use.
     public let grants: Set<Grant>
-    /// The key that verifies its assertions, as PEM or JWK; nil when it has a secret instead.
+    /// The key that verifies the client's assertions, as PEM or JWK; nil for a client with a secret.
     public let publicKey: String?
-    /// Milliseconds since 1970 when it was made.
+    /// Creation time, in milliseconds since 1970.
     public let createdMilliseconds: Int64
 
     package let secretHash: [UInt8]?
@@ -46,7 +46,7 @@ public struct OAuthClient: Sendable, Identifiable {
 }
 
 extension OAuthClient {
-    /// The client as the audit log and the admin API have it.
+    /// The client as in the audit log and the admin API.
     package var json: JSONValue {
         [
             "client_id": .string(id), "app": .string(appID), "name": .string(name),

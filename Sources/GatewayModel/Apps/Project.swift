@@ -1,11 +1,11 @@
 package import CountersignCore
 internal import CountersignJOSE
 
-/// What an app is to clients of the Bloomreach dialect.
+/// An app as clients of the Bloomreach dialect see it.
 package struct Project: Sendable {
     package var settings: ProjectSettings
     package var customerTokenKeys: [CustomerTokenKey] = []
-    /// All in the order in which they were added.
+    /// This list and the next two are in the order of insertion.
     package var inAppMessages: [ProjectItem] = []
     package var consentCategories: [ProjectItem] = []
     package var inbox = InboxContents()
@@ -22,9 +22,9 @@ package struct Project: Sendable {
     }
 }
 
-/// A private key whose holder may sign customer tokens with HS256.
+/// A shared key that signs customer tokens with HS256.
 package struct CustomerTokenKey: Sendable {
-    /// What stands in `kid`.
+    /// The `kid` of the tokens.
     package let id: String
     package let secret: [UInt8]
 
@@ -34,9 +34,8 @@ package struct CustomerTokenKey: Sendable {
     }
 }
 
-/// Something that is answered as the operator wrote it.
+/// An item that clients get as the operator wrote it.
 package struct ProjectItem: Sendable {
-    /// What kind of thing it is.
     package enum Kind: String, Sendable, TextEnum {
         case inAppMessage = "in_app_message"
         case consentCategory = "consent_category"
@@ -53,19 +52,19 @@ package struct ProjectItem: Sendable {
     }
 }
 
-/// An App Inbox message as kept.
+/// A stored App Inbox message.
 package struct InboxMessage: Sendable {
     package let id: String
-    /// Counts up over all messages and all changes to them.
+    /// Increases with every new or changed message.
     package let revision: Int64
-    /// Who gets it; nil for everybody.
+    /// The customer that gets the message; nil for all customers.
     package let recipient: CustomerIdentifier?
     /// `html` or `push`.
     package let type: String
     /// The content as JSON.
     package let content: [UInt8]
     package let createdMilliseconds: Int64
-    /// Milliseconds since 1970 from which on it is not shown; nil when it stays.
+    /// Milliseconds since 1970 when the message expires; nil when it does not.
     package let expiresMilliseconds: Int64?
 
     package init(
@@ -83,7 +82,7 @@ package struct InboxMessage: Sendable {
 }
 
 extension InboxMessage {
-    /// The message as operators write it.
+    /// The message in the form that operators write.
     package var members: JSONObject {
         var members: JSONObject = [
             "id": .string(id), "type": .string(type),
@@ -100,9 +99,9 @@ extension InboxMessage {
     package var json: JSONValue { .object(members) }
 }
 
-/// The App Inbox messages of a project, found by who gets them.
+/// The App Inbox messages of a project, indexed by recipient.
 package struct InboxContents: Sendable {
-    /// Rises when the operator ends all sync tokens.
+    /// Increases when the operator invalidates all sync tokens.
     package var epoch: Int64 = 1
     /// The newest revision.
     package private(set) var revision: Int64 = 0
@@ -120,15 +119,15 @@ package struct InboxContents: Sendable {
         }
     }
 
-    /// Every message, the newest change first.
+    /// All messages, the newest change first.
     package var all: [InboxMessage] {
         (forEverybody + byRecipient.values.flatMap { $0 }).sorted { $0.revision > $1.revision }
     }
 
-    /// True when there is a message with this id.
+    /// Whether a message has this id.
     package func contains(_ id: String) -> Bool { ids.contains(id) }
 
-    /// What these ids may see at this time, newest first.
+    /// Unexpired messages for customers with any of these ids, newest first.
     package func messages(for identifiers: [CustomerIdentifier], atMilliseconds now: Int64) -> [InboxMessage]
     {
         let all = forEverybody + identifiers.flatMap { byRecipient[$0] ?? [] }

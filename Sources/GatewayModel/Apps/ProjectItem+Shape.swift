@@ -1,7 +1,8 @@
 package import CountersignCore
 
 extension ProjectItem {
-    /// Checks and completes what an operator wrote. Throws `invalid`, which names the member and what it must be.
+    /// Validates an operator's JSON and adds default values. Throws `invalid`, which names the member and the
+    /// expected type.
     package init(_ kind: Kind, _ value: JSONValue) throws(GatewayError) {
         var reader = try ProjectItemReader(value)
         id = try reader.text("id")

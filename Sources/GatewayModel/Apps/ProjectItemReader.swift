@@ -1,9 +1,9 @@
 internal import CountersignCore
 
-/// Checks what an operator writes against what shipped clients can decode.
+/// Validates an operator's JSON against the types that shipped clients decode.
 ///
-/// A client decodes an answer as a whole: one message that lacks a member takes all others with it. So members that
-/// clients require and operators leave out get a default here, and a wrong type is refused before it is stored.
+/// A client decodes a response as a whole, so one message without a required member loses all messages.
+/// Missing required members get a default, and a wrong type is rejected before it is stored.
 struct ProjectItemReader {
     private(set) var members: JSONObject
     private let path: String
@@ -16,7 +16,7 @@ struct ProjectItemReader {
         self.path = path
     }
 
-    /// A string that must be there and not be empty: an id or a word, which are short.
+    /// A required string, such as an id or a keyword.
     func text(_ name: String) throws(GatewayError) -> String {
         guard case .string(let text) = members[name], (1...1_024).contains(text.utf8.count) else {
             throw fault(name, "a string of 1 to 1024 bytes")
@@ -24,25 +24,25 @@ struct ProjectItemReader {
         return text
     }
 
-    /// Sets a member that is absent, then checks it.
+    /// Sets the default if the member is absent, then checks the type.
     mutating func required(_ name: String, _ type: JSONType, default value: JSONValue) throws(GatewayError) {
         let given = members[name, default: value]
         guard type.holds(given) else { throw fault(name, type.rawValue) }
         members[name] = given
     }
 
-    /// Checks a member that may be absent or null.
+    /// Checks the type of a member that may be absent or null.
     func optional(_ name: String, _ type: JSONType) throws(GatewayError) {
         guard let value = members[name], value != .null, !type.holds(value) else { return }
         throw fault(name, type.rawValue)
     }
 
-    /// The reader of an object that is a member.
+    /// A reader of the object in this member.
     func object(_ name: String) throws(GatewayError) -> ProjectItemReader {
         try ProjectItemReader(members[name], path: label(name))
     }
 
-    /// The readers of the objects in an array that is a member.
+    /// Readers of the objects in this member's array.
     func objects(_ name: String) throws(GatewayError) -> [ProjectItemReader] {
         guard case .array(let elements) = members[name] else { throw fault(name, "an array") }
         var readers: [ProjectItemReader] = []
@@ -61,7 +61,7 @@ struct ProjectItemReader {
     private func label(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
 }
 
-/// A kind of JSON value, as an error names it.
+/// A JSON type, named as in error messages.
 enum JSONType: String, TextEnum {
     case bool = "true or false"
     case integer = "a whole number"

@@ -3,23 +3,23 @@ internal import Foundation
 
 /// Whether customer tokens open the App Inbox of a project.
 package enum CustomerTokens: String, Sendable, TextEnum {
-    /// The project's API key opens it; a customer token is refused.
+    /// Only the project's API key does; customer tokens are rejected.
     case off
-    /// Either opens it: for the time in which old versions of an app still send the key.
+    /// Both do, during a migration in which old versions of an app still send the key.
     case allowed
-    /// Only a customer token opens it.
+    /// Only a customer token does.
     case required
 }
 
-/// How clients of the Bloomreach dialect reach an app, and where its pushes go.
+/// How clients of the Bloomreach dialect reach an app, and where push notifications are delivered.
 package struct ProjectSettings: Sendable, Equatable {
-    /// What stands for the app in paths, where shipped apps have another token built in: 1 to 64 letters, digits
-    /// and `-`, or the app's id.
+    /// The project token in paths: 1 to 64 letters, digits and `-`. The default is the app's id. It differs
+    /// where shipped apps have another token built in.
     package var token: String
     package var customerTokens = CustomerTokens.off
-    /// Nil refuses requests for a push notification.
+    /// Nil rejects requests for a push notification.
     package var webhook: PushWebhook?
-    /// Rises when the operator ends all sync tokens.
+    /// Increases when the operator invalidates all sync tokens.
     package var inboxEpoch: Int64 = 1
 }
 
@@ -45,7 +45,7 @@ extension ProjectSettings: AppSetting {
 }
 
 extension PushWebhook {
-    /// Throws `invalid`.
+    /// Without `secret`, uses `key`. Throws `invalid` if the secret is malformed.
     package init(
         url: String, secret: String?, keeping key: [UInt8] = [], allowsPrivateAddresses: Bool
     ) throws(GatewayError) {

@@ -1,11 +1,11 @@
 internal import CountersignCore
 
-/// Where requests for a push notification go, or alerts of an app's enforcement.
+/// A webhook for push notifications or for alerts of an app's enforcement.
 package struct PushWebhook: Sendable, Equatable {
     package var url: String
-    /// The key that deliveries are signed with; written `whsec_` and base64.
+    /// The key that signs deliveries; operators write it as `whsec_` and base64.
     package var secret: [UInt8]
-    /// True when the address may be one of a private network, or of this machine.
+    /// Whether the URL may resolve to an address of a private network or of this machine.
     package var allowsPrivateAddresses: Bool
 
     package init(url: String, secret: [UInt8], allowsPrivateAddresses: Bool) {
@@ -14,11 +14,11 @@ package struct PushWebhook: Sendable, Equatable {
         self.allowsPrivateAddresses = allowsPrivateAddresses
     }
 
-    /// The URL, if its address may be private.
+    /// The URL, if private addresses are allowed.
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
 }
 
-/// As a setting, where alerts go: that an app refuses many requests, or has returned automatically.
+/// The setting is the webhook for alerts: many rejected requests, or an automatic return to `optional`.
 extension PushWebhook: AppSetting {
     package static let settingName = "webhook"
     package static let mayBeMissing = true

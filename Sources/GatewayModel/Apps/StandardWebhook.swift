@@ -2,11 +2,11 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// Signatures of webhook deliveries, by the Standard Webhooks specification, version 1.0.0.
+/// Signatures of webhook deliveries, according to the Standard Webhooks specification, version 1.0.0.
 package enum StandardWebhook {
     package static let prefix = "whsec_"
 
-    /// The key that a secret stands for, or nil when it is not `whsec_` and the base64 of 24 to 64 bytes.
+    /// Decodes a secret; nil when it is not `whsec_` and the base64 of 24 to 64 bytes.
     package static func key(_ secret: String) -> [UInt8]? {
         guard secret.hasPrefix(prefix), let key = Data(base64Encoded: String(secret.dropFirst(prefix.count))),
             (24...64).contains(key.count)
@@ -14,8 +14,8 @@ package enum StandardWebhook {
         return Array(key)
     }
 
-    /// The header fields of a delivery. `id` stays the same when the same message is delivered again;
-    /// `timestamp` is in seconds since 1970. There is a signature for each of `keys`: two while one replaces the other.
+    /// The header fields of a delivery. `id` stays the same on redelivery; `timestamp` is in seconds since
+    /// 1970. Each of `keys` adds a signature: there are two during a key rotation.
     package static func headers(
         id: String, timestamp: Int64, body: [UInt8], keys: [[UInt8]]
     ) -> [(name: String, value: String)] {

@@ -1,34 +1,34 @@
 internal import CountersignCore
 
-/// How the gateway's token service treats an app's token families.
+/// Settings of the token service for an app's token families.
 public struct TokenRules: Sendable, Equatable {
-    /// What ``accessSeconds`` may be.
+    /// Valid values of ``accessSeconds``.
     public static let accessRange = 1...86_400
-    /// What ``refreshSeconds`` may be.
+    /// Valid values of ``refreshSeconds``.
     public static let refreshRange = 1...31_536_000
-    /// What ``reuseSeconds`` may be.
+    /// Valid values of ``reuseSeconds``.
     public static let reuseRange = 0...60
-    /// What ``absoluteSeconds`` may be: up to ten years.
+    /// Valid values of ``absoluteSeconds``: up to ten years.
     public static let absoluteRange = 1...315_360_000
 
     /// Whether devices may register themselves at `/api/register`, without authentication.
     public var allowsRegistration = false
-    /// How long an access token lives, in seconds.
+    /// Lifetime of an access token, in seconds.
     public var accessSeconds = 3_600
-    /// How long a token family lives without being used, in seconds.
+    /// Lifetime of an unused token family, in seconds.
     public var refreshSeconds = 30 * 86_400
-    /// How long after its exchange a refresh token still gets the one that took its place, in seconds.
+    /// Grace period after a rotation in which the old refresh token returns its successor, in seconds.
     public var reuseSeconds = 60
-    /// How long a token family lives however much it is used, in seconds.
+    /// Maximum lifetime of a token family, in seconds.
     public var absoluteSeconds = 90 * 86_400
 
-    /// No registration; an hour, thirty days, a minute, ninety days.
+    /// No registration; an hour, thirty days, a minute and ninety days.
     public init() {}
 
-    /// When a family's absolute lifetime ends, in the unit of `start`: milliseconds since 1970.
+    /// End of a family's maximum lifetime, in milliseconds since 1970.
     package func end(of start: Int64) -> Int64 { start + Milliseconds(seconds: absoluteSeconds).count }
 
-    /// When a token family is over that is not used again, in milliseconds since 1970.
+    /// End of a family that is not used after `now`, in milliseconds since 1970.
     package func expiry(of start: Int64, usedAt now: Int64) -> Int64 {
         min(now + Milliseconds(seconds: refreshSeconds).count, end(of: start))
     }

@@ -29,7 +29,7 @@ package enum WebOrigin {
         }
         let (host, port) = parts(rest)
         guard !host.isEmpty else { return "the host is missing" }
-        // WebKit and Chromium write every host in lower case, also those of other schemes.
+        // WebKit and Chromium write hosts in lower case for every scheme.
         guard !host.utf8.contains(where: { 0x41...0x5A ~= $0 }) else {
             return "browsers send the host in lower case"
         }
@@ -74,7 +74,8 @@ package enum WebOrigin {
             && !text.hasPrefix("-") && !text.hasSuffix("-")
     }
 
-    /// Checks a host whose last part is a number. Browsers read it as an IPv4 address, and write it as four numbers.
+    /// Checks a host whose last label is numeric. Browsers parse such a host as an IPv4 address and send it
+    /// as four numbers.
     private static func fault(inNumbers host: Substring) -> String? {
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
         let last = (host.hasSuffix(".") ? labels.dropLast() : labels[...]).last ?? ""

@@ -1,9 +1,9 @@
-/// How often a running gateway makes a backup of its data directory.
+/// How often a running gateway backs up its data directory.
 public struct BackupRules: Sendable {
-    /// Hours between two; 0 makes none.
+    /// Hours between two backups; 0 disables backups.
     public var hours = 0
-    /// How many are kept.
+    /// The number of backups to retain.
     public var keep = 7
-    /// Where they go; nil is the folder `backups` in the data directory.
+    /// The folder of the backups; nil is `backups` in the data directory.
     public var folder: String?
 }

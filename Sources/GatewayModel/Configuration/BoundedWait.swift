@@ -3,8 +3,8 @@ package import Foundation
 
 /// Runs work on a serial queue and waits for its result for a limited time.
 ///
-/// While earlier work is overdue, no new work is started. So work that hangs blocks one thread and delays one caller
-/// only.
+/// While earlier work is overdue, no new work is started. So work that hangs blocks only one thread and
+/// delays only one caller.
 package final class BoundedWait: Sendable {
     private let queue: DispatchQueue
     private let limit: DispatchTimeInterval
@@ -15,7 +15,7 @@ package final class BoundedWait: Sendable {
         limit = .milliseconds(milliseconds)
     }
 
-    /// The result of `work`; nil after the time limit. The work then continues in the background.
+    /// The result of `work`, or nil after the time limit. In that case `work` continues in the background.
     package func result<Value: Sendable>(of work: @escaping @Sendable () -> Value) -> Value? {
         guard !isOverdue.withLock({ $0 }) else { return nil }
         let found = Lock<Value?>(nil)

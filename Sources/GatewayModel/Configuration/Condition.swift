@@ -1,8 +1,9 @@
 package import Foundation
 
-/// A lock, with threads that wait until what it guards has changed.
+/// A mutex with a condition variable.
 ///
-/// Timed waits go by the uptime. Those of `NSCondition` go by the time of day, so they last longer when the clock is set back.
+/// Timed waits use the monotonic clock. `NSCondition` uses the time of day, so its waits last longer when the
+/// clock is set back.
 package final class Condition: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -40,10 +41,11 @@ package final class Condition: @unchecked Sendable {
         return try body()
     }
 
-    /// Releases the lock until another thread signals, or spuriously: check again afterwards. Called under the lock.
+    /// Releases the lock until another thread signals. Must be called under the lock. Wake-ups may be
+    /// spurious.
     package func wait() { pthread_cond_wait(changed, mutex) }
 
-    /// The same, but until `end` at the latest. False when that has passed. `distantFuture` never passes.
+    /// Waits until `end` at the latest. Returns false after a timeout. `distantFuture` never times out.
     package func wait(until end: DispatchTime) -> Bool {
         if end == .distantFuture {
             wait()
@@ -55,16 +57,16 @@ package final class Condition: @unchecked Sendable {
             var time = Self.timespec(end.uptimeNanoseconds - now.uptimeNanoseconds)
             return pthread_cond_timedwait_relative_np(changed, mutex, &time) == 0
         #else
-            // `DispatchTime` counts by the same clock.
+            // `DispatchTime` uses the same clock.
             var time = Self.timespec(end.uptimeNanoseconds)
             return pthread_cond_timedwait(changed, mutex, &time) == 0
         #endif
     }
 
-    /// Wakes one thread that waits.
+    /// Wakes one waiting thread.
     package func signal() { pthread_cond_signal(changed) }
 
-    /// Wakes all threads that wait.
+    /// Wakes all waiting threads.
     package func broadcast() { pthread_cond_broadcast(changed) }
 
     private static func timespec(_ nanoseconds: UInt64) -> Foundation.timespec {

@@ -1,17 +1,17 @@
 package import Foundation
 
-/// A counting semaphore whose timed wait goes by the uptime, as ``Condition``'s does. That of `DispatchSemaphore` goes by
-/// the time of day on Linux.
+/// A counting semaphore whose timed wait uses the monotonic clock. `DispatchSemaphore` uses the time of day
+/// on Linux.
 package final class CountingSemaphore: Sendable {
     private let condition = Condition()
-    // Belongs to `condition`.
+    // Guarded by `condition`.
     private nonisolated(unsafe) var free: Int
 
     package init(value: Int) {
         free = value
     }
 
-    /// Takes a place; false when none was free until then.
+    /// Decrements the count, waiting until `end` at the latest. Returns false after a timeout.
     package func wait(until end: DispatchTime) -> Bool {
         condition.withLock {
             while free <= 0 {

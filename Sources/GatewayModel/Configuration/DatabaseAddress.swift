@@ -1,19 +1,21 @@
 internal import CountersignCore
 
-/// Which PostgreSQL database several gateways keep everything in.
+/// The PostgreSQL database that gateways of a cluster share.
 ///
-/// Shown, it never has its password.
+/// The description omits the password.
 package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
-    /// `postgresql://…`, or keywords and values such as `host=db dbname=countersign`: as libpq takes it.
+    /// A libpq connection string: `postgresql://…`, or keywords and values such as `host=db
+    /// dbname=countersign`.
     package let text: String
-    /// The path of a file that holds the password; nil leaves it to `text` and to libpq's own files.
+    /// The path of a file that holds the password; nil leaves the password to `text` and to libpq's own
+    /// files.
     package var passwordFile: String?
-    /// The path of the file whose key seals the secrets in the database: the same key for every gateway.
+    /// The path of the key file that seals the secrets in the database. All gateways need the same key.
     package var tokenKeyFile = ""
-    /// Leases and sessions end by the times that callers give, not by the database's clock: for tests.
+    /// For tests: leases and sessions expire by the times that callers pass instead of the database's clock.
     package var takesGivenTime = false
 
-    /// Nil when the text is neither of both.
+    /// Nil when the text has neither form.
     package init?(_ text: String, passwordFile: String? = nil) {
         let isURL = Self.schemes.contains { text.hasPrefix($0) }
         guard isURL || (!text.contains("://") && text.contains("=")) else { return nil }
@@ -21,12 +23,12 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
         self.passwordFile = passwordFile
     }
 
-    /// Where the file is when nothing else was said.
+    /// The default path of the key file.
     package static func tokenKeyFile(in dataDirectory: String) -> String { dataDirectory + "/token-key" }
 
     private static let schemes = ["postgresql://", "postgres://"]
 
-    /// The text without any password.
+    /// The connection string without any password.
     package var description: String {
         text.contains("://") ? Self.shown(url: text) : Self.shown(keywords: text)
     }
@@ -45,7 +47,8 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
         return query.isEmpty ? shown : shown + "?" + query.joined(separator: "&")
     }
 
-    /// The words that stand for themselves; a quoted value may hold anything, and so nothing after it is shown.
+    /// Shows unquoted settings before the first quote or backslash. The rest is omitted, because a quoted
+    /// value may contain anything.
     private static func shown(keywords: String) -> String {
         Substring(keywords.unicodeScalars.prefix { $0 != "'" && $0 != "\\" }).split { $0.isWhitespace }
             .filter { $0.contains("=") && !isSecret(name($0)) }.joined(separator: " ")

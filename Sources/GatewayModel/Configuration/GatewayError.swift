@@ -1,8 +1,8 @@
 internal import CountersignCore
 
-/// Why the gateway or its data directory cannot be used.
+/// An error of the gateway or its data directory.
 public struct GatewayError: Error, Sendable, CustomStringConvertible {
-    /// What kind of problem it is. Open: a later version may add kinds.
+    /// The kind of error. Open: a later version may add kinds.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// A short word in snake case.
         public let rawValue: String
@@ -24,28 +24,28 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
         public static let cannotBind = Code(rawValue: "cannot_bind")
         /// Another gateway runs on this data directory.
         public static let alreadyRunning = Code(rawValue: "already_running")
-        /// There is no such app or key.
+        /// The app or key does not exist.
         public static let notFound = Code(rawValue: "not_found")
-        /// The change would break a rule, such as a fourth key or a taken id.
+        /// The change would break a rule, such as a fourth key or a duplicate id.
         public static let conflict = Code(rawValue: "conflict")
-        /// What was given is not valid, such as a key that cannot be parsed.
+        /// An argument is not valid, such as a key that cannot be parsed.
         public static let invalid = Code(rawValue: "invalid")
-        /// SQLite could not read or write.
+        /// The database could not read or write.
         public static let storage = Code(rawValue: "storage")
     }
 
-    /// What kind of problem it is.
+    /// The kind of error.
     public let code: Code
-    /// What happened and what to do about it. Holds no key, token or body.
+    /// A description of the error and its remedy. Contains no key, token or body.
     public let reason: String
-    /// What of a setting it is about, with dots between a member and its own; nil when that is not known.
+    /// The path of the setting's member at fault, with dots between the names; nil when unknown.
     package var member: String?
-    /// A sentence on what to do next, when the reason does not say it.
+    /// A sentence about the next step, if `reason` does not say it.
     package var hint: String?
 
     /// - Parameters:
-    ///   - code: What kind of problem it is.
-    ///   - reason: What happened and what to do about it.
+    ///   - code: The kind of error.
+    ///   - reason: A description of the error and its remedy.
     public init(_ code: Code, _ reason: String) {
         self.code = code
         self.reason = reason

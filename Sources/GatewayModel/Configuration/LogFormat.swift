@@ -1,7 +1,7 @@
-/// How a line of the log looks.
+/// The format of a log line.
 package enum LogFormat: Sendable, Equatable {
     /// One JSON object per line, for programs.
     case json
-    /// Aligned text for a person at a terminal, with colours where the terminal has them.
+    /// Aligned text for a terminal, with colours where supported.
     case text(isColored: Bool)
 }

@@ -1,14 +1,14 @@
 internal import CountersignCore
 
-/// How much the gateway logs. Each level holds those before it.
+/// The verbosity of the log. Each level includes the levels before it.
 public enum LogLevel: String, Sendable, CaseIterable, Comparable {
     /// Nothing.
     case off
-    /// Answers of 500 and above, and failures of the gateway itself.
+    /// Responses of 500 and above, and failures of the gateway itself.
     case error
-    /// Refused requests, and tokens that were not good.
+    /// Rejected requests, and invalid tokens.
     case warning
-    /// Every request but those for health and metrics.
+    /// Every request except health checks and metrics.
     case info
     /// Every request.
     case debug

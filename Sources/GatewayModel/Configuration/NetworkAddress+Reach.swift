@@ -1,16 +1,16 @@
 extension NetworkAddress {
-    /// How far the gateway's own requests may go.
+    /// The destinations that the gateway's own requests may reach.
     package enum Reach {
         /// The public Internet.
         case everywhere
-        /// This machine, a private network, or what is reserved: only where an owner allows it.
+        /// This machine, a private network or a reserved range, which needs an owner's permission.
         case inside
-        /// Link-local addresses and those at which clouds hand credentials to their machines.
+        /// Link-local addresses and cloud metadata services.
         case never
     }
 
-    /// What the address belongs to. An IPv6 address that stands for an IPv4 address goes as far as that one where
-    /// translation is common (RFC 6052), and no further than inside by tunnels.
+    /// The reach of the address. An IPv6 address that embeds an IPv4 address has the reach of the IPv4
+    /// address if it is a translation (RFC 6052). Tunnel addresses reach at most `inside`.
     package var reach: Reach {
         if Self.unreachable.contains(where: { $0.contains(self) }) { return .never }
         if Self.translated.contains(where: { $0.contains(self) }) { return lastV4.reach }
@@ -18,8 +18,8 @@ extension NetworkAddress {
         return isPublic ? .everywhere : .inside
     }
 
-    /// Why the gateway does not ask it; nil when it does. What is set by less than an owner reaches the public Internet
-    /// only, at ports of web servers.
+    /// The reason to reject a request to this address; nil allows it. Without an owner's permission only the
+    /// public Internet and ports of web servers are allowed.
     package func refusal(port: UInt16, allowsPrivateAddresses: Bool) -> String? {
         if reach == .never {
             return "its address is link-local or a cloud's metadata service, which is never allowed"
@@ -31,23 +31,23 @@ extension NetworkAddress {
         return Self.refusal(port: port)
     }
 
-    /// Why a port is not asked where no owner allows private addresses; nil when it is.
+    /// The reason to reject a port without permission for private addresses; nil allows it.
     static func refusal(port: UInt16) -> String? {
         [80, 443].contains(port) || port >= 1_024
             ? nil
             : "its port must be 80, 443 or at least 1024, unless an owner allows private addresses for it"
     }
 
-    /// Whether it is one of the public Internet: none that IANA's registries of special-purpose addresses reserve for
-    /// this machine, private networks, documents, tests or translation (RFC 6890).
+    /// Whether the address is on the public Internet: outside of the ranges that IANA's registries of
+    /// special-purpose addresses reserve (RFC 6890).
     private var isPublic: Bool {
         if isV4 { return !Self.reservedV4.contains { $0.contains(self) } }
-        // Only this part of IPv6 is given out for public use.
+        // IANA allocates public addresses only from this prefix.
         return Self.publicV6.contains { $0.contains(self) } && !Self.reservedV6.contains { $0.contains(self) }
     }
 
-    /// The IPv4 address inside one of 6to4 (RFC 3056), Teredo (RFC 4380), ISATAP (RFC 5214), a translation of one's own
-    /// (RFC 8215) or of the deprecated compatible form.
+    /// The IPv4 address embedded in a 6to4 (RFC 3056), Teredo (RFC 4380), ISATAP (RFC 5214), local-use
+    /// translation (RFC 8215) or deprecated IPv4-compatible address.
     private var tunnelled: NetworkAddress? {
         if isV4 { return nil }
         if high >> 48 == 0x2002 { return NetworkAddress(v4: UInt32(truncatingIfNeeded: high >> 16)) }
@@ -58,12 +58,12 @@ extension NetworkAddress {
         return isISATAP || isOwnTranslation || isCompatible ? lastV4 : nil
     }
 
-    /// The IPv4 address in the last 32 bits.
     private var lastV4: NetworkAddress { NetworkAddress(v4: UInt32(truncatingIfNeeded: low)) }
 
     private static let unreachable = [
         "169.254.0.0/16", "fe80::/10",
-        // Metadata outside of the link-local range: Alibaba, Oracle, Azure, AWS and Google over IPv6.
+        // Metadata services outside of the link-local range: Alibaba, Oracle, Azure, AWS and Google over
+        // IPv6.
         "100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254",
     ].compactMap { AddressRange($0) }
 

@@ -6,7 +6,7 @@ package struct NetworkAddress: Hashable, Sendable {
     package private(set) var high: UInt64 = 0
     package private(set) var low: UInt64 = 0
 
-    /// Reads a literal address; nil when it is none.
+    /// Parses a literal address; nil if the text is not an address.
     package init?(_ text: some StringProtocol) {
         let text = String(text)
         var bytes = [UInt8](repeating: 0, count: 16)
@@ -19,8 +19,9 @@ package struct NetworkAddress: Hashable, Sendable {
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// Reads an IPv4 address as resolvers do: one to four numbers, each decimal, octal after `0` or hexadecimal after `0x`, of
-    /// which the last fills what is left (inet_aton, POSIX inet_addr): `2130706433` and `0x7f.1` are 127.0.0.1.
+    /// Parses an IPv4 address as resolvers do (inet_aton, POSIX inet_addr): one to four numbers, each
+    /// decimal, octal after `0` or hexadecimal after `0x`. The last number fills the remaining bytes:
+    /// `2130706433` and `0x7f.1` are 127.0.0.1.
     package init?(numbers text: String) {
         var address = in_addr()
         guard text.utf8.first?.isASCIIDigit == true, inet_aton(text, &address) != 0 else { return nil }
@@ -31,7 +32,7 @@ package struct NetworkAddress: Hashable, Sendable {
         low = 0xFFFF << 32 | UInt64(v4)
     }
 
-    /// `::`, which nobody has (RFC 4291, section 2.5.2).
+    /// `::`, which no interface has (RFC 4291, section 2.5.2).
     package static let unspecified = NetworkAddress(high: 0, low: 0)
 
     private init(high: UInt64, low: UInt64) {
@@ -47,7 +48,8 @@ package struct NetworkAddress: Hashable, Sendable {
         return NetworkAddress(high: high & mask(bits), low: low & mask(bits - 64))
     }
 
-    /// Who is limited as one: an IPv4 address, or the /64 that one IPv6 customer has.
+    /// The unit of rate limits: an IPv4 address, or the /64 of an IPv6 address, the usual size of a
+    /// customer's network.
     package var limitedUnit: NetworkAddress { isV4 ? self : masked(64) }
 
     /// The /48 of an IPv6 address, the largest block usually assigned to one site (RFC 6177).
@@ -58,12 +60,12 @@ package struct NetworkAddress: Hashable, Sendable {
 public struct AddressRange: Sendable, Equatable, CustomStringConvertible {
     private let base: NetworkAddress
     private let bits: Int
-    /// The range as it was given.
+    /// The range as given.
     public let description: String
 
-    /// nil when the text is no such range, or has bits set after its leading ones.
+    /// Nil when the text is not a range, or when bits are set after the prefix.
     ///
-    /// - Parameter text: A literal IPv4 or IPv6 address, with or without `/` and the number of leading bits.
+    /// - Parameter text: A literal IPv4 or IPv6 address, optionally followed by `/` and the prefix length.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = NetworkAddress(parts[0]) else { return nil }
@@ -81,6 +83,6 @@ public struct AddressRange: Sendable, Equatable, CustomStringConvertible {
 
     package func contains(_ address: NetworkAddress) -> Bool { address.masked(bits) == base }
 
-    /// This machine itself.
+    /// The addresses of this machine.
     public static let loopback = ["127.0.0.0/8", "::1"].compactMap { AddressRange($0) }
 }

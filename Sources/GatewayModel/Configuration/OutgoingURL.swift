@@ -2,12 +2,13 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// Addresses that operators give and the gateway itself then asks: webhooks and published keys.
+/// Validates URLs that operators configure and the gateway requests: webhooks and published keys.
 package enum OutgoingURL {
-    /// Refuses what is never asked. A name is judged when it is connected to, since it may stand for another address by
-    /// then. `takesPlainHTTP` takes `http` too, to this machine and where private addresses are allowed.
+    /// Rejects URLs that the gateway does not request. `takesPlainHTTP` also allows `http` to this machine,
+    /// if private addresses are allowed. Host names are checked again on connecting, because their addresses
+    /// may have changed by then.
     ///
-    /// Throws `invalid`, about the member `url`.
+    /// Throws `invalid` for the member `url`.
     static func check(
         _ url: String, allowsPrivateAddresses: Bool, takesPlainHTTP: Bool
     ) throws(GatewayError) {
@@ -17,7 +18,7 @@ package enum OutgoingURL {
         guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
             let host = parts.host?.lowercased().trimmingCharacters(in: ["[", "]"]), !host.isEmpty
         else { return try refuse("the address must be a URL such as https://example.com/in") }
-        // Pasted along with it, and then nothing is ever asked.
+        // Spaces come from copy and paste. A URL with spaces is never requested.
         if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
             try refuse("the address must have no spaces; one that belongs to it is %20")
         }
@@ -53,8 +54,9 @@ package enum OutgoingURL {
 }
 
 extension OutgoingURL {
-    /// A URL as the audit log stores it and viewers see it: unchanged if it is only an origin. Otherwise the origin and
-    /// the first eight hexadecimal digits of the URL's SHA-256, such as `https://hooks.example/…#1a2b3c4d`.
+    /// A URL as the audit log stores it and viewers see it: unchanged if it is only an origin. Otherwise the
+    /// origin and the first eight hexadecimal digits of the URL's SHA-256, such as
+    /// `https://hooks.example/…#1a2b3c4d`.
     package static func audited(_ url: String) -> String {
         guard let authority = url.range(of: "://")?.upperBound else { return url.isEmpty ? "" : "…" }
         let end = url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex
@@ -64,13 +66,13 @@ extension OutgoingURL {
 }
 
 extension URLComponents {
-    /// False for a port that no server can have.
+    /// Whether the port is from 1 to 65535 or absent.
     var hasUsablePort: Bool {
         guard let string, let range = rangeOfPort else { return true }
         return range.isEmpty || UInt16(string[range]) ?? 0 > 0
     }
 
-    /// Whether the host stands there as it is asked for: other letters as `xn--` (RFC 5890). `host` has them decoded.
+    /// Whether the host is ASCII, with other letters as `xn--` (RFC 5890). `host` has the letters decoded.
     static func hasASCIIHost(_ url: String) -> Bool {
         url.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst("://".count).prefix { !"/?#".utf8.contains($0) }
             .allSatisfy { $0 < 0x80 }

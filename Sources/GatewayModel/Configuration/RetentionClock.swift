@@ -1,19 +1,23 @@
-/// The time by which old data is deleted. When the clock leaps ahead, this one goes on as before for an hour, so that a clock
-/// that is wrong for a moment deletes nothing new.
+/// The time by which old data is deleted.
+///
+/// After a sudden forward jump of the clock, it continues from the previous time for an hour, so that a
+/// temporarily wrong clock does not delete new data.
 package struct RetentionClock {
-    /// The least that counts as a leap, and how long one is doubted, in milliseconds.
+    /// The minimum size of a jump and the time for which it is ignored, in milliseconds.
     private static let hour: Int64 = 3_600_000
 
     private var last: (time: Int64, uptime: Int64)?
-    /// The uptime at which the leap that is doubted was seen.
+    /// The uptime at which a jump was first seen.
     private var doubted: Int64?
 
-    /// `milliseconds` since 1970 are what the clock says now. Nil when nobody knows: the first time is then not doubted.
+    /// `milliseconds` is the current time, since 1970. With nil, the first time passed to ``time(_:at:)`` is
+    /// trusted.
     package init(_ milliseconds: Int64? = nil) {
         last = milliseconds.map { ($0, Uptime.milliseconds) }
     }
 
-    /// The time to delete by, where the clock says `milliseconds` since 1970 and ``Uptime`` says `uptime`.
+    /// The time to delete by. `milliseconds` is the clock's time since 1970, and `uptime` a reading of
+    /// ``Uptime``.
     package mutating func time(_ milliseconds: Int64, at uptime: Int64 = Uptime.milliseconds) -> Int64 {
         if let last, milliseconds > last.time + (uptime - last.uptime) + Self.hour {
             let since = doubted ?? uptime

@@ -1,5 +1,5 @@
 extension String {
-    /// Without control and invisible characters, and none that changes the direction of what follows.
+    /// Whether the text has no control characters, invisible characters or changes of text direction.
     package var isPrintable: Bool {
         unicodeScalars.allSatisfy { scalar in
             switch scalar.properties.generalCategory {

@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import Foundation
 
-/// Calls something again and again on a queue, one call at a time, until it is stopped.
+/// Calls a function periodically on a queue, one call at a time, until it is stopped.
 package final class Ticker: Sendable {
     private let queue: DispatchQueue
     private let seconds: Double
@@ -27,7 +27,7 @@ package final class Ticker: Sendable {
         }
     }
 
-    /// No call begins from now on; one that has begun may still run.
+    /// Stops further calls. A running call may still finish.
     package func stop() {
         timer.withLock { timer in
             timer?.cancel()

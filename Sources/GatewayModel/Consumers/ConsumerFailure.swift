@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// Why something was not done to a consumer. Nothing of it was.
+/// An error of a consumer's operation. The operation has changed nothing.
 package struct ConsumerFailure: Error, Sendable, CustomStringConvertible {
     package enum Code: String, Sendable, TextEnum {
         case notFound = "consumer_not_found"
@@ -9,14 +9,14 @@ package struct ConsumerFailure: Error, Sendable, CustomStringConvertible {
         case tooMany = "too_many_consumers"
         case leaseExpired = "lease_expired"
         case notInLease = "position_not_in_lease"
-        /// The store did not take it; try again.
+        /// The store failed; retry.
         case storage = "storage_unavailable"
     }
 
     package let code: Code
-    /// What and what to do; holds no event.
+    /// A description of the error and its remedy; contains no event.
     package let reason: String
-    /// What the store said, when that was it.
+    /// The store's failure, if that is the cause.
     package var store: StoreFailure?
 
     package init(_ code: Code, _ reason: String) {

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// Which consumer.
+/// The identity of a consumer.
 package struct EventConsumerID: Hashable, Sendable {
     package enum Kind: String, Sendable, TextEnum {
         /// Read by a client through the API.
@@ -28,18 +28,18 @@ package struct EventConsumerID: Hashable, Sendable {
     }
 }
 
-/// What a consumer is made with.
+/// The settings of a new consumer.
 package struct EventConsumerSettings: Sendable, Equatable {
     package static let mostPartitions = 16
     package static let longestHold = 90
-    /// Days that retention waits when a consumer that asks for it names none.
+    /// The default days of a hold.
     package static let usualHold = 7
 
     package var filter: EventFilter
-    /// Into how many parts the events are split, each for one worker at a time: 1 to 16.
+    /// The number of partitions, 1 to 16. Each partition is read by one worker at a time.
     package var partitions: Int
-    /// For so many days, 1 to 90, retention leaves events that it would delete until the consumer has read them; nil
-    /// deletes them unread.
+    /// The days, 1 to 90, for which retention keeps events that the consumer has not read; nil deletes them
+    /// unread.
     package var holdDays: Int?
 
     package init(filter: EventFilter = EventFilter(), partitions: Int = 1, holdDays: Int? = nil) {
@@ -49,14 +49,14 @@ package struct EventConsumerSettings: Sendable, Equatable {
     }
 }
 
-/// Where a consumer begins.
+/// The start position of a consumer.
 package enum EventStart: Sendable, Equatable {
-    /// Before the oldest event that is kept.
+    /// Before the oldest stored event.
     case start
-    /// After the newest one.
+    /// After the newest event.
     case end
-    /// Before the first event that was received at this time or later, in milliseconds since 1970.
+    /// Before the first event received at or after this time, in milliseconds since 1970.
     case time(Int64)
-    /// After the event with this number.
+    /// After the event with this sequence number.
     case after(Int64)
 }

@@ -1,10 +1,9 @@
 internal import CountersignCore
 
-/// Which events of an app somebody follows in their order.
+/// The events of an app that a reader receives in order.
 package struct EventFollowing: Sendable, Equatable {
     package var appID: String
     package var filter: EventFilter
-    /// One of several parts that the events are split into.
     package var partition: EventPartition
 
     package init(appID: String, filter: EventFilter = EventFilter(), partition: EventPartition = .whole) {
@@ -14,14 +13,14 @@ package struct EventFollowing: Sendable, Equatable {
     }
 }
 
-/// Which events are passed on to a consumer. What is nil is not looked at.
+/// Selects the events of a consumer. Nil members match every event.
 package struct EventFilter: Sendable, Equatable {
     package var verdict: VerdictFilter?
     /// At most 64 bytes.
     package var type: String?
     /// At most 512 bytes.
     package var name: String?
-    /// At most 512 bytes. An event that became the user's after it was stored is not among them.
+    /// At most 512 bytes. Does not match events that were assigned to the user after they were stored.
     package var userID: String?
 
     package init(
@@ -34,10 +33,11 @@ package struct EventFilter: Sendable, Equatable {
     }
 }
 
-/// One part of an app's events: all events of a user are in the same one, so their order holds whoever reads the others.
+/// A partition of an app's events. All events of a user are in the same partition, so their order does not
+/// depend on the readers of other partitions.
 package struct EventPartition: Sendable, Equatable {
     package let index: Int
-    /// How many there are.
+    /// The number of partitions.
     package let count: Int
 
     package init(_ index: Int, of count: Int) {
@@ -47,8 +47,8 @@ package struct EventPartition: Sendable, Equatable {
 
     package static let whole = EventPartition(0, of: 1)
 
-    /// The part that the events of a user are in or, without one, of a device: FNV-1a, 64 bits, modulo the number of
-    /// parts. It must never change, for the positions of two parts are those of two sets of events.
+    /// The partition of a user or, for events without a user, of a device: FNV-1a, 64 bits, modulo the number
+    /// of partitions. The function must never change, because stored positions depend on it.
     package static func index(of id: String, count: Int) -> Int {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in id.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

@@ -1,7 +1,7 @@
-/// What keeps data of apps outside the directory of apps, and can remove that of one.
+/// A store of app data outside of the app directory, which can delete the data of one app.
 package protocol AppData: Sendable {
-    /// Removes everything that is kept of an app, a bounded step at a time so that nobody else waits long, and returns when
-    /// nothing is left. It may be asked for again, after a crash too. Not for the threads that serve requests. Throws
-    /// `storage`.
+    /// Deletes all data of an app, in bounded steps that do not block other writers for long. Returns when no
+    /// data is left. May be repeated, also after a crash. Must not run on the threads that serve requests.
+    /// Throws `storage`.
     func erase(appID: String) throws(GatewayError)
 }

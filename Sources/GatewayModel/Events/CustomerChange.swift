@@ -1,4 +1,4 @@
-/// One name of a customer, such as `registered` = `jane@example.com` or `cookie` = a UUID.
+/// An id of a customer, such as `registered` = `jane@example.com` or `cookie` = a UUID.
 package struct CustomerIdentifier: Sendable, Hashable {
     package var name: String
     package var value: String
@@ -8,17 +8,16 @@ package struct CustomerIdentifier: Sendable, Hashable {
         self.value = value
     }
 
-    /// The hard id: a customer has at most one, and two customers that have one each are never merged.
+    /// The name of the hard id. A customer has at most one hard id, and customers with different hard ids are
+    /// never merged.
     package static let hardName = "registered"
-    /// True for the hard id.
     package var isHard: Bool { name.utf8.elementsEqual(Self.hardName.utf8) }
 
-    /// The soft id that a device makes up for itself.
+    /// The name of the soft id that a device generates.
     package static let cookieName = "cookie"
-    /// True for the id of a device.
     package var isCookie: Bool { name.utf8.elementsEqual(Self.cookieName.utf8) }
 
-    /// Two strings that look the same and differ in their bytes are two ids.
+    /// Compares bytes, so canonically equivalent strings are different ids.
     package static func == (one: CustomerIdentifier, other: CustomerIdentifier) -> Bool {
         one.name.utf8.elementsEqual(other.name.utf8) && one.value.utf8.elementsEqual(other.value.utf8)
     }
@@ -30,15 +29,15 @@ package struct CustomerIdentifier: Sendable, Hashable {
     }
 }
 
-/// What one request says of a customer. Stored in the same transaction as the events of that request.
+/// A request's changes to a customer. Stored in the same transaction as the request's events.
 package struct CustomerChange: Sendable {
-    /// Who it is; at least one, each name once.
+    /// The customer's ids: at least one, and each name once.
     package var identifiers: [CustomerIdentifier]
-    /// True when soft ids other than the cookie join no other customer.
+    /// Whether only the cookie, and no other soft id, merges customers.
     package var joinsByCookieOnly = false
-    /// Properties to set, each as its name and its JSON; `null` takes a property away.
+    /// Properties to set, as name and JSON; `null` deletes a property.
     package var properties: [(name: String, json: [UInt8])] = []
-    /// Milliseconds since 1970 when the properties held; an older value never replaces a newer one.
+    /// Time of the properties, in milliseconds since 1970. An older value never replaces a newer one.
     package var atMilliseconds: Int64
     /// App Inbox messages that the customer has read.
     package var readMessageIDs: [String] = []

@@ -1,36 +1,36 @@
 internal import CountersignCore
 
-/// Reading what is kept of customers. Reading never waits for a writer, and sees all that was answered before.
+/// Reads stored customers. Reads do not wait for writers, and see all acknowledged writes.
 package protocol CustomerStore: Sendable {
     /// The customer that an id belongs to.
     func owner(of identifier: CustomerIdentifier, appID: String) throws -> StoredCustomer?
 
-    /// A property's JSON, or nil when the customer does not have it.
+    /// The property as JSON; nil when the customer does not have it.
     func property(_ name: String, of customer: StoredCustomer) throws -> String?
 
-    /// The newest id of a customer with this name, or nil.
+    /// The customer's newest id with this name, or nil.
     func identifier(_ name: String, of customer: StoredCustomer) throws -> String?
 
     /// All ids of a customer, the newest last.
     func identifiers(of customer: StoredCustomer) throws -> [CustomerIdentifier]
 
-    /// Which App Inbox messages the customer has read.
+    /// The App Inbox messages that the customer has read.
     func inboxReads(of customer: StoredCustomer) throws -> [InboxRead]
 
-    /// True when the customer with this id has been merged into `customer`.
+    /// Whether the customer with this id was merged into `customer`.
     func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool
 
-    /// Ends; what is asked afterwards fails.
+    /// Closes the store; later calls fail.
     func close()
 }
 
 extension CustomerStore {
-    /// Finds whom the ids of a request open, for reading.
+    /// Resolves the ids of a request to a customer whose data the request may read.
     ///
-    /// A hard id opens its customer. Soft ids open a customer only who has no hard id: whoever knows somebody's cookie
-    /// or address is not yet that customer. Returns the customer, nil if there is none or they stay closed; and the ids
-    /// without those of other customers who have a hard id. Throws `storage` when the storage cannot be read; try
-    /// again.
+    /// A hard id grants access to its customer. A soft id grants access only to a customer without a hard id,
+    /// because a cookie or an address does not prove identity. Returns nil without such a customer. Also
+    /// returns the ids, omitting ids of other customers with a hard id. Throws `storage` when the storage
+    /// cannot be read; retry.
     package func open(
         _ identifiers: [CustomerIdentifier], appID: String
     ) throws -> (customer: StoredCustomer?, identifiers: [CustomerIdentifier]) {
@@ -45,10 +45,10 @@ extension CustomerStore {
     }
 }
 
-/// A customer, as far as most requests need to know.
+/// The data of a customer that most requests need.
 package struct StoredCustomer: Sendable, Equatable {
     package let id: String
-    /// True when the customer has a hard id.
+    /// Whether the customer has a hard id.
     package let isIdentified: Bool
 
     package init(id: String, isIdentified: Bool) {
@@ -57,9 +57,9 @@ package struct StoredCustomer: Sendable, Equatable {
     }
 }
 
-/// That a customer has read a message.
+/// A message read by a customer.
 package struct InboxRead: Sendable, Equatable {
-    /// Counts up over all customers.
+    /// Increases across all customers.
     package let sequence: Int64
     package let messageID: String
 

@@ -1,18 +1,18 @@
 package import CountersignCore
 
-/// What a gateway and its database server have to do with each other; counts are since the gateway started.
+/// Metrics of the database connection; counters start with the gateway.
 package struct DatabaseLoad: Sendable, Equatable {
-    /// Connections that somebody is using now, of those that all requests share.
+    /// Connections of the shared pool that are in use.
     package var connectionsInUse = 0
-    /// Connections that wait for somebody.
+    /// Idle connections of the shared pool.
     package var connectionsIdle = 0
-    /// The most that may be in use.
+    /// The maximum number of connections in use.
     package var connectionLimit = 0
-    /// Groups of batches that were written again, because other transactions were in their way.
+    /// Writes repeated because of conflicts with other transactions; each covers a group of batches.
     package var writeRetries = 0
-    /// What the server or the way to it reported, by the class of its SQLSTATE: two characters.
+    /// Errors of the server or the connection, by the class of the SQLSTATE (two characters).
     package var errors: BytewiseDictionary<Int> = [:]
-    /// Partitions of the table of events.
+    /// Partitions of the event table.
     package var eventPartitions = 0
 
     package init() {}

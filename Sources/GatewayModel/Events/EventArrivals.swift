@@ -1,13 +1,13 @@
 package import CountersignCore
 
-/// Tells those who wait for an app's events that there is something new: events were stored, or a lease has ended.
+/// Notifies waiters of an app's new events and ended leases.
 ///
-/// Whoever waits takes a ticket, looks, and if there is nothing waits with that ticket: what came in between wakes at once,
-/// so nothing is slept through.
+/// Read the ticket, query, then wait on the ticket. A change in between wakes the waiter immediately, so no
+/// wake-up is lost.
 package final class EventArrivals: Sendable {
     package typealias Ticket = UInt64
 
-    /// Somebody who waits.
+    /// A registered waiter, for ``cancel(_:)``.
     package struct Waiter: Hashable, Sendable {
         let appID: String
         let number: UInt64
@@ -16,7 +16,7 @@ package final class EventArrivals: Sendable {
     private struct State {
         var last: UInt64 = 0
         var lastNote: Ticket = 0
-        /// When something happened last, by app.
+        /// The last change of each app.
         var changed: BytewiseDictionary<Ticket> = [:]
         var waiting: BytewiseDictionary<[UInt64: @Sendable () -> Void]> = [:]
     }
@@ -25,13 +25,14 @@ package final class EventArrivals: Sendable {
 
     package init() {}
 
-    /// What has been until now.
+    /// The current ticket.
     package var ticket: Ticket { state.withLock { $0.last } }
 
-    /// Another one whenever something has happened to any app.
+    /// The ticket of the last change of any app.
     package var lastNote: Ticket { state.withLock { $0.lastNote } }
 
-    /// Calls `wake` once, from any thread: at once when something has happened to the app since the ticket was taken.
+    /// Calls `wake` once, from any thread. Calls it immediately and returns nil if the app has changed since
+    /// the ticket.
     package func wait(
         for appID: String, since ticket: Ticket, _ wake: @escaping @Sendable () -> Void
     ) -> Waiter? {
@@ -45,18 +46,18 @@ package final class EventArrivals: Sendable {
         return waiter
     }
 
-    /// Does not wait any more; false when it was woken.
+    /// Unregisters a waiter; false if it was already woken.
     @discardableResult
     package func cancel(_ waiter: Waiter) -> Bool {
         state.withLock { $0.waiting[waiter.appID]?.removeValue(forKey: waiter.number) != nil }
     }
 
-    /// The apps whose events somebody waits for now.
+    /// Apps with waiters.
     package var awaited: [String] {
         state.withLock { state in state.waiting.compactMap { $1.isEmpty ? nil : $0 } }
     }
 
-    /// Something has happened to these apps.
+    /// Wakes the waiters of these apps.
     package func note(_ appIDs: BytewiseSet) {
         let wakes = state.withLock { state in
             appIDs.flatMap { appID in

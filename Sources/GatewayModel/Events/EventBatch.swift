@@ -1,17 +1,16 @@
 package import CountersignCore
 
-/// Events of one request that are stored together or not at all.
+/// Events of one request, stored in one transaction.
 package final class EventBatch: Sendable {
-    /// The app that they belong to.
     package let appID: String
-    /// Milliseconds since 1970 when the request came.
+    /// Time of the request, in milliseconds since 1970.
     package let receivedMilliseconds: Int64
-    /// The request's body; each event is a part of it.
+    /// The request's body; each event is a range of it.
     package let body: [UInt8]
     package let events: [Event]
-    /// What the request says of customers.
+    /// Changes to customers.
     package let customers: [CustomerChange]
-    /// How the request was judged; nil when nobody says.
+    /// The verification result of the request; nil when unknown.
     package let proof: EventProof?
 
     package init(
@@ -26,31 +25,30 @@ package final class EventBatch: Sendable {
         self.proof = proof
     }
 
-    /// The same batch with what is known of its request.
+    /// The same batch with another verification result.
     package func with(_ proof: EventProof?) -> EventBatch {
         EventBatch(
             appID: appID, receivedMilliseconds: receivedMilliseconds, body: body, events: events,
             customers: customers, proof: proof)
     }
 
-    /// True when there is nothing to store.
     package var isEmpty: Bool { events.isEmpty && customers.isEmpty }
 
-    /// One event, in the model that every dialect decodes into.
+    /// An event in the model that every dialect decodes into.
     package struct Event: Sendable {
-        /// Makes the event unique among those of its sender: of its user or, without one, of its device.
+        /// Unique among the events of the same user or, without a user, of the same device.
         package var messageID: String
         package var kind: EventKind
         package var userID: String?
         package var anonymousID: String?
-        /// What happened or what was looked at, when the kind has a name.
+        /// The name of the event or screen, for kinds that have a name.
         package var name: String?
-        /// Milliseconds since 1970 when it happened, by the client's clock.
+        /// Client time of the event, in milliseconds since 1970.
         package var timestampMilliseconds: Int64
-        /// Where its JSON stands in the batch's body.
+        /// The range of the event's JSON in the batch's body.
         package var json: Range<Int>
-        /// True when the message id was made from the content and from the device that sent it, so that the event is the
-        /// same after its sender has signed in.
+        /// Whether the message id was derived from the content and the device. The event then stays the same
+        /// after its sender has signed in.
         package var isIdentifiedByContent: Bool
 
         package init(
@@ -68,22 +66,23 @@ package final class EventBatch: Sendable {
             self.isIdentifiedByContent = isIdentifiedByContent
         }
 
-        /// What stands for its user or device where they do not say who sent it; nil where they do.
+        /// The sender for duplicate detection, for events identified by content; nil for other events, whose
+        /// sender is the user or device.
         package var sender: String? {
             isIdentifiedByContent ? userID.map { "content " + $0 } ?? Self.anonymousContentSender : nil
         }
 
-        /// The sender of an event that is known by its content and had no user when it was stored.
+        /// The sender of events identified by content and stored without a user.
         package static let anonymousContentSender = "content"
 
     }
 }
 
-/// What became of a batch.
+/// The result of storing a batch.
 package struct AppendOutcome: Sendable, Equatable {
     /// Events stored by this request.
     package var accepted = 0
-    /// Events that were there already.
+    /// Events that were already stored.
     package var duplicates = 0
 
     package init(accepted: Int = 0, duplicates: Int = 0) {

@@ -1,17 +1,17 @@
 internal import CountersignCore
 package import CountersignJOSE
 
-/// An id as it stands in a body: of a user, a device or a message.
+/// An id in a request body: of a user, a device or a message.
 package enum EventIdentifier {
-    /// Not there, `null`, or the empty string, which is no id.
+    /// Missing, `null` or the empty string.
     case absent
     case value(String)
-    /// Neither a string nor an integer, too long, or with control characters.
+    /// Not a string or an integer, too long, or with control characters.
     case invalid
 
     package static let longest = 512
     package static let shape = "strings of 1 to \(longest) bytes without control characters, or integers"
-    /// The most digits of an integer that a parser accepts.
+    /// The maximum number of digits in an integer that a parser accepts.
     package static let mostDigits = 308
 
     package init(_ node: JSONNode?) {
@@ -19,7 +19,8 @@ package enum EventIdentifier {
             self = .absent
             return
         }
-        // An integer is equivalent to its decimal digits. Other numbers have no unique text and are rejected.
+        // Integers are equivalent to their decimal digits. Other numbers have no unique text and are
+        // rejected.
         if let digits = node.integer {
             self = .value(digits)
             return

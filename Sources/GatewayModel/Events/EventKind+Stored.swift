@@ -1,6 +1,6 @@
 package import CountersignCore
 
 extension EventKind {
-    /// The words of all kinds that a gateway stores, in any dialect.
+    /// The raw values of all kinds that a gateway stores, in any dialect.
     package static let storedWords = (all + [.location]).map(\.rawValue)
 }

@@ -1,33 +1,33 @@
 internal import CountersignCore
 
-/// What a stored event is worth: how the request that brought it was judged when it came.
+/// The verification result of the request that delivered an event.
 ///
-/// The token itself is not part of it.
+/// Does not contain the token.
 package struct EventProof: Sendable, Equatable {
     package enum Verdict: String, Sendable, TextEnum {
-        /// A valid token vouched for the user.
+        /// A valid token of the user.
         case verified
-        /// The app's own backend sent it: the token was one that an OAuth client of the app has for itself.
+        /// A valid token of an OAuth client of the app, such as its backend, issued without a user.
         case server
-        /// The token was missing or not valid, and the app did not require one.
+        /// The token was missing or not valid, and the app did not require a token.
         case warned
-        /// The app's enforcement was disabled: no token was looked at.
+        /// The app's enforcement was disabled, so the token was not verified.
         case notJudged = "not_judged"
-        /// The request named no user.
+        /// The request had no user.
         case anonymous
     }
 
     package var verdict: Verdict
-    /// What was wrong with the token; nil when nothing was, or nobody looked.
+    /// The error code of the token; nil for a valid or unverified token.
     package var code: Int?
     /// The key that verified the token.
     package var keyID: String?
-    /// How strictly the app was judged.
+    /// The app's enforcement at that time.
     package var enforcement: String?
-    /// What the client spoke, such as `native`.
+    /// The API dialect of the client, such as `native`.
     package var dialect: String
     package var requestID: String
-    /// The `jti` of a token that was valid (RFC 7519, section 4.1.7).
+    /// The `jti` of a valid token (RFC 7519, section 4.1.7).
     package var tokenID: String?
 
     package init(
@@ -44,12 +44,12 @@ package struct EventProof: Sendable, Equatable {
     }
 }
 
-/// Which verdicts to read.
+/// Selects events by verdict.
 package enum VerdictFilter: Sendable, Equatable {
     case verdict(EventProof.Verdict)
-    /// Events that were stored before verdicts were.
+    /// Events stored by a version without verdicts.
     case unknown
-    /// Those that nobody vouched for: all but the verified ones and those of the app's own backend.
+    /// All events except verified events and those of the app's own backend.
     case unverified
 
     package static let words = EventProof.Verdict.allCases.map(\.rawValue) + ["unknown", "unverified"]

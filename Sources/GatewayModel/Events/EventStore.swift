@@ -1,24 +1,24 @@
-/// Where events are kept: the one place that knows how.
+/// Stores the events of all apps.
 package protocol EventStore: AppData {
-    /// Stores a batch and calls `completion`, from any thread, when it is safe on disk or has failed.
+    /// Stores a batch. Calls `completion`, from any thread, once the batch is durable or has failed.
     func append(
         _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void)
 
-    /// Runs `body`, which appends; the batches of this thread then share a commit, as far as there is room.
+    /// Runs `body`. Its appends on this thread share a commit if they fit into one.
     func together(_ body: () -> Void)
 
-    /// Tells those who wait when an app's events were stored.
+    /// Notifies waiters of newly stored events.
     var arrivals: EventArrivals { get }
 
-    /// What waits and what lies on the disk, now.
+    /// Current metrics of the store.
     var load: StoreLoad { get }
 
-    /// Counts that a key has verified a request's token; kept with the next commit.
+    /// Counts a request whose token this key has verified; stored with the next commit.
     func noteKeyUse(appID: String, keyID: String, milliseconds: Int64)
 
-    /// Proves that the store can be written, by a write.
+    /// Checks that the store is writable by writing to it.
     func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void)
 
-    /// Stores what waits and closes; later calls fail with `closed`.
+    /// Stores waiting batches and closes; later calls fail with `closed`.
     func close()
 }

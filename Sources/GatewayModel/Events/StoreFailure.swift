@@ -1,9 +1,9 @@
-/// Why a batch was not stored. Nothing of it was; the sender may try again.
+/// The reason why a batch was not stored. No part of the batch was stored; the sender may retry.
 package struct StoreFailure: Error, Sendable {
     package enum Reason: Sendable {
-        /// The disk, or the quota on it, is full.
+        /// The disk or its quota is full.
         case full
-        /// More waits for the disk than may.
+        /// The queue of waiting writes is full.
         case overloaded
         /// The database or the disk failed.
         case failed
@@ -12,7 +12,7 @@ package struct StoreFailure: Error, Sendable {
     }
 
     package let reason: Reason
-    /// For the operator's log; holds no event.
+    /// A description for the operator's log; contains no event.
     package let detail: String
 
     package init(reason: Reason, detail: String) {
@@ -22,7 +22,7 @@ package struct StoreFailure: Error, Sendable {
 }
 
 extension StoreFailure {
-    /// The word in the answer.
+    /// The error code in the response.
     package var code: String {
         switch reason {
         case .full: "storage_full"
@@ -32,7 +32,7 @@ extension StoreFailure {
         }
     }
 
-    /// What is the matter, for the client.
+    /// A description for the client.
     package var summary: String {
         switch reason {
         case .full: "the gateway's disk is full"
@@ -42,7 +42,7 @@ extension StoreFailure {
         }
     }
 
-    /// When another try makes sense.
+    /// The `Retry-After` in seconds.
     package var retryAfterSeconds: Int {
         switch reason {
         case .full: 30

@@ -1,12 +1,12 @@
-/// How much the store has to do and to hold.
+/// Metrics of the event store.
 package struct StoreLoad: Sendable {
     package var waitingBatches = 0
     package var waitingBytes = 0
-    /// Bytes of the database and its log.
+    /// Bytes of the database and its write-ahead log.
     package var fileBytes = 0
-    /// Bytes that this process may still write there; nil where the disk is another machine's.
+    /// Free bytes for this process; nil when the storage is on another machine.
     package var freeBytes: Int?
-    /// Nil where events are kept in a data directory.
+    /// Nil with a data directory.
     package var database: DatabaseLoad?
 
     package init(

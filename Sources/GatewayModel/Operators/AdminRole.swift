@@ -1,12 +1,12 @@
 internal import CountersignCore
 
-/// What somebody may do in the admin API.
+/// The permissions of an admin user or token.
 package enum AdminRole: String, Sendable, TextEnum, Comparable {
-    /// Reads everything that is not secret.
+    /// Reads everything except secrets.
     case viewer
-    /// Changes apps, keys, enforcement, policy and messages besides.
+    /// Also changes apps, keys, enforcement, policy and messages.
     case `operator`
-    /// Changes users, tokens and backups besides.
+    /// Also changes users, tokens and backups.
     case owner
 
     package static func < (left: AdminRole, right: AdminRole) -> Bool { left.rank < right.rank }

@@ -1,24 +1,24 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// One change, as the audit log keeps it.
+/// An entry of the audit log.
 package struct AuditEntry: Sendable {
-    /// Counts up from 1.
+    /// Increases from 1.
     package var seq: Int64
     package var atMilliseconds: Int64
     package var actor: String
     package var role: String
-    /// What was done, such as `key.add`.
+    /// The operation, such as `key.add`.
     package var action: String
-    /// What it was done to, such as a key's id.
+    /// The object of the operation, such as a key's id.
     package var target: String
-    /// The app that it belongs to; nil for none.
+    /// The app concerned, if any.
     package var appID: String?
-    /// The values before, as JSON; nil when there were none. Never holds a secret.
+    /// The old values as JSON, if any. Never contains a secret.
     package var before: String?
-    /// The values after it, as JSON; nil when there are none.
+    /// The new values as JSON, if any. Never contains a secret.
     package var after: String?
-    /// The hash of the entry before.
+    /// The hash of the previous entry.
     package var previousHash: [UInt8]
     package var hash: [UInt8]
 
@@ -40,15 +40,15 @@ package struct AuditEntry: Sendable {
         self.hash = hash
     }
 
-    /// The kind of an entry's target, which decides what a viewer sees of it.
+    /// The kind of an entry's target, which determines the details shown to viewers.
     package enum Target: Sendable {
-        /// Something that operators configure, a session, or a pseudonym.
+        /// An object that operators configure, a session, or a pseudonym.
         case operators
         /// The id of an app's user.
         case user
         /// An App Inbox message, which may be for one user.
         case message
-        /// The target of an action that this version does not know.
+        /// The target of an unknown action.
         case unknown
     }
 
@@ -70,10 +70,10 @@ package struct AuditEntry: Sendable {
         "signing_key", "sink", "token", "tokens", "user", "webhook", "write_key",
     ]
 
-    /// What the first entry has instead of the hash of one before it.
+    /// The previous hash of the first entry.
     package static let root = [UInt8](repeating: 0, count: 32)
 
-    /// SHA-256 of the previous hash and everything else in the entry, as JSON.
+    /// SHA-256 of the previous hash and of the other fields as JSON.
     package var computedHash: [UInt8] {
         func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
         let content: JSONValue = .array([

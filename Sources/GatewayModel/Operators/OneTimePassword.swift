@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Passwords of six digits that are valid for half a minute (TOTP, RFC 6238), as every authenticator app makes them:
-/// SHA-1, steps of 30 seconds since 1970.
+/// Time-based one-time passwords of six digits (TOTP, RFC 6238). Uses the parameters that every authenticator
+/// app supports: SHA-1 and steps of 30 seconds since 1970.
 package struct OneTimePassword: Sendable {
     package static let digits = 6
     static let stepMilliseconds: Int64 = 30_000
@@ -14,10 +14,10 @@ package struct OneTimePassword: Sendable {
         self.secret = secret
     }
 
-    /// What is typed where no camera is: the secret in base32.
+    /// The secret in base32, for manual entry.
     package var text: String { Base32.encode(secret) }
 
-    /// What an authenticator app reads out of a QR code.
+    /// The `otpauth` URI of the QR code.
     package func uri(user: String, host: String?) -> String {
         func encoded(_ text: String) -> String {
             text.utf8.map { byte in
@@ -31,7 +31,7 @@ package struct OneTimePassword: Sendable {
             + "&digits=\(Self.digits)&period=\(Self.stepMilliseconds / 1000)"
     }
 
-    /// The password of a counter (HOTP, RFC 4226, section 5.3).
+    /// The password for a counter (HOTP, RFC 4226, section 5.3).
     func code(_ counter: Int64, digits: Int = Self.digits) -> String {
         let message = (0..<8).map { UInt8(truncatingIfNeeded: counter >> (56 - 8 * $0)) }
         let hash = HMACSHA1.authenticate(message, key: secret)
@@ -46,8 +46,8 @@ package struct OneTimePassword: Sendable {
         return text
     }
 
-    /// The step whose password this is: the present one, or its neighbours, for clocks that differ and people who type
-    /// slowly (RFC 6238, section 5.2). Returns nil when the password is wrong or was used.
+    /// The time step that the password is valid for. Accepts the current step and its neighbours, for clock
+    /// skew and slow input (RFC 6238, section 5.2). Returns nil when the password is wrong or already used.
     package func step(of code: String, at milliseconds: Int64, after last: Int64) -> Int64? {
         let now = milliseconds / Self.stepMilliseconds
         return (now - 1...now + 1).first { step in
@@ -56,17 +56,17 @@ package struct OneTimePassword: Sendable {
     }
 }
 
-/// One-time passwords for when the phone is lost.
+/// Single-use passwords for a lost authenticator.
 package enum RecoveryCode {
     package static let count = 10
 
-    /// Eighty bits, such as `k3fa-9x2c-…`.
+    /// 80 random bits, such as `k3fa-9x2c-…`.
     package static func random() -> String {
         let text = Array(Base32.encode(.random(count: 10)).lowercased())
         return stride(from: 0, to: text.count, by: 4).map { String(text[$0..<$0 + 4]) }.joined(separator: "-")
     }
 
-    /// What is kept of it: it is random enough to be hashed once.
+    /// The stored hash. One round of SHA-256 suffices, because the code is random.
     package static func hash(_ code: String) -> [UInt8] {
         SHA256.digest(code.lowercased().utf8.filter { $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: " ") })
     }

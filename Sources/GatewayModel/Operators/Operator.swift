@@ -1,24 +1,25 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Who changes something, as the audit log has it.
+/// The author of a change, as in the audit log.
 public struct Operator: Sendable, Equatable {
-    /// A user of the admin page, `token:`, an API token's name, `#` and its id, or `cli:` and an account of this machine.
+    /// A user of the admin page, `token:` with an API token's name, `#` and its id, or `cli:` with an account
+    /// of this machine.
     public let name: String
-    /// What that one may do: `owner`, `operator`, `viewer`, or `system` for the gateway itself.
+    /// The role: `owner`, `operator`, `viewer`, or `system` for the gateway itself.
     public let role: String
 
     /// - Parameters:
-    ///   - name: Who it is.
-    ///   - role: What it may do.
+    ///   - name: The name in the audit log.
+    ///   - role: The role.
     public init(name: String, role: String) {
         self.name = name
         self.role = role
     }
 
-    /// The account that this program runs as, which owns the data directory.
+    /// The account that runs this process, which owns the data directory.
     public static var account: Operator { Operator(name: "cli:" + NSUserName(), role: "owner") }
 
-    /// The gateway itself, which does what was asked of it before.
+    /// The gateway itself, for scheduled changes.
     package static let schedule = Operator(name: "gateway", role: "system")
 }

@@ -1,9 +1,9 @@
 internal import CountersignCore
 package import CountersignJOSE
 
-/// A password as it is kept: salt, cost and what scrypt (RFC 7914) makes of them.
+/// A stored password hash: salt, cost and the output of scrypt (RFC 7914).
 package struct PasswordHash: Sendable, Equatable {
-    /// What a password may have, in bytes of UTF-8.
+    /// Valid length of a password, in bytes of UTF-8.
     package static let range = 12...1_024
 
     /// `scrypt$N$r$p$salt$hash`, the last two in base64url.
@@ -13,7 +13,7 @@ package struct PasswordHash: Sendable, Equatable {
         self.text = text
     }
 
-    /// Hashes a password; at `Scrypt.Cost.password` that takes about a tenth of a second.
+    /// Hashes a password. `Scrypt.Cost.password` takes about a tenth of a second.
     package init(_ password: String, cost: Scrypt.Cost) {
         let salt = [UInt8].random(count: 16)
         guard let hash = Scrypt.derive(Array(password.utf8), salt: salt, cost: cost) else {
@@ -27,12 +27,12 @@ package struct PasswordHash: Sendable, Equatable {
             "scrypt$\(cost.n)$\(cost.r)$\(cost.p)$\(Base64URL.encode(salt))$\(Base64URL.encode(hash))"
     }
 
-    /// A hash that no password is known to have: comparing with it takes as long as with a user's.
+    /// A hash without a known password. A comparison with it takes as long as with a user's hash.
     package static func ofNobody(cost: Scrypt.Cost) -> PasswordHash {
         PasswordHash(salt: .random(count: 16), hash: .random(count: 32), cost: cost)
     }
 
-    /// True when this is the password.
+    /// Whether the password matches.
     package func matches(_ password: String) -> Bool {
         let parts = text.split(separator: "$")
         guard parts.count == 6, parts[0] == "scrypt", let n = UInt64(parts[1]), let r = UInt64(parts[2]),

@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import CountersignJOSE
 
-/// What a request says of the software that sent it; not to be trusted.
+/// The client's software as stated in the request; not trustworthy.
 package struct ClientInfo: Sendable, Hashable {
     /// The SDK and its version, such as `countersign-swift 1.0.0`; nil when unknown.
     package var sdk: String?
@@ -13,20 +13,20 @@ package struct ClientInfo: Sendable, Hashable {
         self.appVersion = appVersion
     }
 
-    /// From `context.library` and `context.app` of a native event.
+    /// Reads `context.library` and `context.app` of a native event.
     package init(context: JSONNode?) {
         let library = context?["library"]
         sdk = Self.joined(library?["name"], library?["version"])
         appVersion = Self.text(context?["app"]?["version"])
     }
 
-    /// From two members beside each other.
+    /// Reads the SDK's name, the SDK's version and the app's version from separate members.
     package init(sdk name: JSONNode?, _ version: JSONNode?, app: JSONNode?) {
         sdk = Self.joined(name, version)
         appVersion = Self.text(app)
     }
 
-    /// From a `User-Agent`: its first product (RFC 9110, section 10.1.5).
+    /// Reads the first product of a `User-Agent` (RFC 9110, section 10.1.5).
     package init(userAgent: UnsafeBufferPointer<UInt8>?) {
         guard let product = userAgent?.prefix(while: { $0 > 0x20 && $0 < 0x7F }).prefix(Self.longest),
             !product.isEmpty

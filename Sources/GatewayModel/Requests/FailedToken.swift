@@ -1,6 +1,6 @@
 package import CountersignJOSE
 
-/// A token that was not good, on its way to the samples.
+/// An invalid token, from which a ``FailureSample`` is made.
 package final class FailedToken: Sendable {
     package let token: String?
     package let report: VerificationReport

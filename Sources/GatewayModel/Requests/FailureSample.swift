@@ -2,8 +2,8 @@ package import CountersignCore
 package import CountersignJOSE
 internal import Foundation
 
-/// A request whose token was not good, kept to be looked at. The signature is never kept on disk, so that what is there
-/// cannot be replayed.
+/// A stored sample of a request with an invalid token, for diagnosis. The signature is never written to disk,
+/// so a stored token cannot be replayed.
 package struct FailureSample: Sendable {
     package var id: String
     package var appID: String
@@ -13,16 +13,16 @@ package struct FailureSample: Sendable {
     package var endpoint: String
     package var userID: String?
     package var client: ClientInfo
-    /// The address, its last part cut off: `192.0.2.0/24`, `2001:db8::/48`.
+    /// The truncated network address: `192.0.2.0/24`, `2001:db8::/48`.
     package var network: String
     package var enforcement: Enforcement
     package var requestID: String
-    /// The verdict, check by check.
+    /// The results of the verification checks.
     package var checks: [Check]
-    /// The decoded header and claims as JSON; nil where they cannot be read.
+    /// The decoded header and claims as JSON; nil if unreadable.
     package var header: String?
     package var claims: String?
-    /// Header and claims as they came, and an empty signature.
+    /// The header and claims as received, and an empty signature.
     package var tokenWithoutSignature: String
 
     package init(
@@ -48,10 +48,9 @@ package struct FailureSample: Sendable {
         self.tokenWithoutSignature = tokenWithoutSignature
     }
 
-    /// One check.
     package struct Check: Sendable, Equatable {
         package var name: String
-        /// Nil when it was not judged.
+        /// Nil when the check was not performed.
         package var isOK: Bool?
         package var detail: String
 
@@ -74,7 +73,7 @@ package struct FailureSample: Sendable {
         }
     }
 
-    /// The JSON text of a part of a token, up to 8 KiB; nil when it is none.
+    /// The JSON text of a token's part, up to 8 KiB; nil if it is not valid JSON.
     package static func json(_ part: Substring?) -> String? {
         guard let part, let bytes = Base64URL.decode(String(part)), bytes.count <= 8_192,
             (try? StrictJSONParser(maximumBytes: 8_192, maximumDepth: 32).parse(bytes: bytes) { _ in true })
@@ -84,7 +83,7 @@ package struct FailureSample: Sendable {
     }
 
     package static func network(of address: String) -> String {
-        // No address is longer, and other text of a stranger may take long to examine.
+        // Longer text is not an address, and parsing text from a client could be slow.
         guard address.utf8.count <= 64 else { return "" }
         if address.contains(":") {
             var bytes = in6_addr()

@@ -1,15 +1,15 @@
-/// Hears of everything that happens in a gateway: metrics and logs.
+/// Observes requests and commits of a gateway, for metrics and logs.
 ///
-/// Called on the server's and the store's threads, so an implementation must not block.
+/// Called on the threads of the server and the store, so implementations must not block.
 package protocol GatewayObserver: Sendable {
-    /// A request has its answer, or ended without one.
+    /// A request was answered, or ended without a response.
     func requestEnded(_ record: RequestRecord)
 
-    /// The store has committed, or failed to.
+    /// A commit of the store succeeded or failed.
     func commitEnded(_ record: CommitRecord)
 
-    /// Events that retention had held for a consumer were deleted before it had read them: it was too late. Once, until it
-    /// has caught up.
+    /// Retention deleted events before a consumer with a hold had read them, because the hold has expired.
+    /// Called once until the consumer has caught up.
     func eventsMissed(by consumer: String, ofKind kind: String, appID: String)
 }
 
@@ -17,31 +17,31 @@ extension GatewayObserver {
     package func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {}
 }
 
-/// One request that has ended. One object, because it is handed to several observers.
+/// A completed request. A class, because several observers share it.
 package final class RequestRecord: Sendable {
-    /// Milliseconds since 1970 when its header was complete.
+    /// Milliseconds since 1970 when the header was complete.
     package let receivedMilliseconds: Int64
-    /// What the answer calls it.
+    /// The request id in the response.
     package let id: String
-    /// The trace that the client says it belongs to.
+    /// The trace context sent by the client.
     package let trace: TraceParent?
-    /// As sent: not to be trusted.
+    /// As sent; not trustworthy.
     package let method: String
-    /// As sent, without the query: not to be trusted.
+    /// As sent, without the query; not trustworthy.
     package let path: String
-    /// The address that it came from.
+    /// The client's address.
     package let clientAddress: String
-    /// What was learnt on the way.
+    /// Data gathered while handling the request.
     package let context: RequestContext
-    /// The status of the answer; nil when the client left before.
+    /// The status of the response; nil when the client disconnected before.
     package let status: Int?
-    /// The word in a failure's answer.
+    /// The error code in the response.
     package let code: String?
-    /// Bytes of the body, decompressed.
+    /// Bytes of the decompressed body.
     package let bytesIn: Int
-    /// Bytes of the answer's body.
+    /// Bytes of the response body.
     package let bytesOut: Int
-    /// Seconds from the request line to the answer.
+    /// Seconds from the request line to the response.
     package let seconds: Double
 
     package init(
@@ -64,15 +64,15 @@ package final class RequestRecord: Sendable {
     }
 }
 
-/// One commit that has ended.
+/// A completed commit.
 package struct CommitRecord: Sendable {
-    /// Requests that shared it.
+    /// Requests that shared the commit.
     package var batches: Int
-    /// Events that it stored, duplicates included.
+    /// Events in the commit, including duplicates.
     package var events: Int
-    /// How long it took, from its beginning to the disk's word, in seconds.
+    /// Duration until the commit was durable, in seconds.
     package var seconds: Double
-    /// Why nothing was stored; nil when all was.
+    /// The reason of a failure; nil after success.
     package var failure: StoreFailure?
 
     package init(batches: Int, events: Int, seconds: Double, failure: StoreFailure? = nil) {
@@ -83,7 +83,7 @@ package struct CommitRecord: Sendable {
     }
 }
 
-/// Passes on what it hears to several others.
+/// Forwards calls to several observers.
 package struct ObserverGroup: GatewayObserver {
     let members: [any GatewayObserver]
 

@@ -1,7 +1,8 @@
 internal import CountersignCore
 
 extension RequestContext {
-    /// What the events of the request are worth; nil for one that was not judged to its end, or was refused.
+    /// The verification result to store with the request's events; nil when the request was rejected or not
+    /// fully verified.
     package func proof(dialect: String, requestID: String) -> EventProof? {
         let judged: EventProof.Verdict
         switch verdict {

@@ -1,45 +1,44 @@
 package import CountersignCore
 
-/// What is learnt of a request on its way, written by whoever learns it; metrics and logs are made from it.
+/// Data gathered while a request is handled, for metrics and logs.
 package struct RequestContext: Sendable {
-    /// The path of its endpoint as the table has it; nil when there is no such endpoint.
+    /// The path of the endpoint, as in the routing table; nil for an unknown endpoint.
     package var route: String?
-    /// The app that it belongs to; nil when none was found.
+    /// The app of the request; nil when unknown.
     package var appID: String?
-    /// How strictly that app is judged.
+    /// The app's enforcement.
     package var enforcement: Enforcement?
-    /// How admission ended; nil when the request did not come so far.
+    /// The result of admission; nil when the request did not reach it.
     package var verdict: VerdictKind?
-    /// Why the token was not good, when it was not.
+    /// Why verification of the token failed, if it did.
     package var authCode: AuthErrorCode?
-    /// True when the token is good and one that a client of the app has for itself.
+    /// Whether the token is valid and was issued to an OAuth client without a user.
     package var isFromServer = false
-    /// Whom the request speaks for; nil when anonymous.
+    /// The authenticated user; nil when anonymous.
     package var userID: String?
-    /// The key that verified the token; nil when none did.
+    /// The key that verified the token; nil when no key did.
     package var keyID: String?
-    /// The `jti` of a token that is good.
+    /// The `jti` of a valid token.
     package var tokenID: String?
-    /// Stands for the token, for apps whose enforcement may return automatically; nil for all others.
+    /// A hash of the token, for apps whose enforcement may return automatically; nil for other apps.
     package var tokenHash: UInt64?
-    /// What the client says of its software.
+    /// The client's software.
     package var client = ClientInfo()
-    /// The token that was not good, for the samples.
+    /// The invalid token, for the samples.
     package var failure: FailedToken?
-    /// What its trace is made of; nil for a request whose trace is not recorded.
+    /// The timestamps of the request's trace; nil when the trace is not recorded.
     package var span: RequestSpan?
-    /// Events stored.
     package var accepted = 0
-    /// Events that were there already.
+    /// Events that were already stored.
     package var duplicates = 0
-    /// Events refused one by one.
+    /// Events rejected one by one.
     package var rejected = 0
 
     package init() {}
 }
 
 extension RequestContext {
-    /// Notes what became of the events.
+    /// Adds the result of storing events.
     package mutating func note(_ outcome: AppendOutcome) {
         accepted += outcome.accepted
         duplicates += outcome.duplicates

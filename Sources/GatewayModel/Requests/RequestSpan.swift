@@ -1,26 +1,26 @@
 internal import Dispatch
 
-/// What a request whose trace is recorded takes down on its way.
+/// The timestamps of a request with a recorded trace.
 ///
-/// Instants are nanoseconds of the clock that never goes back; 0 where the request did not come so far.
+/// In nanoseconds of the monotonic clock; 0 for phases that the request did not reach.
 package struct RequestSpan: Sendable {
-    /// The trace, and the span of the whole request.
+    /// The trace id and the span id of the whole request.
     package let context: TraceParent
-    /// The caller's span; nil where the trace begins here.
+    /// The caller's span; nil when the trace begins at the gateway.
     package let parentID: String?
 
-    /// When its request line was there.
+    /// Arrival of the request line.
     package var began: UInt64 = 0
-    /// When it had been read and its endpoint was looked for.
+    /// The request was read and routing began.
     package var handlingBegan: UInt64 = 0
     package var verifyBegan: UInt64 = 0
     package var verifyEnded: UInt64 = 0
-    /// When it had its verdict.
+    /// Admission had a result.
     package var admissionEnded: UInt64 = 0
     package var storeBegan: UInt64 = 0
-    /// When the store had said what became of its events.
+    /// The store reported the outcome.
     package var storeEnded: UInt64 = 0
-    /// When it had its answer, or ended without one.
+    /// The response was ready, or the request ended without a response.
     package var ended: UInt64 = 0
 
     package init(context: TraceParent, parentID: String?) {
@@ -28,19 +28,19 @@ package struct RequestSpan: Sendable {
         self.parentID = parentID
     }
 
-    /// Now.
+    /// The current time of the monotonic clock.
     package static var instant: UInt64 { DispatchTime.now().uptimeNanoseconds }
 }
 
-/// Decides which requests have their trace recorded: those whose caller records it, and a share of those without a
-/// caller who says.
+/// Decides whether a request's trace is recorded. Follows the caller's decision, and samples a share of the
+/// requests without one.
 package struct TraceSampler: Sendable {
     private let ratio: Double
     private let random: @Sendable () -> UInt64
 
     /// - Parameters:
-    ///   - ratio: The share, from 0 to 1, of the traces that begin here.
-    ///   - random: 64 random bits.
+    ///   - ratio: The share of recorded traces, from 0 to 1, of all traces that begin here.
+    ///   - random: Returns 64 random bits.
     package init(
         ratio: Double, random: @escaping @Sendable () -> UInt64 = { UInt64.random(in: 0...UInt64.max) }
     ) {
@@ -48,7 +48,7 @@ package struct TraceSampler: Sendable {
         self.random = random
     }
 
-    /// The span of a request with this caller; nil for one that is not recorded.
+    /// A span for a request with this caller; nil when it is not recorded.
     package func span(caller: TraceParent?) -> RequestSpan? {
         if let caller {
             guard caller.isSampled else { return nil }

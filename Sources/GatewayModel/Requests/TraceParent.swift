@@ -1,15 +1,15 @@
 internal import CountersignCore
 
-/// The trace that a request belongs to (W3C Trace Context, section 3.2).
+/// The trace context of a request (W3C Trace Context, section 3.2).
 package struct TraceParent: Sendable, Equatable {
     /// 32 lower-case hexadecimal digits, not all zero.
     package let traceID: String
     /// The caller's span: 16 lower-case hexadecimal digits, not all zero.
     package let spanID: String
-    /// Whether the caller records the trace.
+    /// Whether the trace is recorded.
     package let isSampled: Bool
 
-    /// Reads a `traceparent` field; nil when it is not valid, and then it is as if it were not there.
+    /// Parses a `traceparent` header; nil when it is not valid, and the header is then ignored.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count >= 4, Self.isHex(parts[0], 2), parts[0] != "ff",
@@ -23,17 +23,17 @@ package struct TraceParent: Sendable, Equatable {
         isSampled = flags & 1 != 0
     }
 
-    /// A span of the trace that is recorded if the trace is.
+    /// A span of a trace.
     package init(traceID: String, spanID: UInt64, isSampled: Bool) {
         self.traceID = traceID
         self.spanID = Self.hexadecimal(max(spanID, 1))
         self.isSampled = isSampled
     }
 
-    /// As a field `traceparent`, or `traceresponse` (W3C Trace Context Level 2, a draft).
+    /// The value of a `traceparent` header, or of `traceresponse` (W3C Trace Context Level 2, a draft).
     package var text: String { "00-\(traceID)-\(spanID)-\(isSampled ? "01" : "00")" }
 
-    /// 16 digits.
+    /// 16 hexadecimal digits.
     static func hexadecimal(_ number: UInt64) -> String {
         let hex = String(number, radix: 16)
         return String(repeating: "0", count: 16 - hex.count) + hex

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// A verdict without its details.
+/// A verification result without its details.
 package enum VerdictKind: String, Sendable, TextEnum {
     case anonymous
     case notJudged = "not_judged"

@@ -1,39 +1,40 @@
 package import CountersignCore
 
-/// A value that is made of fields.
+/// A value composed of fields.
 package protocol SettingPart: Sendable {
     static var fields: [JSONField<Self>] { get }
 }
 
-/// What an operator sets for an app: one value with a name, made of fields.
+/// A named setting of an app, composed of fields.
 ///
-/// A field says once what it is called, what shape it has and where it lies in the value. The row that is kept, the entries
-/// of the audit log, the admin API's answers, what a change may hold and the API's document are all made of the fields.
+/// Each field declares its name, JSON shape and key path. The stored row, audit log entries, admin API
+/// responses, the validation of changes and the API document derive from the fields.
 package protocol AppSetting: SettingPart {
-    /// What it is kept under.
+    /// The name of the stored row.
     static var settingName: String { get }
-    /// What an app has for which nobody has set anything.
+    /// The default value.
     static func standard(for appID: String) -> Self
-    /// True when an app has none until somebody sets one; what is standard is then only what its fields are read into.
+    /// Whether the setting is absent until an operator sets it. ``standard(for:)`` is then only the base for
+    /// reading its fields.
     static var mayBeMissing: Bool { get }
-    /// What the audit log calls a change.
+    /// The action in the audit log.
     static var action: String { get }
-    /// Refuses fields that have the right shapes and do not go together.
+    /// Rejects combinations of fields that are not valid together.
     func check() throws(GatewayError)
 }
 
 extension SettingPart {
-    /// Sets the fields that are named, null too.
+    /// Sets the fields named in `members`, including those with null.
     package mutating func set(_ members: JSONObject) {
         for field in Self.fields where field.isTaken {
             if let value = members[field.name] { field.set(&self, value) }
         }
     }
 
-    /// The value as responses show it, without secrets.
+    /// The value as in responses, without secrets.
     package var json: JSONValue { .object(members) }
 
-    /// The value as the audit log stores it.
+    /// The value as in the audit log.
     package var audited: JSONValue {
         .object(
             JSONObject(
@@ -46,25 +47,25 @@ extension SettingPart {
             uniqueKeysWithValues: Self.fields.filter { $0.shown != nil }.map { ($0.name, $0.get(self)) })
     }
 
-    /// The value as it is kept.
+    /// The value as stored, with secrets.
     package var kept: JSONValue {
         .object(
             JSONObject(uniqueKeysWithValues: Self.fields.filter(\.isKept).map { ($0.name, $0.keep(self)) }))
     }
 
-    /// Takes over kept members.
+    /// Reads stored members.
     mutating func read(_ members: JSONObject) {
         for field in Self.fields where field.isKept {
             if let value = members[field.name] { field.set(&self, value) }
         }
     }
 
-    /// What is answered.
+    /// The members of a response.
     package static var shown: [JSONMember] {
         fields.compactMap { field in field.shown.map { .must(field.name, $0) } }
     }
 
-    /// What a change may hold.
+    /// The members that a change may contain.
     package static var taken: [JSONMember] { fields.compactMap(\.taken) }
 }
 
@@ -74,20 +75,20 @@ extension AppSetting {
 
     package func check() throws(GatewayError) {}
 
-    /// A kept value. A field that was added since has what is standard.
+    /// Reads a stored value. Fields that were added since get their default.
     package init(kept members: JSONObject, for appID: String) {
         self = Self.standard(for: appID)
         read(members)
     }
 
-    /// Sets every field that a change may hold: to what is standard where it is not named.
+    /// Sets every field that a change may contain. Fields missing from `members` get their default.
     package mutating func replace(with members: JSONObject, for appID: String) {
         let standard = Self.standard(for: appID)
         for field in Self.fields where field.isTaken { field.set(&self, field.get(standard)) }
         set(members)
     }
 
-    /// Refuses a value that no change could have made.
+    /// Rejects a value that no valid change could have produced.
     package func checkFields() throws(GatewayError) {
         do throws(ShapeMismatch) {
             let taken = Self.fields.filter { $0.isTaken && $0.shown != nil }
@@ -102,8 +103,8 @@ extension AppSetting {
 }
 
 extension JSONField {
-    /// Several fields that are there together or not at all; those that are missing are as in `standard`. An operator sets
-    /// it, or nobody but the gateway.
+    /// An optional group of fields. Members missing from a present group come from `standard`. With
+    /// `isOperators` false, only the gateway sets it.
     package static func part<Part: SettingPart>(
         _ name: String, _ path: Path<Part?>, standard: Part, isOperators: Bool = true
     ) -> JSONField {

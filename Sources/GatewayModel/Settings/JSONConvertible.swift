@@ -1,8 +1,8 @@
 package import CountersignCore
 
-/// A type whose values are JSON of one shape.
+/// A type whose values convert to JSON of a fixed shape.
 package protocol JSONConvertible: SendableMetatype {
-    /// What every value of the type is in answers.
+    /// The shape in responses.
     static var jsonShape: JSONShape { get }
     var jsonValue: JSONValue { get }
     /// Nil for JSON of another shape.
@@ -48,7 +48,7 @@ extension Int64: JSONConvertible {}
 extension Double: JSONConvertible {
     package static var jsonShape: JSONShape { .number }
     package var jsonValue: JSONValue { .number(self) }
-    /// A number, whole or not.
+    /// Accepts integers too.
     package init?(jsonValue: JSONValue) {
         switch jsonValue {
         case .integer(let number): self.init(number)
@@ -74,14 +74,14 @@ extension Optional: JSONConvertible where Wrapped: JSONConvertible {
 extension Array: JSONConvertible where Element: JSONConvertible {
     package static var jsonShape: JSONShape { .list(Element.jsonShape) }
     package var jsonValue: JSONValue { .array(map(\.jsonValue)) }
-    /// What has another shape is left out.
+    /// Omits elements of another shape.
     package init?(jsonValue: JSONValue) {
         guard case .array(let elements) = jsonValue else { return nil }
         self = elements.compactMap(Element.init(jsonValue:))
     }
 }
 
-/// One of several words.
+/// String enumerations.
 extension JSONConvertible where Self: RawRepresentable & CaseIterable, RawValue == String {
     package static var jsonShape: JSONShape { .choice(of: Self.self) }
     package var jsonValue: JSONValue { .string(rawValue) }
@@ -92,7 +92,7 @@ extension JSONConvertible where Self: RawRepresentable & CaseIterable, RawValue 
 }
 
 extension JSONValue {
-    /// The members of an object; nil for anything else.
+    /// The members of an object; nil for other values.
     package var members: JSONObject? {
         if case .object(let members) = self { members } else { nil }
     }

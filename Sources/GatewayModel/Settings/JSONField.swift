@@ -1,25 +1,24 @@
 package import CountersignCore
 
-/// A member of a JSON object that a value is written as: what it is called, what shape it has and where it lies in the
-/// value.
+/// A field of a value that is represented as a JSON object: its name, its shape, and how to get and set it.
 package struct JSONField<Owner>: Sendable {
     package let name: String
-    /// How it is answered; nil for what only the gateway itself knows.
+    /// The shape in responses; nil for a field that responses omit.
     package let shown: JSONShape?
-    /// How a change may hold it; nil for what is no operator's to change.
+    /// The shape in changes; nil for a field that operators cannot change.
     package let taken: JSONMember?
     package let isKept: Bool
 
-    /// False for what is taken in changes only so that an answer can be sent back.
+    /// False for a field that changes may contain only so that a response can be sent back unmodified.
     package var isTaken: Bool { taken.map { !$0.isReadOnly } ?? false }
 
-    /// The field as it is answered.
+    /// The field as in responses.
     package let get: @Sendable (Owner) -> JSONValue
-    /// The field as it is kept: with its secrets.
+    /// The field as stored, including secrets.
     package let keep: @Sendable (Owner) -> JSONValue
-    /// The field's value for the audit log, which stores it permanently in clear text.
+    /// The field as in the audit log, which stores it permanently in clear text.
     package let audit: @Sendable (Owner) -> JSONValue
-    /// Sets the field to a value of its shape, and leaves it as it is for any other.
+    /// Sets the field. Values of another shape leave it unchanged.
     package let set: @Sendable (inout Owner, JSONValue) -> Void
 
     package init(
@@ -40,7 +39,7 @@ package struct JSONField<Owner>: Sendable {
     }
 }
 
-/// Fields of answers, which nobody sets.
+/// Read-only fields of responses.
 extension JSONField {
     init(answered name: String, _ shown: JSONShape?, _ get: @escaping @Sendable (Owner) -> JSONValue) {
         self.init(name, shown: shown, taken: nil, isKept: false, get: get, set: { _, _ in })
@@ -52,7 +51,7 @@ extension JSONField {
         self.init(answered: name, shape) { get($0).jsonValue }
     }
 
-    /// A field that has the shape of its type.
+    /// A field whose shape follows from its type.
     package init<Member: JSONConvertible>(_ name: String, _ get: @escaping @Sendable (Owner) -> Member) {
         self.init(name, Member.jsonShape, get)
     }
@@ -67,13 +66,13 @@ extension JSONField {
         JSONField(name, .nullable(.milliseconds), get)
     }
 
-    /// The same field of something that its owner is a part of.
+    /// The field of a value that contains the owner.
     package func of<Whole>(_ part: @escaping @Sendable (Whole) -> Owner) -> JSONField<Whole> {
         JSONField<Whole>(answered: name, shown) { [get] in get(part($0)) }
     }
 }
 
-/// Fields of settings, which lie at one place of the value. Those that a change must hold are `isRequired`.
+/// Fields of settings, each at a key path. Changes must contain fields with `isRequired`.
 extension JSONField {
     package typealias Path<Value> = any WritableKeyPath<Owner, Value> & Sendable
 
@@ -85,7 +84,7 @@ extension JSONField {
             set: { if let value = Member(jsonValue: $1) { $0[keyPath: path] = value } })
     }
 
-    /// A field that is answered as it is taken.
+    /// A field with the same shape in responses and changes.
     package static func member<Member: JSONConvertible>(
         _ name: String, _ path: Path<Member>, _ shape: JSONShape, isRequired: Bool = false
     ) -> JSONField {
@@ -102,7 +101,7 @@ extension JSONField {
         return .member(name, path, shape, isRequired: isRequired)
     }
 
-    /// A value that may be missing, and is then answered as null.
+    /// An optional value, which is null in responses when missing.
     package static func optional<Member: JSONConvertible>(
         _ name: String, _ path: Path<Member?>, _ shape: JSONShape = Member.jsonShape
     ) -> JSONField {
@@ -113,8 +112,8 @@ extension JSONField {
         JSONField(name, at: path, shown: .string, taken: .must(name, .text(longest: longest)))
     }
 
-    /// The URL of a request that the gateway makes. Its path and query may contain a secret. So the audit log stores
-    /// only the origin and, if the URL has more, a fingerprint that tells two URLs apart.
+    /// The URL of a request that the gateway makes. Its path and query may contain a secret, so the audit log
+    /// stores only the origin and a fingerprint of the URL.
     package static func url(_ name: String, _ path: Path<String>) -> JSONField {
         JSONField(
             name, shown: .string, taken: .must(name, .text(longest: 2_048)),
@@ -123,7 +122,7 @@ extension JSONField {
             set: { if let value = String(jsonValue: $1) { $0[keyPath: path] = value } })
     }
 
-    /// One of several words. What cannot be read is `unreadable`, the strictest.
+    /// An enumeration. Stored words that this version does not know read as `unreadable`, the strictest case.
     package static func choice<Value: RawRepresentable & CaseIterable & Sendable>(
         _ name: String, _ path: Path<Value>, unreadable: Value
     ) -> JSONField where Value.RawValue == String {
@@ -136,12 +135,12 @@ extension JSONField {
             })
     }
 
-    /// A number of the gateway's own.
+    /// A number that only the gateway sets.
     package static func own(_ name: String, _ path: Path<Int64>) -> JSONField {
         JSONField(name, at: path, shown: nil, taken: nil)
     }
 
-    /// A secret, kept as hexadecimal digits.
+    /// A secret, stored as hexadecimal digits.
     package static func secret(_ name: String, taken: JSONMember? = nil, _ path: Path<[UInt8]>) -> JSONField {
         JSONField(
             name, shown: nil, taken: taken,

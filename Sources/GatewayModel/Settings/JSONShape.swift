@@ -1,10 +1,11 @@
 package import CountersignCore
 
-/// The shape of a JSON value: what is sent is checked by it, and the admin API's document says it of bodies and answers.
+/// The shape of a JSON value. Validates requests, and describes requests and responses in the admin API's
+/// document.
 package indirect enum JSONShape: Sendable {
-    /// A string of at most so many bytes, without control characters.
+    /// A string of at most `longest` bytes, without control characters.
     case text(longest: Int)
-    /// A string of at most so many bytes as it is: with line ends, such as PEM, or a password.
+    /// A string of at most `longest` bytes that may contain control characters, such as PEM or a password.
     case raw(longest: Int)
     case choice([String])
     case integer(ClosedRange<Int64>)
@@ -12,14 +13,14 @@ package indirect enum JSONShape: Sendable {
     case bool
     case list(JSONShape)
     case object([JSONMember])
-    /// An object whose members' names are not known before.
+    /// An object with arbitrary member names.
     case map(JSONShape)
     case nullable(JSONShape)
     case any
-    /// A shape that stands once in the document, under a name.
+    /// A shape that the API document defines once, under a name.
     case named(String, JSONShape)
 
-    /// Text in answers, which set no limit.
+    /// Text in responses, without a limit of length.
     package static let string = JSONShape.text(longest: .max)
     package static let count = JSONShape.integer(0...Int64.max)
     /// Milliseconds since 1970, until the end of the year 9999.
@@ -32,12 +33,13 @@ package indirect enum JSONShape: Sendable {
         .choice(type.allCases.map(\.rawValue))
     }
 
-    /// An object that always has all of these.
+    /// An object whose members are all required.
     package static func all(_ members: KeyValuePairs<String, JSONShape>) -> JSONShape {
         .object(members.map { .must($0.key, $0.value) })
     }
 
-    /// An object's members, those of this one first; none for anything else.
+    /// The object with additional members. Shapes other than objects are replaced by an object of the
+    /// additional members.
     package func with(_ more: [JSONMember]) -> JSONShape {
         switch self {
         case .object(let members): .object(members + more)
@@ -47,19 +49,19 @@ package indirect enum JSONShape: Sendable {
     }
 }
 
-/// One member of an object.
+/// A member of an object.
 package struct JSONMember: Sendable {
     package let name: String
     package let type: JSONShape
     package let isRequired: Bool
-    /// Taken in bodies so that an answer can be sent back, and not looked at.
+    /// Whether the member is ignored in requests. Accepting it allows a response to be sent back unmodified.
     package var isReadOnly = false
 
     package static func must(_ name: String, _ type: JSONShape) -> JSONMember {
         JSONMember(name: name, type: type, isRequired: true)
     }
 
-    /// A member that may be missing; in bodies null means the same.
+    /// An optional member. In requests, null is equivalent to a missing member.
     package static func may(_ name: String, _ type: JSONShape) -> JSONMember {
         JSONMember(name: name, type: type, isRequired: false)
     }
@@ -69,16 +71,16 @@ package struct JSONMember: Sendable {
     }
 }
 
-/// A value that has another shape than it must have.
+/// A value with another shape than expected.
 package struct ShapeMismatch: Error {
-    /// The names that lead to the value, separated by dots.
+    /// The path of the value, with dots between the names.
     package let path: String
-    /// What it must be, such as `must be true or false`.
+    /// The expectation, such as `must be true or false`.
     package let detail: String
 }
 
 extension JSONShape {
-    /// Refuses a value that has another shape. `path` is what leads to it.
+    /// Rejects a value of another shape. `path` locates the value in the error.
     package func check(_ value: JSONValue, at path: String) throws(ShapeMismatch) {
         func mismatch(_ expected: String) -> ShapeMismatch {
             ShapeMismatch(path: path, detail: "must be \(expected)")
@@ -114,7 +116,7 @@ extension JSONShape {
         }
     }
 
-    /// Refuses members that are not known, not there or of another shape.
+    /// Rejects unknown members, missing required members and members of another shape.
     package static func check(
         _ given: JSONObject, _ members: [JSONMember], at path: String = ""
     ) throws(ShapeMismatch) {

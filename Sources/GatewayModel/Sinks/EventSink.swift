@@ -1,37 +1,37 @@
 package import CountersignCore
 internal import Foundation
 
-/// A stream outside that an app's events are published to, all of them, once and in the order of storing.
+/// An external stream to which all events of an app are published, once and in the order of storing.
 package struct EventSink: Sendable, Equatable {
     package private(set) var appID = ""
-    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, unique among the app's.
+    /// 1 to 64 of `A-Z a-z 0-9 . _ -`, unique within the app.
     package private(set) var name = ""
-    /// Addresses of NATS servers, `nats://` or `tls://`, with commas between them.
+    /// Comma-separated addresses of NATS servers, `nats://` or `tls://`.
     package var servers = ""
-    /// The name of the stream in JetStream.
+    /// The name of the JetStream stream.
     package var stream = ""
     package var subject = SubjectTemplate.standard
-    /// How many servers keep the stream, where the sink makes it: 1, 3 or 5.
+    /// The replicas of the stream if the gateway creates it: 1, 3 or 5.
     package var replicas = 1
-    /// The authority that has signed the servers' certificates, a file; nil takes those of the machine.
+    /// The path of the CA certificate of the servers; nil uses the system's CAs.
     package var authorityFile: String?
-    /// A user's JWT and NKEY seed in one file, as NATS' tools make it.
+    /// The path of a credentials file with a user's JWT and NKEY seed, as NATS' tools write it.
     package var credentialsFile: String?
-    /// The public part of an NKEY, whose seed is in a file.
+    /// The public part of an NKEY. ``seedFile`` holds its seed.
     package var nkey: String?
     package var seedFile: String?
-    /// For so many days retention leaves events that it would delete until they are in the stream; nil deletes them.
+    /// The days for which retention keeps events that are not yet in the stream; nil deletes them.
     package var holdDays: Int?
-    /// The app's alert webhook is told when the oldest event that is not in the stream is older than that.
+    /// The age, in seconds, of the oldest unpublished event that triggers the app's alert webhook.
     package var alertSeconds = 600
-    /// Nil while it is published to.
+    /// Nil while publishing is enabled.
     package var pause: Pause?
-    /// Milliseconds since 1970 when it was made.
+    /// Creation time, in milliseconds since 1970.
     package private(set) var createdMilliseconds: Int64 = 0
-    /// The number of the event after which it begins, since it was made or moved last.
+    /// The start position: the sequence number of the last event before creation or the last move.
     package var startSequence: Int64 = 0
-    /// When that was, in milliseconds since 1970; rises with each move. Messages carry it: a mark of another epoch says
-    /// nothing about this one.
+    /// Milliseconds since 1970 of creation or the last move; increases with each move. Published messages
+    /// contain it, so that a position from another epoch is ignored.
     package var epoch: Int64 = 0
 
     package init(name: String, appID: String, createdMilliseconds: Int64, startSequence: Int64) {
@@ -42,7 +42,7 @@ package struct EventSink: Sendable, Equatable {
         epoch = createdMilliseconds
     }
 
-    /// Since when nothing is published, and who wants it so.
+    /// The time of a pause and the operator who requested it.
     package struct Pause: Sendable, Equatable {
         package var by = ""
         package var atMilliseconds: Int64 = 0
@@ -53,19 +53,18 @@ package struct EventSink: Sendable, Equatable {
         }
     }
 
-    /// The consumer that it is among those of the app's events.
+    /// The event consumer that the sink reads with.
     package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .sink, name: name) }
 
-    /// What that consumer is made with.
+    /// The settings of that consumer.
     package var consumerSettings: EventConsumerSettings { EventConsumerSettings(holdDays: holdDays) }
 
-    /// What distinguishes it from the sinks of all apps.
+    /// Unique across all apps.
     package var key: String { appID + "/" + name }
 
-    /// The addresses, one by one.
+    /// The server addresses as a list.
     package var addresses: [String] { servers.split(separator: ",").map(String.init) }
 
-    /// Nil when the subject template is invalid.
     package var template: SubjectTemplate? { SubjectTemplate(subject, appID: appID) }
 }
 
@@ -91,13 +90,13 @@ extension EventSink: SettingPart {
         .own("start_seq", \.startSequence), .own("epoch", \.epoch),
     ]
 
-    /// Takes over what was kept.
+    /// Reads a stored sink.
     package init(name: String, appID: String, createdMilliseconds: Int64, kept: JSONObject) {
         self.init(name: name, appID: appID, createdMilliseconds: createdMilliseconds, startSequence: 0)
         read(kept)
     }
 
-    /// What an operator makes one with, the name apart.
+    /// The members that a new sink is created with, except the name.
     package static var settable: [JSONMember] {
         taken.filter { !$0.isReadOnly }.map { member in
             ["servers", "stream"].contains(member.name)
@@ -105,7 +104,7 @@ extension EventSink: SettingPart {
         }
     }
 
-    /// Throws `invalid` for what nothing can be published to.
+    /// Throws `invalid` for settings that publishing is impossible with.
     package func check() throws(GatewayError) {
         func refuse(_ reason: String) throws(GatewayError) { throw GatewayError(.invalid, reason) }
         if !EventConsumerID.isName(name) || !GivenName.isUsable(name) {

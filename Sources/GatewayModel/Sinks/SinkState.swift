@@ -1,18 +1,18 @@
 internal import CountersignCore
 
-/// How far a sink has come, as its relay saw it last.
+/// The progress of a sink, as last reported by its relay.
 package struct SinkState: Sendable, Equatable {
-    /// The epoch of the sink that this belongs to.
+    /// The sink's epoch that the state belongs to.
     package var epoch: Int64 = 0
-    /// The number of the last event that is in the stream; nil before the stream was read.
+    /// The sequence number of the last event in the stream; nil before the stream was read.
     package var markSequence: Int64?
-    /// The number of its message in the stream.
+    /// The stream sequence of that event's message.
     package var streamSequence: Int64 = 0
-    /// Milliseconds since 1970 when the stream said so.
+    /// Milliseconds since 1970 when the stream reported that position.
     package var markMilliseconds: Int64?
-    /// Why nothing is published now; nil while it works.
+    /// The error that prevents publishing; nil while publishing works.
     package var error: SinkError?
-    /// Milliseconds since 1970 since when nothing works; nil while it does.
+    /// Milliseconds since 1970 of the first failure; nil while publishing works.
     package var failingSinceMilliseconds: Int64?
 
     package init(epoch: Int64 = 0) {
@@ -20,35 +20,35 @@ package struct SinkState: Sendable, Equatable {
     }
 }
 
-/// Why a relay cannot go on. It tries again by itself, and goes on once the reason is gone.
+/// An error that stops a relay. The relay retries and resumes once the cause is gone.
 package struct SinkError: Error, Sendable, Equatable, CustomStringConvertible {
     package enum Code: String, Sendable, TextEnum {
-        /// No server answers at these addresses.
+        /// No server responds at these addresses.
         case cannotConnect = "cannot_connect"
-        /// The servers do not take the credentials, or a file of them cannot be read.
+        /// The servers reject the credentials, or a credentials file cannot be read.
         case refused
         /// TLS has failed: the certificate is not valid, or the CA file cannot be read.
         case tls
-        /// A server did not answer in time, or the connection ended.
+        /// A server did not respond in time, or the connection was closed.
         case connection
-        /// The servers have no JetStream, or this account has not.
+        /// JetStream is not enabled on the servers or for the account.
         case noStreams = "no_jetstream"
-        /// There is a stream of that name which the sink cannot use.
+        /// A stream of that name exists with an incompatible configuration.
         case streamDiffers = "stream_differs"
-        /// The stream takes no message: it is full, or its server says otherwise.
+        /// The stream rejects messages, for example because it is full.
         case streamRefuses = "stream_refuses"
-        /// The stream's last message says nothing about where to resume.
+        /// The stream's last message does not contain a position to resume from.
         case markUnusable = "mark_unusable"
-        /// An event is larger than the servers take.
+        /// An event exceeds the servers' maximum message size.
         case tooLarge = "event_too_large"
         /// The events cannot be read.
         case storage
-        /// The program was built without NATS.
+        /// The program was built without NATS support.
         case notBuilt = "not_built"
     }
 
     package let code: Code
-    /// What and what to do; no event and no credential.
+    /// A description of the error and its remedy; contains no event and no credential.
     package let reason: String
 
     package init(_ code: Code, _ reason: String) {

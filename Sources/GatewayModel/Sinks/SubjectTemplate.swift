@@ -1,36 +1,36 @@
 internal import CountersignCore
 
-/// The subjects that a sink publishes under: tokens with dots between them, each a word or one of `{app}`, `{type}` and
-/// `{user}`.
+/// A template for the subjects that a sink publishes to: tokens separated by dots. A token is a literal,
+/// `{app}`, `{type}` or `{user}`.
 ///
-/// What comes from an event is one token whatever it holds, for a dot, a wildcard or a space in it would be another subject:
-/// every byte but `A-Z a-z 0-9 _ -` is written as `%` and two hexadecimal digits.
+/// Values from an event are escaped into one token, because a dot, wildcard or space would change the
+/// subject. Every byte except `A-Z a-z 0-9 _ -` becomes `%` and two hexadecimal digits.
 package struct SubjectTemplate: Sendable, Equatable {
     private enum Token: Sendable, Equatable {
-        /// Also what stands for the app.
+        /// A literal, or the app's id.
         case word(String)
         case type
         case user
     }
 
     package static let standard = "countersign.{app}.{type}.{user}"
-    /// The most bytes of a template.
+    /// The maximum length of a template, in bytes.
     package static let longest = 200
-    /// The bytes that a subject rarely exceeds.
+    /// The reserved capacity of a subject, in bytes.
     private static let usual = 80
-    /// What stands for the user of an event that has none.
+    /// The token for events without a user.
     package static let nobody = "none"
 
     private let tokens: [Token]
 
-    /// Nil for what is no template, or would be a subject of the server's own.
+    /// Nil when the template is invalid or could produce a subject reserved for the server.
     package init?(_ text: String, appID: String) {
         guard 1...Self.longest ~= text.utf8.count else { return nil }
         var tokens: [Token] = []
         for token in text.split(separator: ".", omittingEmptySubsequences: false) {
             switch String(token) {
             case "{app}":
-                // The first one must not come from outside, nor begin with `$` or `_INBOX`.
+                // The first token must be a literal, so that no value can begin with `$` or `_INBOX`.
                 guard !tokens.isEmpty else { return nil }
                 tokens.append(.word(Self.escaped(appID)))
             case "{type}": tokens.append(.type)
@@ -44,7 +44,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         self.tokens = tokens
     }
 
-    /// The subject that covers all of a sink's events and nothing of another app's.
+    /// The subject filter that matches all events of the sink and no event of another app.
     package var filter: String {
         tokens.map { token in
             switch token {
@@ -54,7 +54,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         }.joined(separator: ".")
     }
 
-    /// The subject of an event. `hash` makes 16 hexadecimal digits of a user's id.
+    /// The subject of an event. `hash` returns 16 hexadecimal digits for a user's id.
     package func subject(type: String, user: String?, hash: (String) -> String) -> String {
         var subject = ""
         subject.reserveCapacity(Self.usual)
@@ -75,7 +75,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         text.utf8.allSatisfy(isPlain) && !text.isEmpty ? text : escaped(text, where: isPlain)
     }
 
-    /// Text with every byte that must not stand as it is as `%` and two hexadecimal digits. The empty text is `%`.
+    /// Escapes every byte that is not plain as `%` and two hexadecimal digits. The empty text becomes `%`.
     package static func escaped(_ text: String, where isPlain: (UInt8) -> Bool) -> String {
         guard !text.isEmpty else { return "%" }
         var bytes: [UInt8] = []

@@ -1,13 +1,13 @@
 internal import CountersignJOSE
 
-/// The claims of an access token of ours (RFC 9068, section 2.2).
+/// The claims of an access token of the gateway (RFC 9068, section 2.2).
 package struct IssuedClaims: Sendable {
     package let audience: String
     package let subject: String
     package let clientID: String
     /// `jti`.
     package let tokenID: String
-    /// `sid`; nil for a token that a client has for itself.
+    /// `sid`; nil for a token of an OAuth client without a user.
     package let sessionID: String?
     /// `exp`, in seconds since 1970.
     package let expiresAt: Int64

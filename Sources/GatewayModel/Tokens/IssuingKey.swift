@@ -1,14 +1,15 @@
 package import CountersignCore
 package import CountersignJOSE
 
-/// A key of the gateway's own that signs access tokens.
+/// A key of the gateway that signs access tokens.
 package final class IssuingKey: Sendable {
-    /// What the command line says of one.
+    /// The key's id, as in commands.
     package let id: String
     package let key: SigningKey
-    /// Milliseconds since 1970 from which on it signs. It is published before, so that others know it by then.
+    /// Milliseconds since 1970 when the key begins to sign. It is published earlier, so that verifiers have
+    /// it by then.
     package let signsFromMilliseconds: Int64
-    /// The first part of every token that it signs, with the dot.
+    /// The first part of every token signed with the key, including the dot.
     package let tokenPrefix: [UInt8]
     private let header: [UInt8]
 
@@ -20,12 +21,12 @@ package final class IssuingKey: Sendable {
         tokenPrefix = Self.tokenPrefix(of: header)
     }
 
-    /// Whether a token begins as one does that some key of a gateway has signed, which may be gone by now.
+    /// Whether a token's header looks like a gateway's, so that a deleted key may have signed it.
     package static func mayHaveSigned(_ token: String) -> Bool {
         let start = token.utf8.prefix(anyPrefix.count)
         return start.count == anyPrefix.count
             && zip(start, anyPrefix).enumerated().allSatisfy { index, pair in
-                // The characters of the key's id, and those that have bits of it.
+                // Ignores the characters that encode the key's id.
                 29..<87 ~= index || pair.0 == pair.1
             }
     }
@@ -43,7 +44,7 @@ package final class IssuingKey: Sendable {
         return prefix + [UInt8(ascii: ".")]
     }
 
-    /// An access token with these claims.
+    /// Signs an access token with these claims.
     package func sign(_ claims: JSONObject) throws(JOSEError) -> String {
         try key.sign(header: header, payload: JSONValue.object(claims).bytes)
     }

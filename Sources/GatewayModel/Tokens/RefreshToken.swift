@@ -1,10 +1,10 @@
 internal import CountersignJOSE
 
-/// A refresh token of ours: which token family and which generation it belongs to, a secret, and proof that we made it.
+/// A refresh token of the gateway: the token family, the generation, a secret and an authentication tag.
 ///
-/// The secret of a child is derived from its parent, a random nonce that is stored, and a key that lies outside of the
-/// database of token families. So whoever presents a parent can be given its child again, while nobody can make a token
-/// that is in use from what is stored: of each token that is only a hash.
+/// A child's secret is derived from its parent, a stored random nonce and a key outside of the database of
+/// token families. So the parent can be exchanged for the same child again. The database alone does not allow
+/// forging an active token, because it stores only hashes of tokens.
 package struct RefreshToken: Sendable {
     package static let sessionBytes = 16
     package static let nonceBytes = 32
@@ -13,9 +13,8 @@ package struct RefreshToken: Sendable {
     private static let bodyBytes = sessionBytes + 4 + secretBytes
     private static let tagBytes = 32
 
-    /// Family, generation and secret, in this order.
     private let body: [UInt8]
-    /// Proves that we made it, before the database is asked.
+    /// Authenticates the token before a database lookup.
     private let tag: [UInt8]
 
     /// The first token of a token family.
@@ -30,9 +29,10 @@ package struct RefreshToken: Sendable {
         tag = HMACSHA256.authenticate(Array("tag".utf8) + body, key: key)
     }
 
-    /// Reads a token as presented; nil when we did not make it.
+    /// Parses a presented token; nil when its tag is not valid.
     package init?(_ text: String, key: [UInt8]) {
-        // By bytes, and the length first: what a stranger sends instead may take long to compare (``JSONNode/word``).
+        // Checks the length first and compares bytes, because comparing strings sent by clients may be slow
+        // (``JSONNode/word``).
         guard text.utf8.count < 256, text.utf8.starts(with: Self.prefix.utf8),
             let encoded = String(text.utf8.dropFirst(Self.prefix.utf8.count)),
             let bytes = Base64URL.decode(encoded),
@@ -43,29 +43,29 @@ package struct RefreshToken: Sendable {
         guard HMACSHA256.isValid(tag, of: Array("tag".utf8) + body, key: key) else { return nil }
     }
 
-    /// The token that takes this one's place; the same for the same nonce.
+    /// The successor of the token. The same nonce gives the same successor.
     package func child(nonce: [UInt8], key: [UInt8]) -> RefreshToken {
         RefreshToken(
             session: Array(body[..<Self.sessionBytes]), generation: generation + 1,
             secret: HMACSHA256.authenticate(Array("child".utf8) + body + nonce, key: key), key: key)
     }
 
-    /// The family's id as it is stored and shown.
+    /// The id of the token family, as stored and shown.
     package var sessionID: String { "ses_" + Base64URL.encode(Array(body[..<Self.sessionBytes])) }
 
-    /// How many exchanges the token family had before it.
+    /// The number of exchanges of the token family before this token.
     package var generation: UInt32 {
         body[Self.sessionBytes..<Self.sessionBytes + 4].reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// What is stored of it.
+    /// The stored hash.
     package var hash: [UInt8] { SHA256.digest(text) }
 
-    /// As the client keeps it.
+    /// The token as sent to the client.
     package var text: String { Self.prefix + Base64URL.encode(body + tag) }
 }
 
 extension RefreshToken: CustomStringConvertible {
-    /// Only the generation: the token is a credential.
+    /// Shows only the generation, because the token is a credential.
     package var description: String { "RefreshToken(generation: \(generation))" }
 }

@@ -1,30 +1,30 @@
 internal import CountersignCore
 
-/// One device or program of one user that is logged in: a family of refresh tokens, of which one is active.
+/// A signed-in device or program of a user: a family of refresh tokens with one active token.
 public struct Session: Sendable, Identifiable {
-    /// What the token family is called in commands and in the claim `sid`.
+    /// The id of the token family in commands and in the claim `sid`.
     public let id: String
-    /// The app that its tokens are for.
+    /// The app that the tokens are for.
     public let appID: String
-    /// Whom its tokens speak for: a user id, or `device:` and the id of a device that registered itself.
+    /// The subject of the tokens: a user id, or `device:` and the id of a device that registered itself.
     public let subject: String
-    /// The client that alone may use it; nil for a device, which has nothing to prove itself by.
+    /// The only client that may use the session; nil for a device, which has no client credentials.
     public let clientID: String?
-    /// What its tokens may be used for, separated by blanks (RFC 6749, section 3.3).
+    /// The scopes of the tokens, separated by spaces (RFC 6749, section 3.3).
     public let scope: String
-    /// How often its refresh token was exchanged.
+    /// The number of refresh token exchanges.
     public let generation: Int
-    /// Milliseconds since 1970 when it was opened.
+    /// Creation time, in milliseconds since 1970.
     public let createdMilliseconds: Int64
-    /// Milliseconds since 1970 when its refresh token was exchanged last.
+    /// Time of the last refresh token exchange, in milliseconds since 1970.
     public let usedMilliseconds: Int64
-    /// Milliseconds since 1970 from which on it is over, unless it is used before.
+    /// Expiry if unused, in milliseconds since 1970.
     public let expiresMilliseconds: Int64
-    /// Milliseconds since 1970 from which on its absolute lifetime counts.
+    /// Start of the maximum lifetime, in milliseconds since 1970.
     package let lifetimeFromMilliseconds: Int64
-    /// Milliseconds since 1970 when it was ended; nil when it was not.
+    /// Time of the revocation, in milliseconds since 1970; nil when not revoked.
     public let revokedMilliseconds: Int64?
-    /// Who or what ended it; nil when nobody did.
+    /// The reason of the revocation; nil when not revoked.
     public let revocation: Revocation?
 
     package init(
@@ -46,20 +46,20 @@ public struct Session: Sendable, Identifiable {
         self.revocation = revocation
     }
 
-    /// Why a token family was ended before its time.
+    /// The reason of a revocation.
     public enum Revocation: String, Sendable {
-        /// An operator.
+        /// Revoked by an operator.
         case `operator`
-        /// Its client, at `/oauth/revoke`.
+        /// Revoked by its client at `/oauth/revoke`.
         case client
-        /// A refresh token was presented that had been replaced: somebody has a copy.
+        /// A replaced refresh token was presented, so the token may have been stolen.
         case reuse
     }
 
-    /// True while its refresh token can be exchanged.
+    /// Whether the refresh token can be exchanged.
     ///
-    /// - Parameter milliseconds: Now, since 1970.
-    /// - Returns: False when it has expired or was ended.
+    /// - Parameter milliseconds: The current time, since 1970.
+    /// - Returns: False when the session has expired or was revoked.
     public func isActive(atMilliseconds milliseconds: Int64) -> Bool {
         revokedMilliseconds == nil && milliseconds < expiresMilliseconds
     }

@@ -1,9 +1,9 @@
-/// An assertion that must not be taken a second time.
+/// A client assertion that was used, and must not be accepted again.
 package struct SpentAssertion: Sendable {
     package let clientID: String
     /// `jti`.
     package let id: String
-    /// Milliseconds since 1970 from which on it is refused anyway.
+    /// Milliseconds since 1970 when the assertion itself expires.
     package let expiresMilliseconds: Int64
 
     package init(clientID: String, id: String, expiresMilliseconds: Int64) {

@@ -1,38 +1,38 @@
 internal import CountersignCore
 
-/// One attempt to deliver to a webhook, as it is remembered.
+/// An attempt of a webhook delivery.
 package struct DeliveryRecord: Sendable, Equatable {
-    /// What was delivered.
+    /// The content of a delivery.
     package enum Kind: String, Sendable, TextEnum {
         case events
-        /// Events once more, because somebody has asked for it.
+        /// Events that an operator has asked to deliver again.
         case replay
         case test
-        /// What an app's alert webhook is told.
+        /// A message for an app's alert webhook.
         case alert
     }
 
-    /// Counts up in the order of the attempts.
+    /// Increases in the order of the attempts.
     package var sequence: Int64 = 0
     /// The endpoint's id, or ``alerts(of:)``.
     package var endpointID: String
     /// The `webhook-id`.
     package var messageID: String
     package var kind: Kind
-    /// The numbers of the first and the last event; nil when there were none.
+    /// The sequence numbers of the first and the last event; nil for a delivery without events.
     package var firstSequence: Int64?
     package var lastSequence: Int64?
     package var events: Int
     /// Counts from 1.
     package var attempt: Int
-    /// Milliseconds since 1970 when it began.
+    /// Start of the attempt, in milliseconds since 1970.
     package var atMilliseconds: Int64
     package var durationMilliseconds: Int64
-    /// Nil when there was no answer.
+    /// The status of the response; nil without a response.
     package var status: Int?
-    /// A stable word for why there was none, or why it does not count; nil when it was delivered.
+    /// A stable error code; nil after success.
     package var error: String?
-    /// How the answer begins, with what is no printable text taken out.
+    /// The beginning of the response body, printable characters only.
     package var answer: String
 
     package init(
@@ -55,14 +55,14 @@ package struct DeliveryRecord: Sendable, Equatable {
         self.answer = answer
     }
 
-    /// What stands for an app's alert webhook, which has no id of its own.
+    /// The endpoint id in records of an app's alert webhook, which has no id.
     package static func alerts(of appID: String) -> String { "alerts:" + appID }
 
-    /// The most bytes of an answer that are remembered.
+    /// The maximum length of ``answer``, in bytes.
     package static let longestAnswer = 1_024
 
-    /// Bytes that somebody else's server has sent, as text that does no harm wherever it is shown: no control character and
-    /// nothing that turns the direction of writing.
+    /// Decodes bytes from another server into text that is safe to display: without control characters and
+    /// changes of text direction.
     package static func text(_ bytes: some Collection<UInt8>) -> String {
         let text = String(decoding: bytes.prefix(longestAnswer), as: UTF8.self)
         return String(
@@ -78,11 +78,12 @@ package struct DeliveryRecord: Sendable, Equatable {
     }
 }
 
-/// How far the deliveries to an endpoint have come, as it is kept.
+/// The stored progress of deliveries to an endpoint.
 package struct DeliveryProgress: Sendable, Equatable {
-    /// The number of the last event that needs no delivery any more.
+    /// The sequence number of the last event that was delivered or skipped.
     package var committed: Int64
-    /// The `webhook-id` of what is being delivered, and the number of its last event; nil when nothing is.
+    /// The `webhook-id` of the current delivery and the sequence number of its last event; nil between
+    /// deliveries.
     package var messageID: String?
     package var through: Int64?
     /// The SHA-256 of the delivery's body.
@@ -91,9 +92,9 @@ package struct DeliveryProgress: Sendable, Equatable {
     package var isAfterGap = false
     /// The endpoint's revision at the last attempt; nil before the first.
     package var revision: Int64?
-    /// Attempts so far that have failed.
+    /// Failed attempts of the current delivery.
     package var failures = 0
-    /// Milliseconds since 1970 when the first of them was.
+    /// Milliseconds since 1970 of the first failed attempt.
     package var failingSinceMilliseconds: Int64?
     /// Milliseconds since 1970 of the next attempt.
     package var nextMilliseconds: Int64 = 0
@@ -111,7 +112,7 @@ package struct DeliveryProgress: Sendable, Equatable {
     }
 }
 
-/// What an operator has asked to be delivered besides.
+/// A test or replay that an operator has requested.
 package struct WebhookRequest: Sendable, Equatable {
     package enum Kind: String, Sendable, TextEnum {
         case test, replay
@@ -120,14 +121,14 @@ package struct WebhookRequest: Sendable, Equatable {
     package let id: String
     package let endpointID: String
     package let kind: Kind
-    /// The `webhook-id` of what is delivered next.
+    /// The `webhook-id` of the next delivery.
     package var messageID: String
     /// The SHA-256 of the body sent with this id; nil before the first attempt.
     package var digest: String?
-    /// The events of a replay: after the first number and up to the second.
+    /// The range of a replay: events after the first sequence number, up to and including the second.
     package var after: Int64
     package let through: Int64
-    /// Attempts so far that have failed.
+    /// Failed attempts so far.
     package var failures = 0
     /// Milliseconds since 1970 of the next attempt.
     package var nextMilliseconds: Int64

@@ -1,31 +1,31 @@
 package import CountersignCore
 
-/// Where an app's events are delivered to, and which of them.
+/// A webhook endpoint of an app, and the events delivered to it.
 package struct WebhookEndpoint: Sendable, Equatable {
-    /// `wh_` and 26 letters and digits or so; never given twice.
+    /// `wh_` and about 26 letters and digits; never reused.
     package private(set) var id = ""
     package private(set) var appID = ""
     package var url = ""
-    /// True when the address may be one of a private network, or of this machine.
+    /// Whether the URL may resolve to an address of a private network or of this machine.
     package var allowsPrivateAddresses = false
-    /// Which events are delivered. What is nil is not looked at.
+    /// The filter of delivered events. Nil members match every event.
     package var verdict: String?
     package var type: String?
     package var name: String?
     package var userID: String?
-    /// The most events of one delivery.
+    /// The maximum number of events in a delivery.
     package var batchSize = 100
-    /// Nil while it is delivered to.
+    /// Nil while deliveries are enabled.
     package var pause: Pause?
-    /// The key that deliveries are signed with.
+    /// The key that signs deliveries.
     package var secret: [UInt8] = []
-    /// The key that it replaces, which signs too for a while.
+    /// The previous key, which also signs for a while after a rotation.
     package var oldSecret: OldSecret?
-    /// Milliseconds since 1970 when it was made.
+    /// Creation time, in milliseconds since 1970.
     package private(set) var createdMilliseconds: Int64 = 0
-    /// The number of the event after which it begins.
+    /// The sequence number of the last event before the first delivery.
     package private(set) var startSequence: Int64 = 0
-    /// Rises with every change.
+    /// Increases with every change.
     package var revision: Int64 = 1
 
     package init(id: String, appID: String, createdMilliseconds: Int64, startSequence: Int64) {
@@ -35,12 +35,12 @@ package struct WebhookEndpoint: Sendable, Equatable {
         self.startSequence = startSequence
     }
 
-    /// Why nothing is delivered, since when, and who wants it so.
+    /// The reason and time of a pause, and the operator who requested it.
     package struct Pause: Sendable, Equatable {
         package enum Reason: String, Sendable, TextEnum {
-            /// Somebody has asked for it.
+            /// Requested by an operator.
             case requested
-            /// The endpoint has answered 410: it wants no more (RFC 9110, section 15.5.11).
+            /// The endpoint has responded with 410 Gone (RFC 9110, section 15.5.11).
             case gone
             /// Every attempt of several days has failed.
             case failing
@@ -57,7 +57,7 @@ package struct WebhookEndpoint: Sendable, Equatable {
         }
     }
 
-    /// A key that signs until a time, in milliseconds since 1970.
+    /// A previous key, which signs until a time in milliseconds since 1970.
     package struct OldSecret: Sendable, Equatable {
         package var secret: [UInt8] = []
         package var untilMilliseconds: Int64 = 0
@@ -73,15 +73,14 @@ package struct WebhookEndpoint: Sendable, Equatable {
         [secret] + (oldSecret.flatMap { $0.untilMilliseconds > now ? [$0.secret] : nil } ?? [])
     }
 
-    /// The URL, if its address may be private.
+    /// The URL, if private addresses are allowed.
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
 
-    /// Where a delivery goes.
     package var target: PushWebhook {
         PushWebhook(url: url, secret: secret, allowsPrivateAddresses: allowsPrivateAddresses)
     }
 
-    /// Which events it wants. What is nil is not looked at.
+    /// The verdicts of delivered events; nil matches every event.
     package var verdictFilter: VerdictFilter? { verdict.flatMap { VerdictFilter($0) } }
 }
 
@@ -113,17 +112,17 @@ extension WebhookEndpoint: SettingPart {
         .own("start_seq", \.startSequence), .own("revision", \.revision),
     ]
 
-    /// Takes over what was kept.
+    /// Reads a stored endpoint.
     package init(id: String, appID: String, createdMilliseconds: Int64, kept: JSONObject) {
         self.init(id: id, appID: appID, createdMilliseconds: createdMilliseconds, startSequence: 0)
         read(kept)
     }
 
-    /// What a change by an operator may hold; all of it may be missing.
+    /// The members that a change may contain; all are optional.
     package static var changeable: [JSONMember] {
         taken.filter { !$0.isReadOnly }.map { .may($0.name, $0.type) }
     }
 
-    /// Throws `invalid` for a URL that nothing is delivered to.
+    /// Throws `invalid` for a URL that deliveries are not sent to.
     package func check() throws(GatewayError) { try target.check() }
 }
