@@ -6,7 +6,7 @@
     internal import Musl
 #endif
 
-/// Makes a file's content, or the names in a folder, outlive a power failure. Returns 0, or the `errno` of what failed.
+/// Flushes a file's content, or a folder's entries, to the disk. Returns 0 or the `errno` of the failure.
 package func synchronizeFile(_ path: String) -> Int32 {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return errno }
@@ -16,7 +16,7 @@ package func synchronizeFile(_ path: String) -> Int32 {
 
 /// Rewrites the content of a file in place and flushes it. Returns 0 or the `errno` of the failure.
 ///
-/// After a failed flush the system marks the file's pages as clean, so another flush alone would not write them.
+/// A failed flush marks the file's pages as clean, so another flush alone would not write them.
 func rewriteFile(_ path: String) -> Int32 {
     let file = open(path, O_RDWR | O_CLOEXEC)
     guard file >= 0 else { return errno }

@@ -8,11 +8,12 @@
         internal import Musl
     #endif
 
-    /// SQLite's default VFS, except that it flushes the directory of a truncated journal once, not for each transaction.
+    /// SQLite's default VFS, except that it flushes the directory of a truncated journal only once.
     ///
-    /// SQLite closes a truncated journal after each transaction and opens the file again with `SQLITE_OPEN_CREATE`. It then takes
-    /// the file for a new one and flushes its directory. This VFS leaves out that flag once the directory entry is durable, which
-    /// saves one of three flushes for each transaction. docs/adr/0014 has the measurement and the risk.
+    /// SQLite closes a truncated journal after each transaction and opens it again with `SQLITE_OPEN_CREATE`.
+    /// It then treats the journal as new and flushes its directory. This VFS omits the flag once the
+    /// directory entry is durable, which saves a third of a transaction's flushes. docs/adr/0014 has the
+    /// measurement and the risk.
     enum KeptJournal {
         /// Opens the directory of a file in order to flush it.
         private typealias OpenDirectory =
@@ -29,7 +30,7 @@
         private static let durable = Lock([String: FileID]())
         nonisolated(unsafe) private static let base = sqlite3_vfs_find(nil)
 
-        /// The name to open a database with; nil stands for the default VFS.
+        /// The name of the VFS; nil selects the default VFS.
         static let vfs: String? = {
             guard let base else { return nil }
             let name = "countersign-kept-journal"
@@ -51,14 +52,14 @@
         ) -> Int32 {
             guard let path = name.map({ String(cString: $0) }) else { return open(flags) }
             if flags & SQLITE_OPEN_MAIN_DB != 0 {
-                // It may be another file than the last time.
+                // The database may be a new file at the same path.
                 durable.withLock { $0["\(path)-journal"] = nil }
             }
             guard flags & SQLITE_OPEN_MAIN_JOURNAL != 0, flags & SQLITE_OPEN_READWRITE != 0 else {
                 return open(flags)
             }
             guard flags & SQLITE_OPEN_CREATE != 0 else {
-                // A journal left by a process that ended, perhaps before its directory was flushed.
+                // A process that ended has left the journal, perhaps before its directory was flushed.
                 durable.withLock { $0[path] = nil }
                 return open(flags)
             }

@@ -1,14 +1,14 @@
 internal import CSQLite
 
-/// One connection to a SQLite database file.
+/// A connection to a SQLite database file.
 ///
-/// A connection belongs to one thread or actor at a time; it has no lock of its own (`SQLITE_OPEN_NOMUTEX`).
+/// Must be used by one thread or actor at a time, because it has no lock (`SQLITE_OPEN_NOMUTEX`).
 package final class SQLiteConnection {
     /// How to open the file.
     package enum Mode {
-        /// Create the file if there is none.
+        /// Creates the file if it does not exist.
         case readWriteCreate
-        /// Fail if there is no file; never write.
+        /// Fails if the file does not exist; never writes.
         case readOnly
     }
 
@@ -17,10 +17,10 @@ package final class SQLiteConnection {
     /// The file's path, or `:memory:`.
     package let path: String
 
-    /// Opens the database at `path`. Throws `SQLiteError` when the file cannot be opened. A file that is no database is
-    /// noticed at the first statement, not here.
+    /// Opens the database at `path`. Throws `SQLiteError` when the file cannot be opened. A file that is not
+    /// a database fails at the first statement instead.
     ///
-    /// With `keepsJournal`, a truncated journal costs one flush less for each transaction, on Linux only (`KeptJournal`).
+    /// `keepsJournal` saves a flush of the directory for each transaction, on Linux only (`KeptJournal`).
     package init(
         path: String, mode: Mode = .readWriteCreate, keepsJournal: Bool = false,
         busyTimeoutMilliseconds: Int32 = 5_000
@@ -59,7 +59,7 @@ package final class SQLiteConnection {
         guard code == SQLITE_OK else { throw lastError(sql: sql) }
     }
 
-    /// A statement for one use.
+    /// Prepares a statement that is not cached.
     package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
         var statement: OpaquePointer?
         let code = sqlite3_prepare_v3(handle, sql, -1, 0, &statement, nil)
@@ -67,7 +67,7 @@ package final class SQLiteConnection {
         return SQLiteStatement(handle: statement, connection: handle, sql: sql)
     }
 
-    /// The same statement at each call, reset and with its bindings cleared.
+    /// Returns a cached statement, reset and with its bindings cleared.
     package func cached(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
         if let statement = cache[sql] {
             statement.reset()
@@ -81,7 +81,7 @@ package final class SQLiteConnection {
         return made
     }
 
-    /// Runs a statement with these values and throws its rows away.
+    /// Runs a statement with these values and discards its rows.
     package func run(_ sql: String, _ values: SQLValue...) throws(SQLiteError) {
         let statement = try cached(sql)
         defer { statement.reset() }
@@ -107,7 +107,7 @@ package final class SQLiteConnection {
         try all(sql, values, row: row)
     }
 
-    /// All rows, of a statement whose values were gathered.
+    /// All rows.
     package func all<Row>(
         _ sql: String, _ values: [SQLValue], row: (SQLiteStatement) throws(SQLiteError) -> Row
     ) throws(SQLiteError) -> [Row] {
@@ -119,8 +119,8 @@ package final class SQLiteConnection {
         return rows
     }
 
-    /// Runs `body` in one `BEGIN IMMEDIATE` transaction: all of it is committed, or nothing. Throws what `body` throws,
-    /// or `SQLiteError` when the commit fails. Both ways the transaction is undone.
+    /// Runs `body` in a `BEGIN IMMEDIATE` transaction. Rethrows errors of `body`, and throws `SQLiteError`
+    /// when the commit fails. The transaction is rolled back in both cases.
     package func transaction<Result>(
         _ body: () throws -> Result
     ) throws -> Result {
@@ -139,9 +139,9 @@ package final class SQLiteConnection {
     /// Pages copied in one step.
     private static let copiedPages: Int32 = 256
 
-    /// Copies the database into a new file from one snapshot (SQLite's online backup). Other connections may write
-    /// meanwhile; the write-ahead log grows until the copy ends. `step` is called between steps and aborts the copy by
-    /// throwing. After an error, the new file is unusable.
+    /// Copies a snapshot of the database into a new file (SQLite's online backup). Other connections may
+    /// write meanwhile; the write-ahead log grows until the copy ends. `step` is called between steps and may
+    /// abort the copy by throwing. After an error, the new file is unusable.
     package func copy(to path: String, step: () throws -> Void = {}) throws {
         let target = try SQLiteConnection(path: path)
         // Holds one snapshot. Otherwise SQLite would restart the copy after each commit of another connection.
@@ -163,11 +163,11 @@ package final class SQLiteConnection {
         guard code == SQLITE_DONE else {
             throw SQLiteError(extendedCode: code, message: String(cString: sqlite3_errstr(code)), sql: nil)
         }
-        // A copy is one file: without a log beside it.
+        // A copy is a single file, without a write-ahead log.
         try target.execute("PRAGMA journal_mode = DELETE")
     }
 
-    /// Rewrites and flushes the write-ahead log while no other connection writes. This makes commits durable that were
+    /// Rewrites and flushes the write-ahead log in a write transaction. This makes commits durable that were
     /// recovered after a failed flush. Throws `SQLiteError`.
     package func rewriteLog() throws {
         try transaction {
@@ -179,26 +179,26 @@ package final class SQLiteConnection {
         }
     }
 
-    /// True between `BEGIN` and `COMMIT` or `ROLLBACK`.
+    /// Whether a transaction is open.
     package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
     /// Rows changed by the last `INSERT`, `UPDATE` or `DELETE`.
     package var changes: Int { Int(sqlite3_changes(handle)) }
 
-    /// The row id of the last `INSERT` that made a row.
+    /// The row id of the last successful `INSERT`.
     package var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// The operations of SQLite's virtual machine that ``run(_:_:)``, ``first(_:_:row:)``, ``all(_:_:row:)`` and
-    /// ``cached(_:)`` have taken so far. Unlike time, the number is the same on every machine.
+    /// The operations of SQLite's virtual machine so far, for ``run(_:_:)``, ``first(_:_:row:)``,
+    /// ``all(_:_:row:)`` and ``cached(_:)``. Unlike time, the number is the same on every machine.
     package var virtualMachineSteps: Int { cache.values.reduce(0) { $0 + $1.virtualMachineSteps } }
 
-    /// Changes whenever *another* connection has committed (`PRAGMA data_version`).
+    /// A number that changes when another connection has committed (`PRAGMA data_version`).
     package func dataVersion() throws(SQLiteError) -> Int64 {
         try first("PRAGMA data_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
     }
 
-    /// Runs the migrations that this file has not seen, each in its own transaction, and counts them in `PRAGMA
-    /// user_version`. Throws `SQLiteError`; with `SQLITE_SCHEMA` when the file was written by a newer version.
+    /// Applies the missing migrations, each in its own transaction, and counts them in `PRAGMA user_version`.
+    /// Throws `SQLiteError`, with the code `SQLITE_SCHEMA` when a newer version wrote the file.
     package func migrate(
         _ migrations: [String], didApply: (Int) throws -> Void = { _ in }
     ) throws {
@@ -212,7 +212,7 @@ package final class SQLiteConnection {
         guard version < Int64(migrations.count) else { return }
         for number in Int(version)..<migrations.count {
             try transaction {
-                // Another process may have been faster between our look and our lock.
+                // Another process may have migrated before this transaction began.
                 let current =
                     try first("PRAGMA user_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
                 guard current == Int64(number) else { return }

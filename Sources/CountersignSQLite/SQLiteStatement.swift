@@ -14,7 +14,7 @@ package enum SQLValue: Hashable, Sendable {
     }
 }
 
-/// One prepared statement. Column numbers count from 0, placeholders from 1, as in SQLite.
+/// A prepared statement. Columns are numbered from 0 and placeholders from 1, as in SQLite.
 package final class SQLiteStatement {
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
@@ -28,7 +28,7 @@ package final class SQLiteStatement {
         self.sql = sql
     }
 
-    /// Texts that are bound where they lie, which costs SQLite no memory of its own for each.
+    /// A buffer for bound texts, so that SQLite does not allocate a copy of each text.
     private var texts: UnsafeMutableRawBufferPointer?
     private var textsEnd = 0
     private var textsKept = 0
@@ -39,7 +39,7 @@ package final class SQLiteStatement {
         texts?.deallocate()
     }
 
-    /// Makes the statement ready to run again, without bindings.
+    /// Resets the statement and clears its bindings.
     package func reset() {
         sqlite3_reset(handle)
         sqlite3_clear_bindings(handle)
@@ -47,16 +47,17 @@ package final class SQLiteStatement {
         textsKept = 0
     }
 
-    /// Keeps the texts bound so far over ``rewind()``; those bound later must be bound again after it.
+    /// Preserves the texts bound so far across ``rewind()``. Texts bound later must be bound again after each
+    /// rewind.
     package func keepTexts() { textsKept = textsEnd }
 
-    /// Makes the statement ready to run again with the same bindings, as far as they are not bound again.
+    /// Resets the statement without clearing its bindings.
     package func rewind() {
         sqlite3_reset(handle)
         textsEnd = textsKept
     }
 
-    /// Runs to the next row. Returns true if there is a row to read, false at the end.
+    /// Advances to the next row. Returns false at the end.
     package func step() throws(SQLiteError) -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -65,12 +66,12 @@ package final class SQLiteStatement {
         }
     }
 
-    /// Binds `values` to the placeholders from the first on.
+    /// Binds `values` to the placeholders, starting with the first.
     package func bind(_ values: [SQLValue]) throws(SQLiteError) {
         for (index, value) in values.enumerated() { try bind(value, at: Int32(index + 1)) }
     }
 
-    /// Binds one value; SQLite keeps a copy.
+    /// Binds a value; SQLite copies it.
     package func bind(_ value: SQLValue, at index: Int32) throws(SQLiteError) {
         let code: Int32
         switch value {
@@ -79,7 +80,7 @@ package final class SQLiteStatement {
         case .real(let number): code = sqlite3_bind_double(handle, index, number)
         case .text(var text):
             code = text.withUTF8 { utf8 in
-                // An empty buffer may have no address, which SQLite would take for NULL.
+                // The buffer of an empty string may have no address, which SQLite would treat as NULL.
                 utf8.withMemoryRebound(to: CChar.self) { characters in
                     guard let base = characters.baseAddress else {
                         return sqlite3_bind_text(handle, index, "", 0, Self.transient)
@@ -98,9 +99,9 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Binds a text, or `NULL` for nil, and holds it until ``rewind()`` or ``reset()``.
+    /// Binds a text, or `NULL` for nil, that stays valid until ``rewind()`` or ``reset()``.
     ///
-    /// For statements that run for many rows: SQLite copies what ``bind(_:at:)`` is given to memory that it allocates for each.
+    /// For statements that run for many rows: ``bind(_:at:)`` makes SQLite allocate a copy of each text.
     package func bind(text: String?, at index: Int32) throws(SQLiteError) {
         guard var text else { return try bind(.null, at: index) }
         let place = texts ?? .allocate(byteCount: Self.textsBytes, alignment: 1)
@@ -118,8 +119,8 @@ package final class SQLiteStatement {
         textsEnd += text.utf8.count
     }
 
-    /// Binds a part of `bytes`, which must be UTF-8, as text without a copy: `bytes` must stay where it is until the
-    /// statement is reset.
+    /// Binds a range of `bytes`, which must be UTF-8, as text without copying. `bytes` must stay valid until
+    /// the statement is reset.
     package func bind(
         borrowing bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, at index: Int32
     ) throws(SQLiteError) {
@@ -130,10 +131,10 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// True when the column is `NULL`.
+    /// Whether the column is `NULL`.
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-    /// True when the column has an integer or a floating-point number.
+    /// Whether the column is an integer or a floating-point number.
     package func isNumber(_ column: Int32) -> Bool {
         [SQLITE_INTEGER, SQLITE_FLOAT].contains(sqlite3_column_type(handle, column))
     }
@@ -170,8 +171,8 @@ package final class SQLiteStatement {
     /// The column as text, or nil for `NULL`.
     package func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
-    /// Appends the bytes of the column's text; false for `NULL`. Unlike those of `text` they may be no valid UTF-8, if the
-    /// file was damaged.
+    /// Appends the bytes of the column's text; false for `NULL`. In a damaged file, the bytes may not be
+    /// valid UTF-8.
     package func append(_ column: Int32, to output: inout [UInt8]) -> Bool {
         guard let text = sqlite3_column_text(handle, column) else { return false }
         let count = Int(sqlite3_column_bytes(handle, column))
@@ -185,13 +186,14 @@ package final class SQLiteStatement {
         return [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// Calls `body` with the column's bytes, which last as long as the call; none for `NULL`.
+    /// Calls `body` with the column's bytes, which are valid only during the call. The buffer is empty for
+    /// `NULL`.
     package func withBlob<Value>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> Value) -> Value {
         let start = sqlite3_column_blob(handle, column)
         return body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// The operations of SQLite's virtual machine that this statement has taken so far.
+    /// The operations of SQLite's virtual machine for this statement so far.
     var virtualMachineSteps: Int { Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)) }
 
     private func error() -> SQLiteError {
