@@ -3,7 +3,6 @@ package struct AppActivity: Sendable, Equatable {
     /// Milliseconds since 1970 of the minute of the last request; nil without requests.
     package var lastMilliseconds: Int64?
     package var requests = 0
-    /// Rejected requests.
     package var rejected = 0
     /// Requests that were accepted with a warning.
     package var warned = 0

@@ -1,8 +1,6 @@
 /// Requests and events of a gateway within a minute.
 package struct GatewayTraffic: Sendable, Equatable {
-    /// Accepted requests.
     package var accepted: Int
-    /// Rejected requests.
     package var rejected: Int
     /// Events of the accepted requests.
     package var events: Int

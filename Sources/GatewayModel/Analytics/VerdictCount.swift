@@ -83,7 +83,6 @@ package struct VerdictBucket: Sendable, Equatable {
     }
 }
 
-/// The length of a bucket.
 package enum BucketLength: String, Sendable, TextEnum {
     case minute, hour, day
 
@@ -95,7 +94,6 @@ package enum BucketLength: String, Sendable, TextEnum {
         }
     }
 
-    /// How long buckets of this length are stored.
     package var retentionMilliseconds: Int64 {
         switch self {
         case .minute: 48 * 3_600_000

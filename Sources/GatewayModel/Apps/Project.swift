@@ -82,7 +82,6 @@ package struct InboxMessage: Sendable {
 }
 
 extension InboxMessage {
-    /// The message in the form that operators write.
     package var members: JSONObject {
         var members: JSONObject = [
             "id": .string(id), "type": .string(type),
@@ -119,12 +118,10 @@ package struct InboxContents: Sendable {
         }
     }
 
-    /// All messages, the newest change first.
     package var all: [InboxMessage] {
         (forEverybody + byRecipient.values.flatMap { $0 }).sorted { $0.revision > $1.revision }
     }
 
-    /// Whether a message has this id.
     package func contains(_ id: String) -> Bool { ids.contains(id) }
 
     /// Unexpired messages for customers with any of these ids, newest first.

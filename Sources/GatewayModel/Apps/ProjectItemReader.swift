@@ -37,12 +37,10 @@ struct ProjectItemReader {
         throw fault(name, type.rawValue)
     }
 
-    /// A reader of the object in this member.
     func object(_ name: String) throws(GatewayError) -> ProjectItemReader {
         try ProjectItemReader(members[name], path: label(name))
     }
 
-    /// Readers of the objects in this member's array.
     func objects(_ name: String) throws(GatewayError) -> [ProjectItemReader] {
         guard case .array(let elements) = members[name] else { throw fault(name, "an array") }
         var readers: [ProjectItemReader] = []

@@ -63,10 +63,8 @@ package final class Condition: @unchecked Sendable {
         #endif
     }
 
-    /// Wakes one waiting thread.
     package func signal() { pthread_cond_signal(changed) }
 
-    /// Wakes all waiting threads.
     package func broadcast() { pthread_cond_broadcast(changed) }
 
     private static func timespec(_ nanoseconds: UInt64) -> Foundation.timespec {

@@ -82,7 +82,6 @@ public struct GatewayConfiguration: Sendable {
 }
 
 extension GatewayConfiguration {
-    /// The URL of the main listener.
     package func url(port: UInt16) -> String { url(host: host, port: port) }
 
     /// The URL of the admin page, if the admin listener has this port.

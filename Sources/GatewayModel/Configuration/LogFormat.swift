@@ -1,4 +1,3 @@
-/// The format of a log line.
 package enum LogFormat: Sendable, Equatable {
     /// One JSON object per line, for programs.
     case json

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// The identity of a consumer.
 package struct EventConsumerID: Hashable, Sendable {
     package enum Kind: String, Sendable, TextEnum {
         /// Read by a client through the API.
@@ -28,7 +27,6 @@ package struct EventConsumerID: Hashable, Sendable {
     }
 }
 
-/// The settings of a new consumer.
 package struct EventConsumerSettings: Sendable, Equatable {
     package static let mostPartitions = 16
     package static let longestHold = 90
@@ -49,7 +47,6 @@ package struct EventConsumerSettings: Sendable, Equatable {
     }
 }
 
-/// The start position of a consumer.
 package enum EventStart: Sendable, Equatable {
     /// Before the oldest stored event.
     case start

@@ -37,7 +37,6 @@ package struct EventFilter: Sendable, Equatable {
 /// depend on the readers of other partitions.
 package struct EventPartition: Sendable, Equatable {
     package let index: Int
-    /// The number of partitions.
     package let count: Int
 
     package init(_ index: Int, of count: Int) {

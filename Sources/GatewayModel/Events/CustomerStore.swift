@@ -14,10 +14,8 @@ package protocol CustomerStore: Sendable {
     /// All ids of a customer, the newest last.
     func identifiers(of customer: StoredCustomer) throws -> [CustomerIdentifier]
 
-    /// The App Inbox messages that the customer has read.
     func inboxReads(of customer: StoredCustomer) throws -> [InboxRead]
 
-    /// Whether the customer with this id was merged into `customer`.
     func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool
 
     /// Closes the store; later calls fail.

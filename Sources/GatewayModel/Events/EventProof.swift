@@ -44,7 +44,6 @@ package struct EventProof: Sendable, Equatable {
     }
 }
 
-/// Selects events by verdict.
 package enum VerdictFilter: Sendable, Equatable {
     case verdict(EventProof.Verdict)
     /// Events stored by a version without verdicts.

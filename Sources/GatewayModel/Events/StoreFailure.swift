@@ -32,7 +32,6 @@ extension StoreFailure {
         }
     }
 
-    /// A description for the client.
     package var summary: String {
         switch reason {
         case .full: "the gateway's disk is full"
@@ -42,7 +41,6 @@ extension StoreFailure {
         }
     }
 
-    /// The `Retry-After` in seconds.
     package var retryAfterSeconds: Int {
         switch reason {
         case .full: 30

@@ -18,7 +18,6 @@ package struct AuditEntry: Sendable {
     package var before: String?
     /// The new values as JSON, if any. Never contains a secret.
     package var after: String?
-    /// The hash of the previous entry.
     package var previousHash: [UInt8]
     package var hash: [UInt8]
 

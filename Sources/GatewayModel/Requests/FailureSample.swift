@@ -17,7 +17,6 @@ package struct FailureSample: Sendable {
     package var network: String
     package var enforcement: Enforcement
     package var requestID: String
-    /// The results of the verification checks.
     package var checks: [Check]
     /// The decoded header and claims as JSON; nil if unreadable.
     package var header: String?

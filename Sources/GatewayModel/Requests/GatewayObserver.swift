@@ -29,7 +29,6 @@ package final class RequestRecord: Sendable {
     package let method: String
     /// As sent, without the query; not trustworthy.
     package let path: String
-    /// The client's address.
     package let clientAddress: String
     /// Data gathered while handling the request.
     package let context: RequestContext
@@ -39,7 +38,6 @@ package final class RequestRecord: Sendable {
     package let code: String?
     /// Bytes of the decompressed body.
     package let bytesIn: Int
-    /// Bytes of the response body.
     package let bytesOut: Int
     /// Seconds from the request line to the response.
     package let seconds: Double

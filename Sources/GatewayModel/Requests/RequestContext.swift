@@ -4,9 +4,7 @@ package import CountersignCore
 package struct RequestContext: Sendable {
     /// The path of the endpoint, as in the routing table; nil for an unknown endpoint.
     package var route: String?
-    /// The app of the request; nil when unknown.
     package var appID: String?
-    /// The app's enforcement.
     package var enforcement: Enforcement?
     /// The result of admission; nil when the request did not reach it.
     package var verdict: VerdictKind?
@@ -22,7 +20,6 @@ package struct RequestContext: Sendable {
     package var tokenID: String?
     /// A hash of the token, for apps whose enforcement may return automatically; nil for other apps.
     package var tokenHash: UInt64?
-    /// The client's software.
     package var client = ClientInfo()
     /// The invalid token, for the samples.
     package var failure: FailedToken?

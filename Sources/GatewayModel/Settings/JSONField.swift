@@ -12,7 +12,6 @@ package struct JSONField<Owner>: Sendable {
     /// False for a field that changes may contain only so that a response can be sent back unmodified.
     package var isTaken: Bool { taken.map { !$0.isReadOnly } ?? false }
 
-    /// The field as in responses.
     package let get: @Sendable (Owner) -> JSONValue
     /// The field as stored, including secrets.
     package let keep: @Sendable (Owner) -> JSONValue

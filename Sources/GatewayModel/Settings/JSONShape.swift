@@ -49,7 +49,6 @@ package indirect enum JSONShape: Sendable {
     }
 }
 
-/// A member of an object.
 package struct JSONMember: Sendable {
     package let name: String
     package let type: JSONShape

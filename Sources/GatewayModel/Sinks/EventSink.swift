@@ -53,16 +53,13 @@ package struct EventSink: Sendable, Equatable {
         }
     }
 
-    /// The event consumer that the sink reads with.
     package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .sink, name: name) }
 
-    /// The settings of that consumer.
     package var consumerSettings: EventConsumerSettings { EventConsumerSettings(holdDays: holdDays) }
 
     /// Unique across all apps.
     package var key: String { appID + "/" + name }
 
-    /// The server addresses as a list.
     package var addresses: [String] { servers.split(separator: ",").map(String.init) }
 
     package var template: SubjectTemplate? { SubjectTemplate(subject, appID: appID) }
