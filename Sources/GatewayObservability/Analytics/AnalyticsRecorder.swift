@@ -1,28 +1,27 @@
 package import CountersignCore
 package import GatewayModel
 
-/// Counts verdicts as requests end, and gathers samples of those that failed. Handed to ``AnalyticsStore`` once a second;
-/// the last hour is kept here, second by second.
+/// Counts verdicts of completed requests and takes samples of failures. ``AnalyticsStore`` takes both once a
+/// second. The verdicts of the last hour stay in memory, by second.
 package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private struct State {
         var gathered = GatheredAnalytics()
         var apps: BytewiseDictionary<OfApp> = [:]
         var sampledMinute: Int64 = 0
         var sampled: [SampleKey: Int] = [:]
-        /// Tokens of the latest samples, in memory only: to be judged again.
+        /// Tokens of the latest samples, for verifying them again. In memory only.
         var tokens: BytewiseDictionary<(appID: String, token: FailedToken)> = [:]
         var tokenOrder: [String] = []
     }
 
-    /// What is kept of one app.
     private struct OfApp {
         var recent = RecentVerdicts()
-        /// Of an app whose enforcement may return automatically.
+        /// Used only for apps whose enforcement may return automatically.
         var knownTokens = KnownTokens()
-        /// All other clients are counted together.
+        /// Selects the clients counted by name. All others are counted together.
         var clients = FrequentClients()
 
-        /// Notes a verdict. Returns whether its client is to be counted by its name.
+        /// Counts a request. Returns whether its client is counted by name.
         mutating func note(_ record: RequestRecord, _ verdict: VerdictKind, minute: Int64) -> Bool {
             recent.note(
                 verdict, record.context.enforcement, events: record.context.accepted,
@@ -80,7 +79,8 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
-    /// What was judged since a time, to the second. Returns the sum, of an hour at most.
+    /// The sum of verdicts since a time, in milliseconds since 1970, with a resolution of one second. Covers
+    /// at most one hour.
     package func recent(of appID: String? = nil, since milliseconds: Int64) -> RecentVerdicts.Sum {
         state.withLock { state in
             var sum = RecentVerdicts.Sum()
@@ -93,13 +93,13 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
-    /// What was judged in the minute before a time, in milliseconds since 1970.
+    /// The requests of the minute before a time, in milliseconds since 1970.
     package func traffic(until milliseconds: Int64) -> GatewayTraffic {
         let sum = recent(since: milliseconds - 60_000)
         return GatewayTraffic(accepted: sum.accepted, rejected: sum.rejected, events: sum.events)
     }
 
-    /// The users of an app whose tokens were good, and those who have lost theirs since a time.
+    /// The users of an app who had a valid token since a time, and how many of them have lost it.
     package func knownTokens(of appID: String, since milliseconds: Int64) -> KnownTokens.Sum {
         state.withLock { $0.apps[appID]?.knownTokens.sum(since: milliseconds) ?? KnownTokens.Sum() }
     }
@@ -112,12 +112,12 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
-    /// The token of a sample, while it is in memory.
+    /// The token of a sample; nil once it was evicted from memory.
     package func failedToken(of sampleID: String) -> FailedToken? {
         state.withLock { $0.tokens[sampleID]?.token }
     }
 
-    /// Lets go of what is held of deleted apps. What was gathered of them is written once more.
+    /// Drops the data of deleted apps. Data gathered since the last ``take()`` is still stored.
     package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             for id in appIDs { state.apps[id] = nil }
@@ -140,7 +140,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
                 hour: hour, code: code, appVersion: key.client.appVersion ?? "", user: hash))
     }
 
-    /// At most five of a code a minute: a flood of bad tokens costs counting only.
+    /// Takes at most five samples of a code in a minute, to limit the cost of a flood of invalid tokens.
     private static func sample(
         _ record: RequestRecord, _ key: VerdictKey, _ failure: FailedToken, _ minute: Int64,
         _ state: inout State

@@ -1,10 +1,10 @@
 internal import GatewayModel
 
-/// Which of the clients that an app hears from are counted by their names: those that send most, in bounded memory.
+/// Selects the most frequent clients of an app for counting by name, in bounded memory.
 ///
-/// Clients choose their names themselves, so there may be any number. The counts are those of Misra and Gries: whatever
-/// makes up more than one in ``capacity`` of the requests is among them. Who is named is decided again each minute and
-/// stays so for it: no more than ``most`` names a minute reach the disk.
+/// Clients choose their names, so the number of names is unlimited. The Misra-Gries algorithm finds every
+/// client with more than one in ``capacity`` of the requests. The selection changes once a minute, so at most
+/// ``most`` names a minute are stored.
 struct FrequentClients {
     static let most = 300
     private static let capacity = 1_200
@@ -15,9 +15,9 @@ struct FrequentClients {
     private var minute: Int64 = 0
     private var halvedAt: Int64 = 0
 
-    /// Counts a request. Returns whether it is to be counted by its name.
+    /// Counts a request. Returns whether to count it by the client's name.
     mutating func note(_ client: ClientInfo, minute: Int64) -> Bool {
-        // No request ends an hour later than others that began after it: the clock was ahead.
+        // The clock was ahead. Requests do not overlap by an hour.
         if minute > self.minute || minute < self.minute - Self.halvingMilliseconds { elect(at: minute) }
         count(client)
         if named.contains(client) { return true }
@@ -32,7 +32,8 @@ struct FrequentClients {
         } else if counts.count < Self.capacity {
             counts[client] = 1
         } else {
-            // Takes no more than was added before: on average one step a request.
+            // Decrements every count. Amortized over the earlier increments, this is one step for each
+            // request.
             counts = counts.compactMapValues { $0 > 1 ? $0 - 1 : nil }
         }
     }
@@ -49,7 +50,7 @@ struct FrequentClients {
             named = Set(counts.keys)
         }
         guard abs(minute - halvedAt) >= Self.halvingMilliseconds else { return }
-        // What was common long ago makes room for what is now.
+        // Halves the counts, so that formerly frequent clients make room for current ones.
         halvedAt = minute
         counts = counts.compactMapValues { $0 > 1 ? $0 / 2 : nil }
     }

@@ -2,44 +2,44 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// Tokens that were good here, and the users who have had no good one since theirs expired or its key went.
+/// Tracks users whose valid token has stopped working, because it expired or its key was deleted.
 ///
-/// A stranger must not be able to bring enforcement down: a request counts only if the very
-/// token in it was accepted before. Tokens and users are kept as keyed hashes, in memory only.
+/// An attacker must not be able to switch off enforcement. So a failure counts only if the same token was
+/// accepted before. Tokens and users are stored as keyed hashes, in memory only.
 package struct KnownTokens: Sendable {
     package struct Sum: Equatable {
-        /// Users with a token that is or was good.
+        /// Users with a token that is or was valid.
         package var users = 0
-        /// Those of them whose token has failed since, without another that was accepted.
+        /// Users among them whose token has failed since, without another accepted token.
         package var lost = 0
     }
 
     private struct User {
         var seenMilliseconds: Int64
-        /// Whether the token failed when the user was seen last.
+        /// Whether the token of the user's last request failed.
         var hasLost = false
     }
 
-    /// How long a token is remembered at least, unless there are too many.
+    /// The minimum time that a token is remembered, unless there are too many tokens.
     private static let halfLifeMilliseconds: Int64 = 12 * 3_600_000
     private static let maximumTokens = 50_000
     private static let maximumUsers = 100_000
-    /// The longest time that is asked for.
+    /// The longest window of ``sum(since:)``.
     private static let longestWindow: Int64 = 3_600_000
-    /// Between two times that users are looked through for those that may be forgotten.
+    /// The minimum time between two removals of inactive users.
     private static let forgetPause: Int64 = 60_000
 
-    // The users of tokens that were accepted. When `young` is full or old it takes the place of `old`.
+    // The users by the hash of an accepted token. When `young` is full or too old, it replaces `old`.
     private var young: [UInt64: UInt64] = [:]
     private var old: [UInt64: UInt64] = [:]
     private var turnedMilliseconds: Int64 = 0
     private var users: [UInt64: User] = [:]
-    /// The number of users by the second of their last request, for at most the last three hours.
+    /// The number of users by the second of their last request, for at most three hours.
     private var seconds: [Int64: Sum] = [:]
     private var lastMilliseconds: Int64 = 0
     private var forgotMilliseconds: Int64 = 0
 
-    /// What a token is known by, and a user.
+    /// A keyed hash of a token or a user id.
     package static func hash(_ text: String) -> UInt64 {
         var hasher = Hasher()
         var text = text
@@ -47,7 +47,7 @@ package struct KnownTokens: Sendable {
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
-    /// Notes what became of a token.
+    /// Records the result of verifying a token.
     mutating func note(
         _ token: UInt64, of userID: String, _ verdict: VerdictKind, _ code: AuthErrorCode?,
         atMilliseconds milliseconds: Int64
@@ -57,7 +57,7 @@ package struct KnownTokens: Sendable {
             let user = Self.hash(userID)
             remember(token, of: user, at: milliseconds)
             note(user, User(seenMilliseconds: milliseconds))
-        // Beyond a ramp the same token is only warned about.
+        // Users outside of the enforcement ramp get a warning for the same failure.
         case .rejected where Self.isLost(code), .acceptedWithWarning where Self.isLost(code):
             guard let user = young[token] ?? old[token] else { return }
             note(user, User(seenMilliseconds: milliseconds, hasLost: true))
@@ -65,15 +65,15 @@ package struct KnownTokens: Sendable {
         }
     }
 
-    /// Whether a token that was good before is lost to its user by this failure.
+    /// Whether a valid token can turn invalid with this failure.
     private static func isLost(_ code: AuthErrorCode?) -> Bool {
         code == .expired || code == .noMatchingPublicKeys
     }
 
-    /// Counts users since a time within the last hour, to the second.
+    /// Counts users since a time within the last hour, with a resolution of one second.
     func sum(since milliseconds: Int64) -> Sum {
         var sum = Sum()
-        // Those that are later still were seen while the clock was ahead.
+        // Excludes seconds recorded while the clock was ahead.
         let window = Self.second(milliseconds)...Self.second(milliseconds + Self.longestWindow)
         for (second, seen) in seconds where window.contains(second) {
             sum.users += seen.users
@@ -84,7 +84,7 @@ package struct KnownTokens: Sendable {
 
     private static func second(_ milliseconds: Int64) -> Int64 { milliseconds / 1_000 }
 
-    /// Moves a user from the second of the previous request to that of the latest.
+    /// Moves a user from the second of the previous request to the second of the latest.
     private mutating func count(_ seen: User, insteadOf before: User?) {
         if let before, var sum = seconds[Self.second(before.seenMilliseconds)] {
             sum.users -= 1
@@ -110,18 +110,19 @@ package struct KnownTokens: Sendable {
     }
 
     private mutating func note(_ user: UInt64, _ seen: User) {
-        // What was seen while the clock was ahead says nothing of now. No request takes so long.
+        // The clock was ahead. Drops its data, because no request takes this long.
         if seen.seenMilliseconds < lastMilliseconds - Self.longestWindow {
             users = [:]
             seconds = [:]
         }
         lastMilliseconds = seen.seenMilliseconds
         if users[user] == nil, users.count >= Self.maximumUsers {
-            // To go through them for every further user would take longer than to verify a token.
+            // Limits how often the table is scanned. A scan for every new user would cost more than verifying
+            // a token.
             guard abs(seen.seenMilliseconds - forgotMilliseconds) >= Self.forgetPause else { return }
             forgotMilliseconds = seen.seenMilliseconds
             users = users.filter { $0.value.seenMilliseconds > seen.seenMilliseconds - Self.longestWindow }
-            // Beyond that a share of the first hundred thousand is as good as one of all.
+            // A sample of 100,000 users is large enough for the percentage.
             guard users.count < Self.maximumUsers else { return }
         }
         count(seen, insteadOf: users.updateValue(seen, forKey: user))

@@ -2,12 +2,12 @@ package import CountersignCore
 internal import GatewayModel
 
 extension LiveFeed.Shared {
-    /// As gateways of one cluster tell each other of it.
+    /// The JSON sent to other gateways of the cluster.
     package var json: JSONValue {
         ["missed": .integer(Int64(missed)), "entries": .array(entries.map(\.json))]
     }
 
-    /// What cannot be read is left out.
+    /// Omits entries that cannot be parsed.
     package init(json: JSONValue) {
         let members = json.members ?? [:]
         if case .array(let elements)? = members["entries"] {

@@ -2,39 +2,41 @@ package import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The last verdicts, for those who watch them as they come: the gateway's own, and while somebody watches those of the
-/// other gateways too. Nothing is kept while nobody watches.
+/// A buffer of the latest verdicts, for live views.
+///
+/// While there are viewers, it holds the verdicts of this gateway and of the other gateways in the cluster.
+/// Without viewers it is empty.
 package final class LiveFeed: Sendable {
-    /// One verdict.
     package struct Entry: Sendable {
-        /// Counts up by one over all apps. Begins with the time at which the gateway was started, so that ids of an
-        /// earlier run are smaller, and those of another gateway of the same time are others.
+        /// Increases by one over all apps. The first id derives from the start time of the gateway and random
+        /// bits. So ids of an earlier run are smaller, and gateways started at the same time use different
+        /// ids.
         package var id: UInt64
         package var atMilliseconds: Int64
         package var key: VerdictKey
         package var userID: String?
         package var network: String
         package var requestID: String
-        /// The sample of this request, when one was kept.
+        /// The id of the request's sample, if any.
         package var sampleID: String?
     }
 
-    /// Verdicts that another gateway is to hear of.
+    /// Verdicts to send to another gateway.
     package struct Shared: Sendable {
         package var entries: [Entry] = []
-        /// What there was no room for.
+        /// The number of verdicts that did not fit.
         package var missed: UInt64 = 0
 
         package init() {}
     }
 
-    /// What came after an id.
+    /// The entries after an id.
     package struct Page: Sendable {
         package var entries: [Entry] = []
-        /// What came and was forgotten before this look; nil when nobody knows how much, because the gateway was started
-        /// meanwhile.
+        /// Entries dropped before this call; nil when the number is unknown because the gateway was
+        /// restarted.
         package var missed: UInt64? = 0
-        /// The last id that there is.
+        /// The id of the latest entry.
         package var lastID: UInt64
     }
 
@@ -42,10 +44,10 @@ package final class LiveFeed: Sendable {
         var ring: [Entry] = []
         var lastID: UInt64
         var watchedUntil: UInt64 = 0
-        /// Until when somebody watches at another gateway, and what that one is to hear.
+        /// The uptime until which another gateway has a viewer, and the verdicts to send to it.
         var sharedUntil: UInt64 = 0
         var shared = Shared()
-        /// Hears that somebody begins to watch.
+        /// Called when the first viewer appears.
         var begins: @Sendable () -> Void = {}
     }
 
@@ -60,12 +62,12 @@ package final class LiveFeed: Sendable {
     ) {
         self.capacity = capacity
         self.nanoseconds = nanoseconds
-        // Microseconds, and twelve bits by chance: two gateways may start in the same one.
+        // Microseconds, and twelve random bits in case two gateways start in the same microsecond.
         firstID = UInt64(max(0, started.timeIntervalSince1970 * 1_000_000)) << 12 | chance
         state = Lock(State(lastID: firstID))
     }
 
-    /// A verdict; `make` is called only when somebody has looked within the last minute.
+    /// Adds a verdict. Calls `make` only if there was a viewer within the last minute.
     func publish(_ make: (UInt64) -> Entry) {
         let now = nanoseconds()
         state.withLock { state in
@@ -85,8 +87,8 @@ package final class LiveFeed: Sendable {
         }
     }
 
-    /// Drops the verdicts of deleted apps. Call it when their ids become available again; until then, readers still see
-    /// the last verdicts.
+    /// Drops the verdicts of deleted apps. Call it when their ids become available again. Until then, viewers
+    /// still see the last verdicts.
     package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             state.ring.removeAll { appIDs.contains($0.key.appID) }
@@ -99,24 +101,23 @@ package final class LiveFeed: Sendable {
         if state.ring.count >= 2 * capacity { state.ring.removeFirst(state.ring.count - capacity) }
     }
 
-    /// True when somebody has looked within the last minute.
     package var isWatched: Bool {
         let now = nanoseconds()
         return state.withLock { $0.watchedUntil > now }
     }
 
-    /// `body` is called when somebody looks and nobody had within the last minute.
+    /// Sets a function to call when a viewer appears after a minute without viewers.
     package func whenWatched(_ body: @escaping @Sendable () -> Void) {
         state.withLock { $0.begins = body }
     }
 
-    /// Somebody watches at another gateway, for the next so many seconds.
+    /// Collects verdicts for another gateway during the next `seconds`.
     package func share(forSeconds seconds: UInt64) {
         let now = nanoseconds()
         state.withLock { $0.sharedUntil = now + seconds * 1_000_000_000 }
     }
 
-    /// What another gateway is to hear of, since the last call: at most as many verdicts as are kept.
+    /// Returns the verdicts for another gateway since the last call, limited to the capacity of the buffer.
     package func takeShared() -> Shared {
         state.withLock { state in
             defer { state.shared = Shared() }
@@ -124,7 +125,7 @@ package final class LiveFeed: Sendable {
         }
     }
 
-    /// Verdicts of another gateway. They get ids of this one's.
+    /// Adds verdicts of another gateway. They get new ids.
     package func add(_ shared: Shared) {
         let now = nanoseconds()
         state.withLock { state in
@@ -138,7 +139,7 @@ package final class LiveFeed: Sendable {
         }
     }
 
-    /// What came after an id; nil begins with what comes from now on.
+    /// The entries after an id. With nil, the page is empty and its last id is the start of the next page.
     package func entries(after id: UInt64?) -> Page {
         let now = nanoseconds()
         let (begins, page) = state.withLock { state -> ((@Sendable () -> Void)?, Page) in
@@ -152,7 +153,7 @@ package final class LiveFeed: Sendable {
 
     private func found(after id: UInt64?, _ state: State) -> Page {
         guard let id, id != state.lastID else { return Page(lastID: state.lastID) }
-        // An id from the future is of a run whose clock was ahead.
+        // An id larger than the latest belongs to a run whose clock was ahead.
         let isOfThisRun = (firstID...state.lastID).contains(id)
         let found = isOfThisRun ? state.ring.drop { $0.id <= id } : state.ring[...]
         return Page(

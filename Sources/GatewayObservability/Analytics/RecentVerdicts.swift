@@ -1,12 +1,12 @@
 internal import GatewayModel
 
-/// An app's verdicts of the last hour, second by second, for decisions that cannot wait for a minute to be over.
+/// An app's verdicts of the last hour by second, for decisions that cannot wait for the end of a minute.
 package struct RecentVerdicts: Sendable {
     package struct Sum: Equatable {
-        /// Requests that needed a good token, and those of them that had none.
+        /// Requests with enforcement `required`, and the rejected ones among them.
         package var required = 0
         package var rejected = 0
-        /// All that were let in.
+        /// Requests that were not rejected.
         package var accepted = 0
         package var events = 0
     }
@@ -19,19 +19,18 @@ package struct RecentVerdicts: Sendable {
     private static let maximumSeconds = 3_601
     private var seconds: [Second] = []
 
-    /// Counts one verdict.
     mutating func note(
         _ verdict: VerdictKind, _ enforcement: Enforcement?, events: Int, atMilliseconds milliseconds: Int64
     ) {
         let start = milliseconds / 1000 * 1000
-        // What was counted while the clock was ahead says nothing of now. No request takes so long.
+        // The clock was ahead. Drops its data, because no request takes this long.
         if let last = seconds.last, last.start > start + Int64(Self.maximumSeconds) * 1000 { seconds = [] }
         if seconds.last.map({ $0.start < start }) ?? true {
             if seconds.count >= Self.maximumSeconds { seconds.removeFirst() }
             seconds.append(Second(start: start))
         }
         let last = seconds.count - 1
-        // Users beyond a ramp are judged as if it were optional: nobody refuses them, so they say nothing.
+        // Excludes warnings: they concern users outside of the ramp, and their requests are never rejected.
         if enforcement == .required, verdict == .accepted || verdict == .rejected {
             seconds[last].sum.required += 1
             if verdict == .rejected { seconds[last].sum.rejected += 1 }
@@ -40,7 +39,7 @@ package struct RecentVerdicts: Sendable {
         seconds[last].sum.events += events
     }
 
-    /// Adds what was counted since a time, to the second.
+    /// Adds the verdicts since a time, with a resolution of one second.
     func add(to sum: inout Sum, since milliseconds: Int64) {
         let first = milliseconds / 1000 * 1000
         let end = first + Int64(Self.maximumSeconds) * 1000

@@ -2,10 +2,10 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// The log, one line a request, written by its own thread: JSON, or text for a terminal.
+/// The log: one line for each request, as JSON or as text for a terminal, written by its own thread.
 ///
-/// A request only leaves its record. When the reader of the log is so slow that too many records wait, further
-/// ones are dropped, counted, and the count is logged as soon as there is room.
+/// Callers only enqueue a record. When the queue is full because the log's reader is slow, records are
+/// dropped and counted. The count is logged once there is space.
 package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private enum Entry {
         case request(RequestRecord, LogLevel)
@@ -56,7 +56,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
         note(.error, "commit failed", [("code", failure.code), ("detail", failure.detail)])
     }
 
-    /// Logs something that is not a request. The values must hold no token, key or body.
+    /// Logs a message that does not belong to a request. The values must not contain a token, key or body.
     package func note(_ own: LogLevel, _ message: StaticString, _ values: [(StaticString, String)] = []) {
         guard own <= level else { return }
         enqueue(.line(line(own, message, values)))
@@ -78,14 +78,14 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
         }
     }
 
-    /// Lines that were dropped so far.
+    /// The number of dropped lines so far.
     package var droppedLines: Int {
         condition.lock()
         defer { condition.unlock() }
         return dropped
     }
 
-    /// Writes what waits and ends; gives up on a reader that stalls.
+    /// Writes the queued lines and closes. Gives up after `seconds` if the reader is blocked.
     package func close(within seconds: Double = 2) {
         let deadline = DispatchTime.now() + seconds
         condition.lock()
@@ -101,7 +101,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
             dropped += 1
         } else {
             waiting.append(entry)
-            // The writer wakes for the first one and gathers; a full house wakes it early.
+            // Wakes the writer for the first entry, and again when the queue is half full.
             if waiting.count == 1 || waiting.count == capacity / 2 { condition.broadcast() }
         }
         condition.unlock()
@@ -154,7 +154,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
 
     private static let quietRoutes: BytewiseSet = ["/livez", "/readyz", "/metrics"]
 
-    /// Writes to standard error, whatever the pieces it takes.
+    /// Writes to standard error, continuing after partial writes.
     package static let writeToStandardError: @Sendable ([UInt8]) -> Void = { bytes in
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -162,7 +162,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EAGAIN {
-                // Whoever reads the log is slow; this thread has nothing else to do.
+                // The reader of the log is slow. Waiting blocks only the thread of the log.
                 Thread.sleep(forTimeInterval: 0.01)
             } else if errno != EINTR {
                 return

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// One line of the log, as JSON. ASCII only: what a client sent cannot reach a terminal as anything but text.
+/// A log line as JSON. It is pure ASCII, so that client data cannot contain control sequences for a terminal.
 struct LogLine {
     private(set) var bytes: [UInt8]
 
@@ -18,14 +18,13 @@ struct LogLine {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// The line of a request.
     init(_ record: RequestRecord, level: LogLevel) {
         self.init(milliseconds: record.receivedMilliseconds, level: level, message: "request")
         put("request_id", record.id)
         put("trace_id", record.trace?.traceID)
         put("method", record.method, limit: 32)
         put("route", record.context.route)
-        // An endpoint's path is known; any other is shown as far as it helps.
+        // Logs the path only if there is no route, truncated.
         if record.context.route == nil { put("path", record.path, limit: 128) }
         put("status", record.status)
         put("client", record.clientAddress)
@@ -49,7 +48,6 @@ struct LogLine {
         }
     }
 
-    /// The finished line.
     consuming func ended() -> [UInt8] {
         bytes.append(UInt8(ascii: "}"))
         bytes.append(0x0A)

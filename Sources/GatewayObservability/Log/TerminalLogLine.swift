@@ -2,18 +2,18 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// One line of the log for a person: the local time, how it ended, what it was. ASCII only, as ``LogLine``.
+/// A log line for a terminal: local time, outcome and request. It is pure ASCII, like ``LogLine``.
 struct TerminalLogLine {
     let isColored: Bool
-    /// Seconds that local time is ahead of UTC.
+    /// The offset of local time from UTC, in seconds.
     var secondsFromUTC = TimeZone.current.secondsFromGMT()
 
-    /// The line of a request, such as `14:03:07  401 EXPIRED  POST /v1/batch  shop  0.8 ms`.
+    /// A request's line, such as `14:03:07  401 EXPIRED  POST /v1/batch  shop  0.8 ms`.
     func request(_ record: RequestRecord, level: LogLevel) -> [UInt8] {
         let context = record.context
         let outcome = [record.status.map { String($0) } ?? "closed", record.code ?? context.authCode?.reason]
             .compactMap(\.self).joined(separator: " ")
-        // A known route, or else the start of the path.
+        // The route, or the truncated path of an unknown endpoint.
         let request =
             Self.safe(record.method, limit: 8) + " " + Self.safe(context.route ?? record.path, limit: 64)
         var text = padded(clock(record.receivedMilliseconds), 8) + "  "
@@ -28,7 +28,7 @@ struct TerminalLogLine {
         return Array((text + "  \(tenths / 10).\(tenths % 10) ms\n").utf8)
     }
 
-    /// The line of what is not a request.
+    /// The line of a message that does not belong to a request.
     func note(
         _ milliseconds: Int64, _ level: LogLevel, _ message: StaticString, _ values: [(StaticString, String)]
     ) -> [UInt8] {
@@ -61,7 +61,7 @@ struct TerminalLogLine {
         text + String(repeating: " ", count: max(0, width - text.utf8.count))
     }
 
-    /// Client input must not reach the terminal as control characters.
+    /// Replaces all but printable ASCII characters, so that client data cannot contain control sequences.
     private static func safe(_ text: String, limit: Int) -> String {
         String(
             String.UnicodeScalarView(

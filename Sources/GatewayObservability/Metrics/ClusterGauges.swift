@@ -1,12 +1,12 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// What `/metrics` measures of a gateway that shares a database.
+/// Metrics of a gateway that shares a database.
 package struct ClusterGauges: Sendable {
-    /// The last time that the gateway showed that it lives.
+    /// The last heartbeat of the gateway.
     package struct Beat: Sendable {
         let ageSeconds: Double
-        /// How far its clock is ahead of the database's.
+        /// The offset of the gateway's clock from the database's.
         let clockOffsetSeconds: Double
         let readerLagSeconds: Double
 
@@ -17,9 +17,8 @@ package struct ClusterGauges: Sendable {
         }
     }
 
-    /// The gateways that live.
     let gateways: Int
-    /// Nil before the first.
+    /// Nil before the first heartbeat.
     let beat: Beat?
     let database: DatabaseLoad
 
@@ -29,7 +28,7 @@ package struct ClusterGauges: Sendable {
         self.database = database
     }
 
-    /// Writes the metrics, without samples where there is no database to share.
+    /// Writes the metrics; without samples when `gauges` is nil.
     static func write(_ gauges: ClusterGauges?, to text: inout some MetricWriter) {
         for metric in metrics {
             text.begin(metric.name, metric.kind, help: metric.help)

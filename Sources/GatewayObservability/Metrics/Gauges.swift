@@ -1,24 +1,23 @@
 package import CountersignCore
 package import GatewayModel
 
-/// What `/metrics` measures at the moment of asking.
+/// The current values of gauges.
 package struct Gauges: Sendable {
-    /// What waits for the disk and what lies on it.
+    /// The event store's queue and disk usage.
     package var store: StoreLoad
-    /// Open connections.
     package var connections: Int
-    /// Tokens whose signature need not be verified again.
+    /// The token cache.
     package var tokens: Tokens
-    /// Log lines that were dropped so far.
+    /// Log lines dropped so far.
     package var droppedLogLines: Int
-    /// Requests so far that are missing from the dashboard's counts.
+    /// Requests missing from the dashboard's counts so far.
     package var uncountedRequests: Int
-    /// Spans that were not exported; nil where none are recorded.
+    /// Spans dropped so far; nil when tracing is disabled.
     package var droppedSpans: Int?
-    /// How far consumers of events are behind.
+    /// The lag of each consumer.
     package var consumers: [Consumer]
 
-    /// What is remembered of tokens, and how often that saved a verification.
+    /// The size of the token cache and its hit counts.
     package struct Tokens: Sendable {
         let remembered: Int
         let bytes: Int
@@ -37,7 +36,7 @@ package struct Gauges: Sendable {
         let appID: String
         let name: String
         let lag: Int
-        /// Seconds since the oldest event that it has not confirmed was received; 0 when there is none.
+        /// Seconds since the oldest unconfirmed event was received; 0 if all events are confirmed.
         let oldestUnreadSeconds: Double
         let hasMissed: Bool
 
@@ -50,15 +49,15 @@ package struct Gauges: Sendable {
         }
     }
 
-    /// How far each webhook is behind.
+    /// The lag of each webhook.
     package var webhooks: [WebhookLag]
-    /// Attempts to deliver to webhooks so far, by app.
+    /// Webhook delivery attempts so far, by app.
     package var webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)>
 
-    /// How far each sink has come.
+    /// The progress of each sink.
     package var sinks: [Sink]
 
-    /// Nil where a gateway has its storage alone.
+    /// Nil without a shared database.
     package var cluster: ClusterGauges?
 
     package init(
@@ -81,7 +80,7 @@ package struct Gauges: Sendable {
         self.webhookAttempts = webhookAttempts
     }
 
-    /// How far a webhook is behind the newest event of its app.
+    /// The lag of a webhook behind the newest event of its app.
     package struct WebhookLag: Sendable {
         let appID: String
         let id: String
@@ -94,14 +93,14 @@ package struct Gauges: Sendable {
         }
     }
 
-    /// How far a sink has come, and whether it works.
+    /// The progress and state of a sink.
     package struct Sink: Sendable {
         let appID: String
         let name: String
         let lag: Int
-        /// Seconds since the oldest event that is not in its stream was received; 0 when there is none.
+        /// Seconds since the oldest unpublished event was received; 0 if all events are published.
         let oldestUnreadSeconds: Double
-        /// Messages that its stream has taken since the gateway started.
+        /// Messages accepted by the stream since the gateway started.
         let published: Int
         let isFailing: Bool
 
@@ -118,7 +117,7 @@ package struct Gauges: Sendable {
         }
     }
 
-    /// Without a value there is no sample.
+    /// The gauges without labels. A nil value writes no sample.
     var all: [(name: String, help: String, value: Double?)] {
         [
             ("countersign_connections", "Open connections.", Double(connections)),

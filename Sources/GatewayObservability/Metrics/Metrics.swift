@@ -2,15 +2,16 @@ package import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// Counts what happens, and writes it down for Prometheus.
+/// Counts requests and commits, for Prometheus and OTLP.
 ///
-/// Every label comes from a fixed set: apps, endpoints, verdicts, codes. What a client sends never becomes a label.
-/// One lock held for a fraction of a microsecond a request costs less than shards would (`docs/metrics.md`).
+/// Labels come from fixed sets: apps, endpoints, verdicts and codes. Client data never becomes a label. A
+/// single lock is cheaper than shards, because it is held for a fraction of a microsecond
+/// (`docs/metrics.md`).
 package final class Metrics: GatewayObserver {
     private struct RequestKey: Hashable {
         let appID: String?
         let route: String?
-        /// 2 for 200 to 299 and so on; 0 for none.
+        /// The first digit of the status, such as 2 for 200 to 299; 0 without a response.
         let statusClass: Int
     }
 
@@ -89,14 +90,13 @@ package final class Metrics: GatewayObserver {
         series.rejected += record.context.rejected
     }
 
-    /// Everything that was counted, as Prometheus reads it.
+    /// All metrics in Prometheus' text format.
     package func text(_ gauges: Gauges) -> [UInt8] {
         var text = PrometheusText()
         write(gauges, to: &text)
         return text.bytes
     }
 
-    /// Everything that was counted.
     func write(_ gauges: Gauges, to text: inout some MetricWriter) {
         let state = state.withLock { $0 }
         Self.writeRequests(state, to: &text)
@@ -271,7 +271,7 @@ package final class Metrics: GatewayObserver {
         }
     }
 
-    /// The one label of all paths that no endpoint has.
+    /// The route label of requests to unknown endpoints.
     private static let unmatched = "unmatched"
 
     private static func sum(_ first: Histogram, _ second: Histogram) -> Histogram {

@@ -1,17 +1,17 @@
-/// Says what to export when; it has no clock and sends nothing. Instants and times are seconds.
+/// Decides what to export and when. It has no clock and sends nothing. Times are in seconds.
 ///
-/// What waits is bounded: at most ``mostWaiting`` requests, and the batch that is under way. A collector that does not
-/// take it is asked again, later each time, while newer requests are dropped.
+/// Memory is bounded: at most ``mostWaiting`` requests and the batch in flight. A failed batch is retried
+/// with increasing delays, while newer requests are dropped.
 struct ExportSchedule {
-    /// Requests that wait; further ones are dropped.
+    /// The maximum number of queued requests; more are dropped.
     static let mostWaiting = 2_048
-    /// Requests of one batch; so many that wait are sent at once.
+    /// The maximum number of requests in a batch. A full batch is sent immediately.
     static let batch = 256
-    /// How long a request waits for others.
+    /// The delay in which further requests join a batch.
     static let gatherSeconds = 5.0
-    /// Between two exports of metrics.
+    /// The interval of metric exports.
     static let metricSeconds = 60.0
-    /// The longest pause after a failure, and the longest that a collector may ask for.
+    /// The maximum back-off after a failure, and the maximum `Retry-After` that is respected.
     static let longestPause = 60.0
     static let longestRetryAfter = 300.0
 
@@ -22,16 +22,16 @@ struct ExportSchedule {
         case end
     }
 
-    /// What became of an export.
+    /// The result of an export.
     enum Outcome: Equatable {
         case taken
-        /// The same again would end alike.
+        /// Rejected permanently; a retry would fail again.
         case refused
-        /// The collector was not reached or could not take it now, and may have said how long to wait.
+        /// The collector was unreachable or unavailable, possibly with a `Retry-After` in seconds.
         case failed(retryAfter: Int?)
     }
 
-    /// Spans that were not exported.
+    /// Spans dropped so far.
     private(set) var droppedSpans = 0
     private var waiting: [TracedRequest] = []
     private var underWay: [TracedRequest] = []
@@ -41,14 +41,15 @@ struct ExportSchedule {
     private var failures = 0
     private var isClosing = false
     private var hasSentLast = false
-    /// True when the batch under way is traces.
+    /// Whether the last action was an export of traces.
     private var sendsTraces = false
 
     init(at now: Double) {
         metricsDue = now + Self.metricSeconds
     }
 
-    /// Takes a request; true when it changes when there is something to do.
+    /// Adds a request. Returns whether the exporter's thread must wake up, because the next due time may have
+    /// changed.
     mutating func add(_ request: TracedRequest, at now: Double) -> Bool {
         guard !isClosing, waiting.count < Self.mostWaiting else {
             droppedSpans += request.spanCount
@@ -59,14 +60,14 @@ struct ExportSchedule {
         return waiting.count == 1 || waiting.count == Self.batch
     }
 
-    /// From now on everything is due, and a failure is the end.
+    /// Makes all queued requests due. From then on, a failure ends the export.
     mutating func close() { isClosing = true }
 
     mutating func next(at now: Double) -> Action {
         if isClosing, failures > 0 { return end() }
         guard isClosing || now >= notBefore else { return .wait(seconds: notBefore - now) }
         sendsTraces = false
-        // First, lest a flood of traces keeps them back.
+        // Metrics come first, so that a flood of traces cannot delay them.
         if now >= metricsDue { return .metrics }
         if underWay.isEmpty, isDue(at: now) {
             underWay = Array(waiting.prefix(Self.batch))
@@ -85,13 +86,13 @@ struct ExportSchedule {
         !waiting.isEmpty && (isClosing || waiting.count >= Self.batch || now >= tracesDue)
     }
 
-    /// Hears what became of the last action, and how many spans a collector did not take of a batch that it took. `jitter`
-    /// is from 0 to 1, so that gateways which failed together do not come back together.
+    /// Records the result of the last action, and the spans that the collector rejected of an accepted batch.
+    /// `jitter`, from 0 to 1, spreads the retries of gateways that failed at the same time.
     mutating func ended(_ outcome: Outcome, rejectedSpans: Int = 0, at now: Double, jitter: Double) {
         if sendsTraces {
             droppedSpans += min(max(0, rejectedSpans), Self.spans(of: underWay))
         } else {
-            // Failed ones are not sent again: the next say the same and more.
+            // Failed metrics are not retried, because the next export is cumulative.
             metricsDue = now + Self.metricSeconds
             hasSentLast = isClosing
         }

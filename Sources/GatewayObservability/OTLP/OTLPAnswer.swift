@@ -1,12 +1,12 @@
 internal import CountersignJOSE
 
-/// What a collector says to a request (OTLP specification, section OTLP/HTTP response).
+/// The response of a collector (OTLP specification, section OTLP/HTTP response).
 package struct OTLPAnswer: Sendable {
-    /// Nil when there is no answer.
+    /// Nil without a response.
     let status: Int?
     let retryAfterSeconds: Int?
     let body: [UInt8]
-    /// Why there is no answer, as a stable word.
+    /// A stable error code when there is no response.
     let failure: String?
 
     package init(status: Int, retryAfterSeconds: Int?, body: [UInt8]) {
@@ -31,19 +31,19 @@ package struct OTLPAnswer: Sendable {
         }
     }
 
-    /// What it did not take of a request that it took.
+    /// The rejected part of an accepted request.
     struct PartialSuccess {
         let spans: Int
         let detail: String
     }
 
-    /// Nil when it took all.
+    /// Nil when the collector accepted everything.
     var partialSuccess: PartialSuccess? {
         try? StrictJSONParser(maximumBytes: 1 << 16, maximumDepth: 8).parse(bytes: body) { root in
             guard let part = root["partialSuccess"], part.kind == .object else { return nil }
             func count(_ name: StaticString) -> Int {
                 let number = part[name]?.int64.map { Int($0) } ?? part[name]?.string.flatMap { Int($0) } ?? 0
-                // Whatever a collector says.
+                // Clamps untrusted input.
                 return min(max(0, number), 1 << 31)
             }
             let spans = count("rejectedSpans")

@@ -1,7 +1,6 @@
 internal import CountersignCore
 
-/// Metrics as OTLP has them: counters are sums from the start of the gateway on, so that one request that is lost
-/// loses no counts.
+/// Metrics in OTLP. Counters are cumulative since the start of the gateway, so a lost export loses no counts.
 struct OTLPMetrics: MetricWriter {
     private let startTime: JSONValue
     private let time: JSONValue
@@ -11,13 +10,13 @@ struct OTLPMetrics: MetricWriter {
     private var help = ""
     private var points: [JSONValue] = []
 
-    /// Both in nanoseconds since 1970: when counting began, and now.
+    /// The start of counting and the current time, in nanoseconds since 1970.
     init(startTime: UInt64, time: UInt64) {
         self.startTime = .string(String(startTime))
         self.time = .string(String(time))
     }
 
-    /// The metrics that have samples.
+    /// The metrics with samples.
     var metrics: [JSONValue] { written + finished }
 
     mutating func begin(_ name: String, _ kind: MetricKind, help: String) {
@@ -83,7 +82,7 @@ struct OTLPMetrics: MetricWriter {
         ]
     }
 
-    /// As the names of metrics say it (UCUM).
+    /// The unit (UCUM), derived from the suffix of the metric's name.
     private var unit: String {
         name.hasSuffix("_seconds") ? "s" : name.hasSuffix("_bytes") ? "By" : "1"
     }

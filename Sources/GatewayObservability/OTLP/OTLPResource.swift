@@ -1,33 +1,32 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Who exports: what every span and metric of a gateway has in common (OpenTelemetry, semantic conventions).
+/// The resource attributes of all spans and metrics of a gateway (OpenTelemetry semantic conventions).
 package struct OTLPResource: Sendable {
-    /// What clients reach the gateway by.
+    /// The URL that clients use.
     private let server: URLComponents
-    /// Tells this run of the gateway from all others.
+    /// Unique for each run of a gateway.
     private let instanceID: String
 
-    /// `url` is where clients reach the gateway.
+    /// `url` is the URL that clients use.
     package init(url: String, instanceID: String = UUIDv7.make()) {
         server = URLComponents(string: url) ?? URLComponents()
         self.instanceID = instanceID
     }
 
-    /// What is the same for every request.
+    /// The attributes shared by all requests.
     var requestAttributes: [(String, OTLPValue)] {
         var attributes: [(String, OTLPValue)] = [("url.scheme", .text(server.scheme ?? "http"))]
         if let host = server.host {
             attributes.append(("server.address", .text(host.trimmingCharacters(in: ["[", "]"]))))
-            // One that the system chooses is not known here.
+            // A port chosen by the system is unknown here.
             let port = server.port ?? (server.scheme == "https" ? 443 : 80)
             if port > 0 { attributes.append(("server.port", .integer(port))) }
         }
         return attributes
     }
 
-    /// A request to a collector: spans or metrics that were gathered under this resource. `kind` is `Spans` or `Metrics`, as in
-    /// the names of the members.
+    /// The body of an export request. `kind` is `Spans` or `Metrics`, as in the names of the JSON members.
     func request(_ kind: String, _ items: [JSONValue]) -> [UInt8] {
         let resource = OTLPValue.attributes([
             ("service.name", .text("countersign")), ("service.version", .text(countersignVersion)),
@@ -42,12 +41,11 @@ package struct OTLPResource: Sendable {
     }
 }
 
-/// The value of an attribute.
 enum OTLPValue {
     case text(String)
     case integer(Int)
 
-    /// Protocol Buffers' mapping to JSON writes integers of 64 bits as strings.
+    /// Protocol Buffers' JSON mapping writes 64-bit integers as strings.
     private var json: JSONValue {
         switch self {
         case .text(let text): ["stringValue": .string(text)]

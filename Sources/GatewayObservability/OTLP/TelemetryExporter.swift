@@ -2,12 +2,12 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// Exports traces and metrics to a collector, by OTLP over HTTP with JSON, on its own thread.
+/// Exports traces and metrics to a collector with OTLP over HTTP in JSON, on its own thread.
 ///
-/// A request only leaves the data of its spans. A collector that is slow, gone or full costs nobody else
-/// anything: what waits for it is bounded, and what does not fit is dropped and counted.
+/// Requests only enqueue the data of their spans. A slow or unavailable collector does not affect requests:
+/// the queue is bounded, and excess spans are dropped and counted.
 package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
-    /// Posts a body to a path below the collector's address. Asks once a second whether to give up.
+    /// Posts a body to a path below the collector's URL. Polls `isCancelled` once a second.
     package typealias Post =
         @Sendable (_ path: String, _ body: [UInt8], _ isCancelled: @escaping @Sendable () -> Bool) ->
         OTLPAnswer
@@ -21,7 +21,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
     private var schedule = ExportSchedule(at: TelemetryExporter.now)
     private var isAbandoned = false
     private var hasEnded = true
-    /// Where the log has said that the collector fails.
+    /// The paths whose current failure was logged.
     private var failing: BytewiseSet = []
 
     package init(resource: OTLPResource, metrics: Metrics, log: GatewayLog, post: @escaping Post) {
@@ -40,14 +40,14 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
 
     package func commitEnded(_ record: CommitRecord) {}
 
-    /// Spans that were not exported so far.
+    /// Spans dropped so far.
     package var droppedSpans: Int {
         condition.lock()
         defer { condition.unlock() }
         return schedule.droppedSpans
     }
 
-    /// Begins to export. `gauges` may wait for the disk.
+    /// Starts the export thread. `gauges` may block on the disk.
     package func start(gauges: @escaping @Sendable () -> Gauges) {
         condition.lock()
         hasEnded = false
@@ -57,7 +57,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
         thread.start()
     }
 
-    /// Exports what waits, and gives up on a collector that does not take it in so many seconds.
+    /// Exports the queue. Gives up after `seconds` if the collector does not respond.
     package func close(within seconds: Double) {
         let deadline = DispatchTime.now() + seconds
         condition.lock()
@@ -117,7 +117,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
         let partial = outcome == .taken ? answer.partialSuccess : nil
         condition.lock()
         schedule.ended(outcome, rejectedSpans: partial?.spans ?? 0, at: Self.now, jitter: .random(in: 0...1))
-        // Said once for each time that it begins to fail: it is asked again and again.
+        // Logs only the first of consecutive failures, because exports are retried.
         let isNews = outcome == .taken ? failing.remove(path) != nil : failing.insert(path).inserted
         let inPart = path + " in part"
         let isPartialNews = partial != nil && failing.insert(inPart).inserted
@@ -135,7 +135,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
         }
     }
 
-    /// Seconds of a clock that never goes back.
+    /// Seconds of the monotonic clock.
     private static var now: Double { Double(RequestSpan.instant) / 1e9 }
 
     /// Nanoseconds since 1970.

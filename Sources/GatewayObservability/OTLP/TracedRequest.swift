@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// What the spans of a request are made of. Nothing in it comes from the client but the ids of its trace: no path, no
-/// user, no address.
+/// The data of a request's spans. The trace ids are the only client data in it: it has no path, user or
+/// address.
 struct TracedRequest: Sendable {
     private let span: RequestSpan
     private let method: String
@@ -14,7 +14,7 @@ struct TracedRequest: Sendable {
     private let authCode: AuthErrorCode?
     private let accepted: Int
 
-    /// Nil for a request whose trace is not recorded.
+    /// Nil when the trace is not recorded.
     init?(_ record: RequestRecord) {
         guard let span = record.context.span else { return nil }
         self.span = span
@@ -28,18 +28,18 @@ struct TracedRequest: Sendable {
         accepted = record.context.accepted
     }
 
-    /// Others are sent by clients as they like.
+    /// The standard methods. Clients may send any other, which is exported as `_OTHER`.
     private static let methods: BytewiseSet = [
         "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
     ]
 
     private enum Kind: Int64 {
-        // As in trace.proto.
+        // The values of trace.proto.
         case `internal` = 1
         case server = 2
     }
 
-    /// How many spans it has.
+    /// The number of spans.
     var spanCount: Int { parts.reduce(1) { $0 + $1.count } }
 
     private struct Part {
@@ -52,7 +52,7 @@ struct TracedRequest: Sendable {
         var count: Int { 1 + children.reduce(0) { $0 + $1.count } }
     }
 
-    /// The spans within the request's, as far as it came.
+    /// The child spans of the request, for the phases that it reached.
     private var parts: [Part] {
         var parts: [Part] = []
         if span.admissionEnded > 0 {
@@ -74,8 +74,9 @@ struct TracedRequest: Sendable {
         return parts
     }
 
-    /// The spans, that of the request first: with attributes that every request has, the nanoseconds since 1970 at the zero of
-    /// the clock that spans are measured by, and 64 random bits for each id.
+    /// The spans, beginning with the request's. `common` has attributes shared by all requests. `epoch` is
+    /// the zero of the spans' clock, in nanoseconds since 1970. `random` returns 64 random bits for a span
+    /// id.
     func spans(
         _ common: [(String, OTLPValue)], epoch: UInt64, random: () -> UInt64
     ) -> [JSONValue] {
@@ -98,7 +99,8 @@ struct TracedRequest: Sendable {
         return spans
     }
 
-    /// Nil for a request that was answered as it wanted to be; `_OTHER` stands for a client that left before.
+    /// The `error.type` attribute; nil for success. `_OTHER` is a client that disconnected before the
+    /// response.
     private var errorType: String? {
         guard let status else { return "_OTHER" }
         return status >= 400 ? code ?? authCode?.reason ?? String(status) : nil
@@ -121,7 +123,7 @@ struct TracedRequest: Sendable {
         _ context: TraceParent, parent: String?, isRemote: Bool, kind: Kind, _ name: String,
         from: UInt64, to: UInt64, _ attributes: [(String, OTLPValue)], isFault: Bool
     ) -> JSONValue {
-        // Sampled, it is known whether the parent is remote, and whether it is.
+        // The flags of trace.proto: sampled, remote parent known, and remote parent.
         let flags: Int64 = 0x101 | (isRemote ? 0x200 : 0)
         var members: JSONObject = [
             "traceId": .string(context.traceID), "spanId": .string(context.spanID),
