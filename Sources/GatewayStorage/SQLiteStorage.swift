@@ -1,7 +1,7 @@
 package import Foundation
 package import GatewayModel
 
-/// The files of a data directory (see `docs/adr/0002-two-databases.md`).
+/// Storage in a data directory (see `docs/adr/0002-two-databases.md`).
 package struct SQLiteStorage: Storage {
     private let folder: DataDirectory
     private let events: SQLiteReaders
@@ -11,7 +11,7 @@ package struct SQLiteStorage: Storage {
     private let runs = OpenIndexRuns()
     private let now: @Sendable () -> Date
 
-    /// Makes the folder when it does not exist. Throws `conflict` for one that a copy has not finished.
+    /// Creates the folder if necessary. Throws `conflict` for the target of an unfinished copy.
     package init(
         dataDirectory: String, now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {

@@ -2,67 +2,66 @@ package import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Everything that a gateway keeps, by what it is about.
+/// The storage of a gateway: SQLite files or a PostgreSQL database.
 ///
-/// Whatever lies above storage gets at data through this alone: it knows no file, no table and no SQL. What another engine
-/// must do is said by the protocols, and held by the conformance suite in `CountersignGatewayTesting`.
+/// Code above this layer has no knowledge of files, tables and SQL. The protocols define the requirements for
+/// an engine, and the conformance suite in `CountersignGatewayTesting` tests them.
 ///
-/// What is only read may be read whether or not a gateway runs. What is opened sees the changes of everything else that was
-/// opened, of this process and of others, within a second.
+/// The properties read data whether or not a gateway runs. Opened stores see changes of other stores and
+/// processes within a second.
 package protocol Storage: Sendable {
-    /// Stored events, read.
+    /// Reads stored events.
     var log: any EventLog { get }
-    /// Counted verdicts, read.
+    /// Reads verdict counts.
     var analytics: any AnalyticsLog { get }
-    /// What became of deliveries to webhooks, read.
+    /// Reads webhook delivery attempts.
     var deliveries: any DeliveryLog { get }
-    /// How far sinks have come, read.
+    /// Reads the progress of sinks.
     var sinks: any SinkStates { get }
-    /// What is kept of one person, over all of it.
+    /// Exports and deletes the data of one person across all stores.
     var people: any CustomerRecordStore { get }
 
-    /// Apps, operators and the audit log, changed in the name of `actor`.
+    /// The apps, operators and audit log. Changes are attributed to `actor`.
     func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory
 
     /// The keys of the token service.
     func openSecrets() throws(GatewayError) -> TokenSecrets
 
-    /// Sessions of the token service, whose refresh tokens are derived with `refreshKey`.
+    /// The sessions of the token service. `refreshKey` is the key from which refresh tokens derive.
     func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore
 
-    /// The events of the gateway that runs: one at a time.
+    /// The event store of the running gateway. Only one may be open at a time.
     func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore
 
-    /// The consumers of events; `events` is the store of the gateway that runs, nil where none does. `now` is
+    /// The consumers of events. `events` is the store of the running gateway, or nil without one. `now` is in
     /// milliseconds since 1970.
     func openConsumers(
         with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
     ) -> any EventConsumers
 
-    /// The customers of the gateway that runs.
     func openCustomers() throws(GatewayError) -> any CustomerStore
 
-    /// What keeps the counts of the gateway that runs, for as long as `now` says.
+    /// Stores the counts of the running gateway. `now` also determines their retention.
     func openAnalytics(
         from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void
     ) throws(GatewayError) -> AnalyticsStore
 
-    /// What keeps the deliveries of the gateway that runs.
+    /// Stores the deliveries of the running gateway.
     func openDeliveries() throws(GatewayError) -> DeliveryStore
 
-    /// What keeps how far sinks have come, and which relay has which.
+    /// Stores the progress of sinks and the ownership of their relays.
     func openSinks() throws(GatewayError) -> SinkStateStore
 
-    /// The gateways that share it; nil where one has it alone.
+    /// The cluster of gateways that share the storage; nil for storage of a single gateway.
     var cluster: (any Cluster)? { get }
 
-    /// Waits until all running gateways have loaded everything committed before this call. Returns false if a gateway
-    /// has not within some seconds.
+    /// Waits until all running gateways have loaded everything committed before this call. Returns false if a
+    /// gateway has not done so within some seconds.
     func settle() -> Bool
 
-    /// Copies all data into a new folder in `folder`. Fails rather than leave less than `floorBytes` free. Throws
-    /// `invalid` for PostgreSQL, whose own tools make backups.
+    /// Backs up all data into a new folder in `folder`, unless that would leave less than `floorBytes` free.
+    /// Throws `invalid` for PostgreSQL, which has its own backup tools.
     func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup
 }
 
@@ -70,15 +69,14 @@ extension Storage {
     package var cluster: (any Cluster)? { nil }
 }
 
-/// What the events of a running gateway are kept by.
 package struct EventStoreOptions: Sendable {
-    /// The most bytes that may wait for the disk.
+    /// The maximum bytes of events that wait to be stored.
     package var pendingBytes: Int
-    /// Nothing is stored while less of the disk is free.
+    /// Free bytes on the disk below which nothing is stored.
     package var diskFloorBytes: Int
     package var observer: (any GatewayObserver)?
-    /// How long each app's events are kept, by the app's id. A store asks when it is opened, before it answers its first
-    /// batch, and every minute from then on.
+    /// Returns the retention rules by app id. Called when the store opens, before it acknowledges the first
+    /// batch, and then every minute.
     package var retention: @Sendable () -> BytewiseDictionary<AppRules>
 
     package init(

@@ -3,7 +3,7 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Which verdicts to look at. What is nil is not looked at; the empty string stands for the unknown.
+/// Selects verdicts. Nil members match everything; the empty string matches unknown values.
 package struct AnalyticsQuery: Sendable {
     package var appID: String
     /// Milliseconds since 1970, the first inclusive and the last exclusive.
@@ -28,7 +28,7 @@ package struct AnalyticsQuery: Sendable {
     }
 }
 
-/// What would have been rejected had tokens been required.
+/// The effect that requiring tokens would have had.
 package struct EnforcementPreview: Sendable {
     package struct Part: Sendable {
         package var code: AuthErrorCode?
@@ -37,53 +37,55 @@ package struct EnforcementPreview: Sendable {
         package var users: Int
     }
 
-    /// The full hour from which everything is counted, in milliseconds since 1970.
+    /// The start of the counts, in milliseconds since 1970: a full hour.
     package var fromMilliseconds: Int64 = 0
     /// Requests of identified users.
     package var requests = 0
-    /// Their users: an estimate within about 2 %.
+    /// Users of these requests: an estimate with an error of about 2 %.
     package var users = 0
     package var failedRequests = 0
     package var failedUsers = 0
     package var byCode: [Part] = []
     package var byAppVersion: [Part] = []
-    /// Requests whose token was not looked at, because enforcement was disabled: nobody knows of them.
+    /// Requests that could not be evaluated, because enforcement was disabled and the token was not verified.
     package var notJudged = 0
 }
 
-/// What was counted, as one reads it; a gateway may go on counting.
+/// Reads counts and samples, also while a gateway writes.
 package protocol AnalyticsLog: Sendable {
-    /// Every bucket of a range, in order, empty ones too; the first begins at or before the range. At most 5,000.
+    /// All buckets of a range in order, including empty ones. The first begins at or before the range. At
+    /// most 5,000.
     func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> [VerdictBucket]
 
-    /// The sum over a range, to the bucket.
+    /// The sum over a range. The range is extended to whole buckets.
     func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket
 
-    /// What an app, or each, had to do in a range, to the minute. Those that had nothing to do are missing.
+    /// The activity of one app or of all apps in a range, with a resolution of one minute. Apps without
+    /// requests are missing.
     func activity(of appID: String?, from: Int64, to: Int64) throws(GatewayError) -> BytewiseDictionary<
         AppActivity
     >
 
-    /// The values of a property with the most failures; the empty string stands for the unknown.
+    /// The values of a property with the most failures. The empty string is the unknown value.
     func top(
         _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
     ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)]
 
-    /// What would have been rejected in the last 1 to 168 hours had tokens been required. Users are counted by full hours.
+    /// The effect that requiring tokens would have had in the last 1 to 168 hours. Users are counted by full
+    /// hours.
     func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError) -> EnforcementPreview
 
-    /// Samples of failed requests, newest first, after the last sample of the previous page. Nil filters match
-    /// everything.
+    /// Samples of failed requests, newest first, after the last sample of the previous page. Nil filters
+    /// match everything.
     func samples(
         of appID: String, requestID: String?, code: AuthErrorCode?, from: Int64, to: Int64,
         before: (atMilliseconds: Int64, id: String)?, limit: Int
     ) throws(GatewayError) -> [FailureSample]
 
-    /// One sample of an app; `notFound` when it was deleted.
+    /// A sample of an app. Throws `notFound` when it was deleted.
     func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample
 }
 
-/// What verdicts can be told apart by.
 package enum AnalyticsProperty: String, Sendable, TextEnum {
     case appVersion = "app_version"
     case sdk
@@ -92,7 +94,6 @@ package enum AnalyticsProperty: String, Sendable, TextEnum {
     case mode
 }
 
-/// Reads what ``AnalyticsStore`` writes.
 package struct AnalyticsReader: AnalyticsLog {
     let database: any SQLReader
 
@@ -156,7 +157,7 @@ package struct AnalyticsReader: AnalyticsLog {
             if verdict == .rejected { activity.rejected += row.int(2) }
             if verdict == .acceptedWithWarning { activity.warned += row.int(2) }
             activity.lastMilliseconds = max(activity.lastMilliseconds ?? 0, row.int64(3))
-            // What began after the last full hour belongs to it.
+            // Adds minutes after the last full hour to that hour.
             let hour = min(row.int(4), hours - 1)
             activity.hours[hour].requests += row.int(2)
             if verdict == .rejected || verdict == .acceptedWithWarning {
@@ -186,7 +187,7 @@ package struct AnalyticsReader: AnalyticsLog {
     package func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
         -> EnforcementPreview
     {
-        // Users are known by the hour: requests are counted from the same full hour on, or there could be more users than
+        // Counts requests from the same full hour as users. Otherwise there could be more users than
         // requests.
         let from = (now / 3_600_000 - Int64(hours)) * 3_600_000
         let query = AnalyticsQuery(appID: appID, fromMilliseconds: from, toMilliseconds: now + 60_000)
@@ -214,7 +215,7 @@ package struct AnalyticsReader: AnalyticsLog {
             return counts
         }
         preview.failedUsers = try failed("''")[""] ?? 0
-        // Those who failed are counted one by one, all others estimated.
+        // Failed users are counted exactly, all users are estimated.
         preview.users = max(preview.users, preview.failedUsers)
         let byCode = try failed("code")
         preview.byCode = total.codes.map { code, failures in
@@ -261,7 +262,8 @@ package struct AnalyticsReader: AnalyticsLog {
         return found
     }
 
-    /// The counts of a range by these columns, from the sums unless a filter or a property needs more.
+    /// Reads the counts of a range, grouped by these columns. Uses the sums unless a filter or a property
+    /// needs more columns.
     private func each(
         _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String,
         property: AnalyticsProperty? = nil, _ body: (any SQLRow) -> Void

@@ -3,9 +3,11 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Counted verdicts and samples, in `analytics.sqlite` or elsewhere: written once a second, kept by minute, hour and day.
+/// Stores verdict counts by minute, hour and day, and samples. Writes once a second to `analytics.sqlite` or
+/// another database.
 ///
-/// `synchronous=NORMAL`: a power failure may cost the last seconds of counts, never an event (`docs/adr/0013-analytics.md`).
+/// SQLite uses `synchronous=NORMAL`: a power failure may lose the last seconds of counts, but no event
+/// (`docs/adr/0013-analytics.md`).
 package final class AnalyticsStore: AppData, @unchecked Sendable {
     package static let fileName = "analytics.sqlite"
 
@@ -50,7 +52,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         }.joined(),
     ]
 
-    /// Rows that one step of erasing deletes.
+    /// Rows deleted in one step of an erasure.
     private static let rowsPerStep = 1_000
     private static let sweepMilliseconds: Int64 = 600_000
 
@@ -63,14 +65,14 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     /// Limits how long reports wait for a locked file. A report may then lack the counts of the last second.
     private let reports: BoundedWait
     private let droppedRequests = Lock(0)
-    // Touched on `queue` only, after `init`.
+    // Accessed on `queue` only, after `init`.
     private var database: any SQLDatabase
     /// Counts taken from the source but not yet written.
     private var pending = GatheredAnalytics()
     private var nextSweep: Int64 = 0
     private var retention: RetentionClock
 
-    /// Opens the file, and makes it when it does not exist. Throws `storage`.
+    /// Opens or creates the file. Throws `storage`.
     package convenience init(
         path: String, source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void
@@ -81,7 +83,6 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
             }, source: source, now: now, report: report)
     }
 
-    /// The file with its tables. Throws `storage`.
     static func file(_ path: String, at now: Date) throws(GatewayError) -> SQLiteWriter {
         try SQLiteWriter(
             path: path,
@@ -90,7 +91,8 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
             migrations, at: now)
     }
 
-    /// Counts in what `open` gives, which is asked again after a failure. Throws `storage`.
+    /// Stores counts in the database returned by `open`, which is called again after a failure. Throws
+    /// `storage`.
     package init(
         open: @escaping @Sendable () throws(GatewayError) -> any SQLDatabase, source: any AnalyticsSource,
         now: @escaping @Sendable () -> Date, report: @escaping @Sendable (String) -> Void
@@ -109,13 +111,13 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         ticker.start { [weak self] in self?.write() }
     }
 
-    /// Keeps what was gathered, and ends.
+    /// Stores the gathered counts and stops.
     package func stop() {
         ticker.stop()
         flush()
     }
 
-    /// Keeps what was gathered so far.
+    /// Stores the counts gathered so far.
     package func flush() {
         queue.sync { write() }
     }
@@ -125,10 +127,10 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         _ = reports.result { [self] in write() }
     }
 
-    /// Requests missing from the counts, because the file could not be written for so long that memory was full.
+    /// Requests missing from the counts, because memory was full while the file could not be written.
     package var dropped: Int { droppedRequests.withLock { $0 } }
 
-    /// Removes the counts and samples of an app, a few rows at a time, those too that were gathered until now.
+    /// Deletes the counts and samples of an app in small steps, including those not yet stored.
     package func erase(appID: String) throws(GatewayError) {
         flush()
         var isDone = false

@@ -2,9 +2,9 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// Writes counts and samples. Works inside one transaction that has the database alone.
+/// Writes counts and samples within an exclusive transaction.
 struct AnalyticsTable {
-    /// Samples of an app and code that are kept.
+    /// The maximum number of stored samples of an app and code.
     private static let samplesPerCode = 200
 
     let connection: any SQLConnection
@@ -81,7 +81,7 @@ struct AnalyticsTable {
             .optionalText(sample.claims), .text(sample.tokenWithoutSignature))
     }
 
-    /// Deletes what is older than it is kept, and all but the latest samples of each code.
+    /// Deletes expired rows, and all but the latest samples of each code.
     func sweep(_ milliseconds: Int64) throws {
         for length in BucketLength.allCases {
             for table in [length.table, length.sumTable] {
@@ -99,7 +99,7 @@ struct AnalyticsTable {
             """, .integer(Int64(Self.samplesPerCode)))
     }
 
-    /// Deletes rows by the primary key, one app after the other, so that no remaining row is read.
+    /// Deletes rows by the primary key, app by app, so that no remaining row is read.
     private func delete(from table: String, before milliseconds: Int64) throws {
         var appID = ""
         while let next = try connection.first(

@@ -4,13 +4,12 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// A copy of everything that a gateway keeps: a folder with one SQLite file for each of the gateway's, and
-/// `manifest.json`, which says what they hold.
+/// A backup of a data directory: a folder with a copy of each SQLite file, and `manifest.json` with their
+/// digests and row counts.
 ///
-/// A copy is made while the gateway runs. Each file is one moment's; the files are copied one after another, the apps
-/// and keys first. A folder without a manifest is one that was not finished.
+/// A backup can be made while the gateway runs. Each file is a snapshot. The files are copied one after
+/// another, beginning with apps and keys. A folder without a manifest is an unfinished backup.
 package struct Backup: Sendable, Equatable {
-    /// One database.
     package struct File: Sendable, Equatable {
         package var name: String
         package var bytes: Int
@@ -20,40 +19,35 @@ package struct Backup: Sendable, Equatable {
         package var rows: BytewiseDictionary<Int>
     }
 
-    /// What is being done with a file.
+    /// The progress of a backup.
     package enum Step: Sendable, Equatable {
-        /// It is about to be copied, and has so many bytes.
+        /// Copying of a file begins; `bytes` is its size.
         case copying(String, bytes: Int)
-        /// So many of its bytes were read.
+        /// `bytes` of a file were read for verification.
         case checking(String, bytes: Int)
     }
 
     package var path: String
-    /// Milliseconds since 1970 when it was begun.
     package var createdMilliseconds: Int64
-    /// The version of the program that made it.
     package var program: String
     package var files: [File]
 
-    /// The name of its folder.
     package var name: String { URL(fileURLWithPath: path).lastPathComponent }
-    /// Bytes of all files.
     package var bytes: Int { files.reduce(0) { $0 + $1.bytes } }
-    /// Events that it holds.
     package var events: Int { files.first { $0.name == "events.sqlite" }?.rows["event"] ?? 0 }
 
     static let manifestName = "manifest.json"
     static let prefix = "countersign-"
     private static let partialSuffix = ".partial"
-    /// In the order in which they are copied: no webhook may be further than the events.
+    /// In the order of copying. Webhook progress precedes the events, so that it cannot be ahead of them.
     static let databases = [
         "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName, "events.sqlite",
         "analytics.sqlite",
     ]
 
-    /// Copies a data directory; a gateway may be running on it. `report` receives the progress. Throws `notFound` if
-    /// there is nothing to copy. Throws `storage` also if less than `floorBytes` would stay free on either disk. An
-    /// incomplete copy is deleted.
+    /// Backs up a data directory, also while a gateway runs on it. `report` receives the progress. Throws
+    /// `notFound` if there is nothing to back up. Throws `storage` also if less than `floorBytes` would stay
+    /// free on either disk. An incomplete backup is deleted.
     package static func create(
         of dataDirectory: String, in folder: String, floorBytes: Int = 0, now: Date = Date(),
         report: (Step) -> Void = { _ in }
@@ -125,8 +119,8 @@ package struct Backup: Sendable, Equatable {
                 : "the copy was ended: \(folder) has \(free >> 20) MiB left\(floor)")
     }
 
-    /// Throws `storage` if a database's write-ahead log has grown too much. It cannot be truncated before the copy
-    /// ends.
+    /// Throws `storage` if a database's write-ahead log has grown too much. It cannot be truncated before the
+    /// copy ends.
     private static func checkLog(of database: String) throws(GatewayError) {
         let log = DiskSpace.size(of: database + "-wal")
         guard log > max(logBytes, DiskSpace.size(of: database) / 2) else { return }
@@ -150,22 +144,23 @@ package struct Backup: Sendable, Equatable {
         }
     }
 
-    /// The finished copies in a folder, newest first; none when there is no such folder.
+    /// The finished backups in a folder, newest first; empty when the folder does not exist.
     package static func all(in folder: String) -> [Backup] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasPrefix(prefix) && !$0.hasSuffix(partialSuffix) }.sorted().reversed()
             .compactMap { try? Backup(readingManifestOf: folder + "/" + $0) }
     }
 
-    /// The same, but those that were made while the clock was ahead come last.
+    /// The same, but backups dated in the future come last.
     static func all(in folder: String, at milliseconds: Int64) -> [Backup] {
         let backups = all(in: folder)
         return backups.filter { $0.createdMilliseconds <= milliseconds }
             + backups.filter { $0.createdMilliseconds > milliseconds }
     }
 
-    /// Reads a copy and checks it against its manifest: the files' digests, SQLite's own check of each, and the counts.
-    /// Throws `notFound` when it is no finished copy, `invalid` when it is damaged; the reason names the file.
+    /// Verifies the digests and row counts of a backup and runs SQLite's integrity check. Throws `notFound`
+    /// for a folder that is not a finished backup, and `invalid` for a damaged one, with the file's name in
+    /// the reason.
     package static func verify(
         _ path: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
@@ -194,8 +189,9 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Restores a copy into a new data directory, after verifying it; a restore that was cut short starts again. Throws
-    /// `conflict` when the folder holds anything else; what ``verify(_:)`` throws; `storage`, and then nothing is left.
+    /// Verifies a backup and restores it into a new data directory. Also repeats an interrupted restore.
+    /// Throws `conflict` when the folder holds anything else, the errors of ``verify(_:report:)``, and
+    /// `storage`, in which case the restored files are deleted.
     package static func restore(
         _ path: String, to dataDirectory: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
@@ -218,7 +214,7 @@ package struct Backup: Sendable, Equatable {
             try FileManager.default.createDirectory(
                 atPath: dataDirectory, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
-            // Whoever starts a gateway on what a crash leaves must not take it for all there was.
+            // After a crash, prevents a gateway from starting on an incomplete restore.
             try Data().write(to: URL(fileURLWithPath: mark))
             try synchronize(dataDirectory)
             try clear()
@@ -241,7 +237,7 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Deletes all but the newest copies of a folder. Throws `storage`.
+    /// Deletes all but the newest backups of a folder. Throws `storage`.
     static func prune(
         _ folder: String, keeping count: Int, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -285,7 +281,7 @@ package struct Backup: Sendable, Equatable {
         for file in files {
             guard case .object(let file) = file, case .string(let name)? = file["name"],
                 Self.databases.contains(name), case .integer(let bytes)? = file["bytes"],
-                // Larger than SQLite's largest file, and small enough that sums cannot overflow.
+                // Larger than SQLite's maximum, but small enough that sums cannot overflow.
                 (0..<1 << 50).contains(bytes),
                 case .string(let sha256)? = file["sha256"], case .object(let rows)? = file["rows"]
             else { return nil }
@@ -299,7 +295,6 @@ package struct Backup: Sendable, Equatable {
         }
     }
 
-    /// The members of `manifest.json`.
     package var manifest: JSONObject {
         [
             "created_ms": .integer(createdMilliseconds), "program": .string(program),
@@ -314,7 +309,7 @@ package struct Backup: Sendable, Equatable {
         ]
     }
 
-    /// What a database file holds, after SQLite's own check of it.
+    /// Reads the digest and row counts of a database file after SQLite's integrity check.
     private static func inspect(_ path: String, _ report: (Step) -> Void) throws -> File {
         let name = URL(fileURLWithPath: path).lastPathComponent
         let digest = SHA256.Running()

@@ -2,8 +2,9 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Makes a backup at a fixed interval after the newest existing one, and deletes the oldest. A backup dated in the
-/// future, made with a wrong clock, counts as the oldest. Retries after a failure with increasing pauses.
+/// Makes a backup at a fixed interval after the newest existing one, and deletes the oldest. A backup dated
+/// in the future, made with a wrong clock, counts as the oldest. Retries after a failure with increasing
+/// pauses.
 package final class BackupSchedule: Sendable {
     /// Minutes until the first retry, doubled after each further failure.
     private static let firstPauseMinutes = 5.0
@@ -33,7 +34,7 @@ package final class BackupSchedule: Sendable {
 
     package var folder: String { rules.folder ?? dataDirectory + "/backups" }
 
-    /// Looks every minute, on a thread of its own: a copy of a large database takes a while.
+    /// Checks every minute on a separate queue, because backing up a large database takes a while.
     package func start() {
         guard rules.hours > 0 else { return }
         ticker.start { [weak self] in self?.makeIfDue() }

@@ -2,14 +2,13 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-/// SQLite's own look at the databases of a data directory; a gateway may run.
+/// SQLite's integrity check of the databases in a data directory. A gateway may be running.
 package struct DatabaseCheck: Sendable {
-    /// The file's name.
     package let name: String
-    /// What is wrong; nil when nothing was found.
+    /// The first problem found, if any.
     package let problem: String?
 
-    /// Those that are there.
+    /// Checks all existing databases.
     package static func all(in dataDirectory: String) -> [DatabaseCheck] {
         Backup.databases.filter { FileManager.default.fileExists(atPath: dataDirectory + "/" + $0) }.map {
             name in

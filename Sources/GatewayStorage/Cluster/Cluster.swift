@@ -1,64 +1,67 @@
 package import CountersignCore
 package import GatewayModel
 
-/// The gateways that share a storage: which there are, and what they agree on.
+/// The gateways that share a database, and the state they agree on.
 ///
-/// A gateway accepts a request only if within the last ``ClusterRules/freshMilliseconds`` it has read what the others have
-/// changed. So a change holds everywhere once each gateway has read it, or that time has passed.
+/// A gateway accepts requests only if it has read the changes of the other gateways within the last
+/// ``ClusterRules/freshMilliseconds``. So a change is effective everywhere once each gateway has read it or
+/// that time has passed.
 package protocol Cluster: Sendable {
-    /// The gateways that share the storage, those that ended without saying so as well, and what they share.
+    /// The state of the shared database and of all gateways, including gateways that ended unexpectedly.
     func status() throws(GatewayError) -> ClusterStatus
 
-    /// Returns when every gateway judges by what was committed before this call, or does not judge any more.
+    /// Returns once every gateway has either read all changes committed before this call or stopped accepting
+    /// requests.
     func settle()
 
-    /// Changes small things that gateways agree on: `body` gets what is kept under these names and has them alone, and what it
-    /// leaves is kept until it is old (``ClusterNote/Kind/keptMilliseconds``). Throws `storage`.
+    /// Changes shared notes in an exclusive transaction. `body` receives the notes with these names. Its
+    /// changes are stored until they expire (``ClusterNote/Kind/keptMilliseconds``). Throws `storage`.
     func change<Value>(
         _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
     ) throws(GatewayError) -> Value
 
-    /// A place in the cluster for a gateway that is about to run. `now` is the gateway's own clock, in milliseconds since
-    /// 1970, which is compared with the database's.
+    /// A membership for a gateway that is about to start. `now` is the gateway's own clock, in milliseconds
+    /// since 1970, for comparison with the database's.
     func makeMember(
         _ identity: GatewayIdentity, now: @escaping @Sendable () -> Int64
     ) -> any ClusterMember
 
-    /// Carries transient messages between gateways. `id` is the gateway's.
+    /// A channel for transient messages between gateways. `id` is the gateway's.
     func makeChannel(id: String) -> any ClusterChannel
 }
 
-/// One gateway's place in its cluster, from ``start(_:)`` to ``stop()``.
+/// A gateway's membership in its cluster, from ``start(_:)`` to ``stop()``.
 package protocol ClusterMember: AnyObject, Sendable {
-    /// Takes the place, and shows again every second that the gateway lives. Throws `storage` when it cannot be shown now.
+    /// Joins the cluster and starts a heartbeat every second. Throws `storage` when the first heartbeat
+    /// fails.
     func start(_ work: ClusterMemberWork) throws(GatewayError)
 
-    /// Where clients and operators find it, once it listens.
+    /// Publishes the gateway's URLs, once it listens.
     func announce(url: String, adminURL: String)
 
-    /// False when changes of others may have been missed: then nothing may be accepted.
+    /// Whether the changes of other gateways are known. If false, the gateway must not accept requests.
     var isCurrent: Bool { get }
 
-    /// The gateways that live, itself included; at least 1.
+    /// The number of live gateways, including this one.
     var gateways: Int { get }
 
-    /// The last time that it showed that it lives; nil before the first.
+    /// The last heartbeat; nil before the first.
     var lastBeat: ClusterBeat? { get }
 
-    /// Whether this gateway has this duty now. One at a time has it; whoever lost the database has none.
+    /// Whether this gateway holds a duty now. One gateway at a time holds it. A gateway without a database
+    /// connection holds none.
     func has(_ duty: ClusterDuty) -> Bool
 
-    /// Leaves the cluster and gives every duty back.
     func stop()
 }
 
-/// How it was when a member last showed that it lives.
 package struct ClusterBeat: Sendable {
-    /// How long ago it began to read what it judges by, in milliseconds.
+    /// Milliseconds since the gateway began to read the changes of the others.
     package let ageMilliseconds: Int64
-    /// How far its clock is ahead of the database's, in milliseconds.
+    /// The gateway's clock minus the database's, in milliseconds.
     package let clockOffsetMilliseconds: Int64
-    /// How old the transaction is that its readers of events wait for, in milliseconds; 0 when none is open.
+    /// The age of the oldest transaction that readers of events wait for, in milliseconds; 0 when no
+    /// transaction is open.
     package let readerLagMilliseconds: Int64
 
     package init(ageMilliseconds: Int64, clockOffsetMilliseconds: Int64, readerLagMilliseconds: Int64) {
@@ -68,27 +71,27 @@ package struct ClusterBeat: Sendable {
     }
 }
 
-/// What a member does each time that it shows that it lives.
+/// The callbacks of a member.
 package struct ClusterMemberWork: Sendable {
-    /// What there is to say of a member.
+    /// A change of a member's state.
     package enum Report: Sendable, Equatable {
-        /// The gateway has not read what others changed for too long, and accepts nothing.
+        /// The gateway has not read the changes of others for too long, and rejects requests.
         case cutOff(String)
-        /// It has again.
+        /// The gateway is connected again.
         case back
-        /// The gateway's clock is ahead of the database's by so many milliseconds, or behind it.
+        /// The gateway's clock minus the database's, in milliseconds.
         case clockDiffers(Int64)
     }
 
-    /// What this gateway may be asked to do.
+    /// The duties that this gateway may hold.
     package let duties: Set<ClusterDuty>
-    /// Reads what others have changed. While it throws, the gateway does not count as having read it.
+    /// Reads the changes of other gateways. If it throws, the heartbeat has failed.
     package let refresh: @Sendable () throws -> Void
-    /// Other gateways may have stored events.
+    /// Called when other gateways may have stored events.
     package let tick: @Sendable () -> Void
-    /// What the gateway has judged in the last minute.
+    /// Returns the gateway's traffic of the last minute.
     package let traffic: @Sendable () -> GatewayTraffic
-    /// Hears of each once when it begins.
+    /// Called once at the beginning of each state.
     package let report: @Sendable (Report) -> Void
 
     package init(

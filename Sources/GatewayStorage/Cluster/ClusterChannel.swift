@@ -1,15 +1,15 @@
 package import CountersignCore
 
-/// Something that one gateway tells the others of its cluster. Nobody keeps it, and it may be lost.
+/// A transient message to the other gateways of the cluster. It is not stored and may be lost.
 package struct ClusterMessage: Sendable, Equatable {
     package enum Kind: String, Sendable, TextEnum {
-        /// Somebody watches verdicts at the sender.
+        /// A viewer of the sender's live feed wants the verdicts of all gateways.
         case watch
-        /// Verdicts of the sender, for those who watch elsewhere.
+        /// Verdicts of the sender, for live feeds of other gateways.
         case verdicts
-        /// A sample that is to be judged by whoever has its token in memory.
+        /// A request to verify a sample's token again, for the gateway that has the token in memory.
         case question
-        /// How it was judged.
+        /// The verification result for a ``question``.
         case answer
     }
 
@@ -22,17 +22,18 @@ package struct ClusterMessage: Sendable, Equatable {
     }
 }
 
-/// Carries messages among the gateways of a cluster: verdicts at the next look, all others at once.
+/// Sends messages among the gateways of a cluster. Verdicts are sent at the next poll, other messages
+/// immediately.
 package protocol ClusterChannel: AnyObject, Sendable {
-    /// Begins. `take` is asked at each look for what is to be sent, `hear` is told what the others have sent since the last
-    /// look, and while `isBusy` the looks are close together. All are called on one thread.
+    /// Starts polling. At each poll, `take` returns the messages to send, and `hear` receives the messages of
+    /// other gateways. While `isBusy` returns true, polls are more frequent. All callbacks run on one thread.
     func start(
         take: @escaping @Sendable () -> [ClusterMessage], hear: @escaping @Sendable (ClusterMessage) -> Void,
         isBusy: @escaping @Sendable () -> Bool)
 
-    /// Looks at once.
+    /// Polls immediately.
     func wake()
 
-    /// Ends; nothing is heard any more. Waits three seconds at most for a database that does not answer.
+    /// Stops polling. Waits up to three seconds for a database that does not respond.
     func stop()
 }

@@ -1,26 +1,26 @@
 internal import CountersignCore
 
-/// Something small that gateways agree on.
+/// A small value that the gateways of a cluster share.
 package enum ClusterNote {
     package enum Kind: String, Sendable, TextEnum {
-        /// Wrong passwords, by name and place.
+        /// Failed sign-ins, by user name and network.
         case signInAttempts = "sign_in_attempts"
-        /// Where a name has signed in.
+        /// The networks that a user has signed in from.
         case signInPlaces = "sign_in_places"
-        /// Answers to requests under an `Idempotency-Key`.
+        /// Responses to requests with an `Idempotency-Key`.
         case answers
 
-        /// How long a note is kept after its last change.
+        /// How long a note is stored after its last change.
         package var keptMilliseconds: Int64 {
             switch self {
-            // The longest block is an hour.
+            // The longest block of sign-ins lasts an hour.
             case .signInAttempts: 2 * 3_600_000
             case .signInPlaces: 90 * 86_400_000
             case .answers: 86_400_000
             }
         }
 
-        /// True for what nobody may read who can read the database.
+        /// Whether the note is encrypted in the database.
         package var isSealed: Bool { self == .answers }
     }
 

@@ -1,35 +1,34 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// How long things in a cluster hold.
+/// Timeouts and thresholds of a cluster.
 package enum ClusterRules {
-    /// How long a gateway accepts requests after it began to read what others have changed.
+    /// How long a gateway accepts requests after it began to read the changes of others.
     package static let freshMilliseconds: Int64 = 5_000
-    /// When others take it that a gateway accepts nothing any more: what it was judging at the end is answered by then.
+    /// When other gateways may assume that a gateway no longer accepts requests and has answered its last
+    /// ones.
     package static let deadMilliseconds: Int64 = 6_000
-    /// How far a gateway's clock may be from the database's.
+    /// The maximum difference between the clocks of a gateway and the database without a warning.
     package static let clockMilliseconds: Int64 = 1_000
-    /// How long a transaction may keep readers of events waiting before somebody is told.
+    /// The maximum time that a transaction may delay readers of events without a warning.
     package static let readerLagMilliseconds: Int64 = 10_000
 }
 
-/// What only one gateway of a cluster does at a time.
+/// Work that only one gateway of a cluster does at a time.
 package enum ClusterDuty: Int64, CaseIterable, Sendable {
-    /// Alerts that many requests are refused.
+    /// Alerts about many rejected requests.
     case enforcementAlerts = 1
     /// Deliveries to webhooks.
     case webhooks
-    /// Erasing apps that were deleted.
+    /// Deleting the data of deleted apps.
     case deletedApps
-    /// Files of events.
+    /// Writing event files.
     case eventFiles
 }
 
-/// Who a gateway is to the others.
 package struct GatewayIdentity: Sendable, Equatable {
     /// New with each start.
     package let id: String
-    /// The machine's name.
     package let name: String
     package let version: String
     /// Milliseconds since 1970.
@@ -43,28 +42,28 @@ package struct GatewayIdentity: Sendable, Equatable {
     }
 }
 
-/// How the gateways of one database are.
 package struct ClusterStatus: Sendable {
-    /// A gateway as it was when it last showed that it lives.
+    /// A gateway's state at its last heartbeat.
     package struct Gateway: Sendable {
         package let identity: GatewayIdentity
-        /// Where others find it; nil until it listens.
+        /// The URL for clients; nil before the gateway listens.
         package let url: String?
-        /// Where operators find it; nil until it listens.
+        /// The URL of the admin page; nil before the gateway listens.
         package let adminURL: String?
-        /// Milliseconds since 1970 by the database's clock.
+        /// Time of the last heartbeat by the database's clock, in milliseconds since 1970.
         package let seenMilliseconds: Int64
-        /// True while others wait for it, and count it.
+        /// Whether other gateways wait for this one.
         package let isLive: Bool
-        /// How far its clock is ahead of the database's, in milliseconds.
+        /// The gateway's clock minus the database's, in milliseconds.
         package let clockOffsetMilliseconds: Int64
-        /// The last change that it has read.
+        /// The number of the last change that the gateway has read.
         package let generation: Int64
-        /// How old the transaction is that its readers of events wait for, in milliseconds; 0 when none is open.
+        /// The age of the oldest transaction that readers of events wait for, in milliseconds; 0 when no
+        /// transaction is open.
         package let readerLagMilliseconds: Int64
-        /// What it alone does now.
+        /// The duties that the gateway holds.
         package let duties: [ClusterDuty]
-        /// The minute before it last showed that it lives.
+        /// The traffic of the minute before the last heartbeat.
         package let lastMinute: GatewayTraffic
 
         package init(
@@ -85,15 +84,15 @@ package struct ClusterStatus: Sendable {
         }
     }
 
-    /// The events of one day.
+    /// A partition with the events of a day.
     package struct Partition: Sendable {
-        /// Such as `event_20780`, by the days since 1970.
+        /// The name of the table, such as `event_20780`, with the days since 1970.
         package let name: String
-        /// When its day begins, in milliseconds since 1970; nil for what has come before its day's partition was made.
+        /// The start of the day, in milliseconds since 1970; nil for the default partition.
         package let dayMilliseconds: Int64?
-        /// Events, as the server estimates them; nil before it has looked.
+        /// The server's estimate of the number of events; nil before the first `ANALYZE`.
         package let rows: Int64?
-        /// On the disk, with indexes.
+        /// The size on disk, including indexes.
         package let bytes: Int64
 
         package init(name: String, dayMilliseconds: Int64?, rows: Int64?, bytes: Int64) {
@@ -106,15 +105,14 @@ package struct ClusterStatus: Sendable {
 
     /// The oldest first.
     package let gateways: [Gateway]
-    /// The last change.
+    /// The number of the last change.
     package let generation: Int64
-    /// By the database's clock, in milliseconds since 1970.
+    /// The time of the database's clock, in milliseconds since 1970.
     package let nowMilliseconds: Int64
-    /// The schema's version.
     package let schemaVersion: Int
     /// The server's version, such as `15.14`.
     package let serverVersion: String
-    /// Secrets that are not sealed in the database.
+    /// The number of secrets that are not sealed in the database.
     package let openSecrets: Int
     /// The oldest first.
     package let partitions: [Partition]
@@ -132,12 +130,11 @@ package struct ClusterStatus: Sendable {
         self.partitions = partitions
     }
 
-    /// How old the transaction is that readers of events wait for; 0 when none is open.
+    /// The age of the oldest transaction that readers of events wait for; 0 when no transaction is open.
     package var readerLagMilliseconds: Int64 {
         gateways.filter(\.isLive).map(\.readerLagMilliseconds).max() ?? 0
     }
 
-    /// What all gateways that live have judged within a minute.
     package var lastMinute: GatewayTraffic {
         gateways.filter(\.isLive).map(\.lastMinute).reduce(into: GatewayTraffic()) { sum, each in
             sum.accepted += each.accepted
@@ -148,14 +145,12 @@ package struct ClusterStatus: Sendable {
 }
 
 extension ClusterStatus {
-    /// Something that an operator should look at.
     package struct Warning: Sendable, Equatable {
-        /// A stable word.
+        /// A stable code.
         package let code: String
         package let text: String
     }
 
-    /// What is wrong with the cluster; empty when nothing is.
     package var warnings: [Warning] {
         var found: [Warning] = []
         for gateway in gateways {
@@ -189,7 +184,6 @@ extension ClusterStatus {
 }
 
 extension ClusterStatus.Gateway {
-    /// What it alone does now, in words.
     package var dutyNames: [String] { duties.map(\.name) }
 }
 

@@ -1,45 +1,44 @@
 internal import CountersignCore
 
-/// Who has which partition of one consumer: the rules, without a clock or a disk.
+/// The leases on the partitions of one consumer: the state machine, without a clock or a disk.
 struct ConsumerLeases {
-    /// What somebody has leased.
     struct Lease: Equatable {
         let id: String
         let partition: Int
-        /// The position when it was read; moves on when a part is acknowledged.
+        /// The position when the lease began. A partial acknowledgement advances it.
         var from: Int64
-        /// The last event of it, and up to where it was looked.
+        /// The sequence numbers of the last event and of the last event examined.
         let last: Int64
         let reached: Int64
-        /// Of the consumer when it was read: after a seek there is another one.
+        /// The consumer's generation when the lease began; a seek changes it.
         let generation: Int64
         let deadlineMilliseconds: Int64
     }
 
     private enum Slot {
         case free
-        /// Somebody reads the events that will be leased.
+        /// Reserved while events are read.
         case reading
         case leased(Lease)
-        /// Its acknowledgement is on the way to the disk.
+        /// The acknowledgement is being committed.
         case settling(Lease)
     }
 
-    /// What a lease may do when it is named.
+    /// The state of a lease, found by its id.
     enum Found: Equatable {
         case lease(Lease)
-        /// It was acknowledged up to here.
+        /// Acknowledged through this sequence number.
         case settled(Int64)
-        /// Its acknowledgement is on the way.
+        /// The acknowledgement is being committed.
         case busy
         case expired
     }
 
     private var slots: [Slot]
-    /// The last lease that was acknowledged, for those that did not hear the answer.
+    /// The last acknowledged lease of each partition, for retries of the acknowledgement.
     private var settled: [(id: String, reached: Int64)?]
     private var next = 0
-    /// Of the consumer that they are of: after a seek, or when it was made again, there is another one.
+    /// The generation of the consumer. It changes after a seek and when the consumer is created again.
     let generation: Int64
 
     init(partitions: Int, generation: Int64) {
@@ -50,7 +49,7 @@ struct ConsumerLeases {
 
     var partitions: Int { slots.count }
 
-    /// The partitions that nobody has, each time beginning with another one, so that none waits forever.
+    /// The partitions without a lease. Each call starts at another partition, so that no partition starves.
     mutating func available(at milliseconds: Int64) -> [Int] {
         let start = next
         next = (next + 1) % slots.count
@@ -66,14 +65,14 @@ struct ConsumerLeases {
         }
     }
 
-    /// Takes a partition to read its events. False when somebody was faster.
+    /// Reserves a partition for reading its events. Returns false when another worker was faster.
     mutating func reserve(_ partition: Int, at milliseconds: Int64) -> Bool {
         guard isFree(partition, at: milliseconds) else { return false }
         slots[partition] = .reading
         return true
     }
 
-    /// Gives a reserved partition back: there was nothing to lease.
+    /// Releases a reserved partition without events to lease.
     mutating func abandon(_ partition: Int) {
         guard case .reading = slots[partition] else { return }
         slots[partition] = .free
@@ -85,7 +84,7 @@ struct ConsumerLeases {
         settled[lease.partition] = nil
     }
 
-    /// Milliseconds until the next lease ends, of those that have not.
+    /// Milliseconds until the first of the active leases expires.
     func untilExpiry(at milliseconds: Int64) -> Int64? {
         slots.indices.compactMap { deadline(of: $0, at: milliseconds) }.min().map { $0 - milliseconds }
     }
@@ -97,7 +96,7 @@ struct ConsumerLeases {
         return lease.deadlineMilliseconds
     }
 
-    /// Finds a lease. One that has expired is still there while nobody has leased its partition since.
+    /// Finds a lease. An expired lease stays until its partition is leased again.
     func find(_ id: String) -> Found {
         for (partition, slot) in slots.enumerated() {
             switch slot {
@@ -111,7 +110,7 @@ struct ConsumerLeases {
 
     mutating func settle(_ lease: Lease) { slots[lease.partition] = .settling(lease) }
 
-    /// The acknowledgement is on the disk: of all, or up to a number after which the rest stays leased.
+    /// Completes an acknowledgement. After a partial acknowledgement, the rest stays leased.
     mutating func finish(_ lease: Lease, at sequence: Int64) {
         guard case .settling(lease) = slots[lease.partition] else { return }
         if sequence >= lease.reached {
@@ -124,7 +123,7 @@ struct ConsumerLeases {
         }
     }
 
-    /// The acknowledgement failed: the lease is as it was, or it counts no more.
+    /// Restores the lease after a failed acknowledgement, or ends it.
     mutating func fail(_ lease: Lease, isOver: Bool) {
         guard case .settling(lease) = slots[lease.partition] else { return }
         slots[lease.partition] = isOver ? .free : .leased(lease)

@@ -2,7 +2,7 @@ package import CountersignCore
 package import GatewayModel
 
 extension EventConsumer {
-    /// The consumer as every API shows it.
+    /// The consumer as JSON, for all APIs.
     package func json(_ positions: EventPositions) -> JSONValue { Self.shape.json((self, positions)) }
 
     package static let shape = AnswerShape<(consumer: EventConsumer, positions: EventPositions)>(

@@ -1,18 +1,18 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// What every engine asks of a consumer, and how it refuses.
+/// Limits and errors of consumers, common to all storage engines.
 package enum EventConsumerRules {
     package static let mostOfApp = 64
-    /// How long a lease may take.
+    /// The valid duration of a lease, in seconds.
     package static let leaseSeconds = 5...600
 
-    /// True when a lease that ends then has ended. Milliseconds since 1970.
+    /// Whether a lease with this deadline has expired. Both are in milliseconds since 1970.
     package static func hasEnded(_ deadline: Int64, at now: Int64) -> Bool {
         DueTime.hasCome(deadline, at: now, within: longestLease)
     }
 
-    /// The last time at which a lease may end now.
+    /// The latest valid deadline of a lease.
     package static func lastDeadline(at now: Int64) -> Int64 { DueTime.last(at: now, within: longestLease) }
 
     private static let longestLease = Milliseconds(seconds: leaseSeconds.upperBound).count

@@ -1,16 +1,16 @@
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// A consumer's rows.
+/// The rows of consumers.
 struct EventConsumerTable {
-    /// What the positions are worth: another generation after each seek.
+    /// A consumer. The generation changes with each seek, which invalidates leases.
     struct Row {
         let id: EventConsumerID
         let settings: EventConsumerSettings
         let createdMilliseconds: Int64
         let generation: Int64
         let positions: [Int64]
-        /// True when it has passed a gap without an event, so that no lease has told of it yet.
+        /// Whether the position has passed deleted events, and no lease has reported this yet.
         let hasPassedGap: Bool
     }
 
@@ -73,7 +73,8 @@ struct EventConsumerTable {
         _ id: EventConsumerID, _ settings: EventConsumerSettings, at sequence: Int64, milliseconds: Int64
     ) throws {
         let filter = settings.filter
-        // Random, so that a lease of one that was deleted is none of another with the same name.
+        // A random generation, so that a lease on a deleted consumer is not valid for a new consumer of the
+        // same name.
         try run(
             "INSERT INTO event_consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL)", id,
             .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
@@ -109,8 +110,8 @@ struct EventConsumerTable {
         try run("DELETE FROM event_consumer_position WHERE \(Self.isIt)", id)
     }
 
-    /// Moves a position on to what was acknowledged. False when it is not where it was when it was read, or somebody has sought
-    /// since.
+    /// Advances a position after an acknowledgement. Returns false if the position or the generation has
+    /// changed since the lease.
     func move(
         _ id: EventConsumerID, _ partition: Int, from: Int64, to: Int64, generation: Int64
     ) throws -> Bool {
@@ -119,8 +120,8 @@ struct EventConsumerTable {
         return true
     }
 
-    /// Moves a position on over events that the filter leaves out. The consumer is told of a gap among them with the next
-    /// event that it gets.
+    /// Advances a position over events that do not match the filter. The next leased event reports a gap
+    /// among them.
     func pass(
         _ id: EventConsumerID, _ partition: Int, from: Int64, to: Int64, generation: Int64, hasMissed: Bool,
         atMilliseconds now: Int64

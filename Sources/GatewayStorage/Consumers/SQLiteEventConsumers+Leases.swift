@@ -11,7 +11,7 @@ extension SQLiteEventConsumers {
             throw EventConsumerRules.notFound(id)
         }
         let free = leases.withLock { leases in
-            // A seek ends all leases, also one by another process; so does making the consumer again.
+            // A seek, also by another process, ends all leases. So does recreating the consumer.
             var table =
                 leases[id].flatMap {
                     $0.generation == row.generation && $0.partitions == row.positions.count ? $0 : nil
@@ -36,7 +36,6 @@ extension SQLiteEventConsumers {
             hasMore: hasMore, untilExpiry: leases.withLock { $0[id]?.untilExpiry(at: now()) })
     }
 
-    /// Leases the next events of one partition, if nobody has it and there are any.
     private func lease(
         _ id: EventConsumerID, _ partition: Int, limit: Int, seconds: Int
     ) throws(ConsumerFailure) -> (lease: EventLease?, looked: Int, hasMore: Bool) {
@@ -46,7 +45,7 @@ extension SQLiteEventConsumers {
         }
         guard isReserved else { return (nil, 0, false) }
         do throws(ConsumerFailure) {
-            // Only now, when nobody else moves the position.
+            // Read after the reservation, because the position cannot change anymore.
             guard let row = try row(id), partition < row.positions.count else {
                 throw EventConsumerRules.notFound(id)
             }
@@ -56,7 +55,7 @@ extension SQLiteEventConsumers {
                 partition: EventPartition(partition, of: row.positions.count))
             let stretch = try Self.storing { try reader.follow(following, after: from, limit: limit) }
             guard let last = stretch.events.last else {
-                // What the filter leaves out is passed, so that nobody looks at it again.
+                // Advances the position, so that these events are not examined again.
                 if stretch.looked > 0 {
                     let now = now()
                     try write { table in

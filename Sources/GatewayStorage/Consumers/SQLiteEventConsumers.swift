@@ -2,12 +2,12 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Consumers in `events.sqlite`. While a gateway runs, its writer commits positions together with events.
+/// Consumers in `events.sqlite`. In a running gateway, the event writer commits positions together with
+/// events.
 package final class SQLiteEventConsumers: EventConsumers {
-    /// Who writes.
     enum Writer: Sendable {
         case store(SQLiteEventStore)
-        /// No gateway runs here: a connection of its own.
+        /// A separate connection, when no gateway runs in this process.
         case file(String)
     }
 
@@ -89,7 +89,7 @@ package final class SQLiteEventConsumers: EventConsumers {
                 "SELECT received_ms FROM event WHERE seq = ?1", .integer(sequence)
             ) { $0.int64(0) }
         }
-        // The index counts those of a person who was deleted, too.
+        // The index also counts events of deleted persons.
         if oldest == nil, next.count < 64 { behind = 0 }
         return EventConsumer(
             id: row.id, settings: row.settings, createdMilliseconds: row.createdMilliseconds,

@@ -4,30 +4,30 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// A token that a program signs its requests to the admin API with. Only its hash is kept.
+/// An API token of the admin API. Only its hash is stored.
 package struct AdminToken: Sendable {
     package let id: String
     package let name: String
     package let scopes: [String]
-    /// The one app whose events it reads; nil for a token of the admin API.
+    /// The app of a reader token; nil for a token of the admin API.
     package let appID: String?
     package let createdMilliseconds: Int64
     package let usedMilliseconds: Int64?
     package let expiresMilliseconds: Int64?
     let hash: [UInt8]
 
-    /// The most that its scopes allow of the admin API; nil when they allow nothing of it.
+    /// The highest role that the scopes grant in the admin API; nil for a reader token.
     package var role: AdminRole? {
         scopes == [Self.reader]
             ? nil
             : scopes.contains("admin") ? .owner : scopes.contains("write") ? .operator : .viewer
     }
 
-    /// The scope of a token that reads the events of one app, and nothing else.
+    /// The scope of a token that can only read the events of one app.
     package static let reader = "reader"
     package static let scopes = ["read", "write", "admin", reader]
 
-    /// The token as the audit log has it.
+    /// The token as in the audit log.
     var json: JSONValue {
         [
             "name": .string(name), "scopes": .array(scopes.map { .string($0) }),
@@ -37,7 +37,6 @@ package struct AdminToken: Sendable {
     }
 }
 
-/// What programs sign their requests to the admin API with.
 package struct APITokenStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
@@ -50,8 +49,8 @@ package struct APITokenStore: ControlStore {
         }
     }
 
-    /// Makes a token. One with the scope `reader` has no other scope and an app. Returns its entry and its text, which is
-    /// shown only now. Throws `invalid`, `notFound` when there is no such app, `storage`.
+    /// Creates a token. The scope `reader` excludes other scopes and requires an app. Returns the entry and
+    /// the token's text, which is not stored. Throws `invalid`, `notFound` for an unknown app, `storage`.
     package func create(
         name: String, scopes: [String], appID: String? = nil, expiresMilliseconds: Int64? = nil
     ) throws(GatewayError) -> (entry: AdminToken, text: String) {
@@ -69,7 +68,7 @@ package struct APITokenStore: ControlStore {
         }
         let text = "csa_" + Base64URL.encode(.random(count: 32))
         var id = ""
-        // On a command line a dash begins a flag.
+        // A leading dash would look like an option on a command line.
         repeat { id = Base64URL.encode(.random(count: 9)) } while id.hasPrefix("-")
         let entry = AdminToken(
             id: id, name: name, scopes: BytewiseSet(scopes).sorted(), appID: appID,
@@ -106,7 +105,7 @@ package struct APITokenStore: ControlStore {
         }
     }
 
-    /// The token with this text; nil when there is none or it has expired. Its use is noted once an hour.
+    /// The token with this text; nil when it does not exist or has expired. Records its use once an hour.
     package func token(_ text: String, at milliseconds: Int64) throws(GatewayError) -> AdminToken? {
         let hash = SHA256.digest(text)
         let found = try read { connection in
@@ -115,7 +114,7 @@ package struct APITokenStore: ControlStore {
         }
         guard let found, found.expiresMilliseconds.map({ $0 > milliseconds }) ?? true else { return nil }
         if abs(milliseconds - (found.usedMilliseconds ?? 0)) > 3_600_000 {
-            // On a full disk the token is as good as before, and its owner wants to look.
+            // Ignores write errors, so that the admin API remains usable on a full disk.
             try? write {
                 try $0.run(
                     "UPDATE admin_token SET used_ms = ?2 WHERE id = ?1", .text(found.id),

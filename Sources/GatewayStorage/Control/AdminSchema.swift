@@ -1,4 +1,4 @@
-/// The tables in `control.sqlite` of who may change things, what was changed, and how enforcement goes on by itself.
+/// The tables in `control.sqlite` for admin users, tokens, the audit log and enforcement plans.
 enum AdminSchema {
     static let script = """
         CREATE TABLE admin_user (
@@ -58,7 +58,7 @@ enum AdminSchema {
         ALTER TABLE write_key ADD COLUMN description TEXT NOT NULL DEFAULT '';
         """
 
-    /// Alerts that no webhook has taken yet.
+    /// Undelivered alerts.
     static let alerts = """
         CREATE TABLE alert (
             id TEXT PRIMARY KEY,
@@ -86,15 +86,16 @@ enum AdminSchema {
         ) STRICT;
         """
 
-    /// When the setup of a second factor was started, in milliseconds since 1970; 0 if an older version started it.
+    /// When the setup of a second factor was started, in milliseconds since 1970; 0 if an older version
+    /// started it.
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms INTEGER NOT NULL DEFAULT 0"
 
-    /// A reader's token goes with its app.
+    /// Reader tokens are deleted with their app.
     static let readerTokens =
         "ALTER TABLE admin_token ADD COLUMN app_id TEXT REFERENCES app (id) ON DELETE CASCADE"
 
-    /// The number and the hash of the entry that was written last, which is missed when it is taken away.
+    /// The sequence number and hash of the last entry, to detect the removal of trailing entries.
     static let auditHead = """
         CREATE TABLE audit_head (
             id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL

@@ -3,9 +3,9 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 package import GatewayModel
 
-/// The second factor of those who sign in.
+/// Second factors of admin users.
 extension AdminStore {
-    /// True when nobody may sign in without a second factor. Throws `storage`.
+    /// Whether all admin users need a second factor. Throws `storage`.
     package func requiresSecondFactor() throws(GatewayError) -> Bool {
         try read { try Self.requiresSecondFactor($0) }
     }
@@ -14,7 +14,7 @@ extension AdminStore {
         try connection.first("SELECT second_factor_required FROM sign_in_rules") { $0.int64(0) != 0 } ?? false
     }
 
-    /// Says whether a second factor is needed from now on, of those who are signed in too. Throws `storage`.
+    /// Sets whether all admin users need a second factor, including signed-in users. Throws `storage`.
     package func setRequiresSecondFactor(_ isRequired: Bool) throws(GatewayError) {
         try write { connection in
             let before = try Self.requiresSecondFactor(connection)
@@ -34,8 +34,8 @@ extension AdminStore {
     /// The time limit for confirming a new secret with its first code.
     package static let begunMilliseconds: Int64 = 10 * 60_000
 
-    /// Stores a secret for ``begunMilliseconds``, until the first code confirms it. Replaces an unconfirmed secret.
-    /// Throws `conflict` if the user already has a second factor, `notFound`, `storage`.
+    /// Stores a secret for ``begunMilliseconds``, until the first code confirms it. Replaces an unconfirmed
+    /// secret. Throws `conflict` if the user already has a second factor, `notFound`, `storage`.
     package func beginSecondFactor(
         _ password: OneTimePassword, of name: String, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -53,8 +53,9 @@ extension AdminStore {
         }
     }
 
-    /// Turns the second factor on when the password is one of the secret that is kept. Returns the recovery codes,
-    /// which are shown only now; nil when the password is wrong. Throws `conflict` when no secret waits, `storage`.
+    /// Enables the second factor if the code matches the stored secret, and ends the user's other sessions.
+    /// Returns the recovery codes, which are shown only once; nil when the code is wrong. Throws `conflict`
+    /// without an unconfirmed secret, `storage`.
     package func confirmSecondFactor(
         _ code: String, of name: String, at milliseconds: Int64, keeping session: String
     ) throws(GatewayError) -> [String]? {
@@ -85,8 +86,8 @@ extension AdminStore {
         }
     }
 
-    /// Uses a code: of the authenticator app, or a recovery code. It is not good again. Returns false when it is wrong
-    /// or was used. Throws `storage`.
+    /// Uses a code of the authenticator app or a recovery code, each valid once. Returns false when the code
+    /// is wrong or already used. Throws `storage`.
     package func useSecondFactor(_ code: String, of name: String, at milliseconds: Int64) throws(GatewayError)
         -> Bool
     {
@@ -121,8 +122,8 @@ extension AdminStore {
         }
     }
 
-    /// Makes new recovery codes; those before are void. Returns the codes, which are shown only now. Throws `conflict`
-    /// when the user has no second factor, `notFound`, `storage`.
+    /// Replaces the recovery codes. Returns the new codes, which are shown only once. Throws `conflict` when
+    /// the user has no second factor, `notFound`, `storage`.
     package func renewRecoveryCodes(of name: String) throws(GatewayError) -> [String] {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
@@ -132,8 +133,8 @@ extension AdminStore {
         }
     }
 
-    /// Turns a user's own second factor off. Throws `conflict` when there is none or it is required, `notFound`,
-    /// `storage`.
+    /// Disables a user's second factor. Throws `conflict` when the user has no second factor or it is
+    /// required, `notFound`, `storage`.
     package func disableSecondFactor(of name: String) throws(GatewayError) {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
@@ -145,8 +146,8 @@ extension AdminStore {
         }
     }
 
-    /// Takes a user's second factor away, for one who has lost it, and ends the user's sessions; nothing when there is
-    /// none. Throws `notFound`, `storage`.
+    /// Removes a lost second factor and ends the user's sessions. Does nothing without a second factor.
+    /// Throws `notFound`, `storage`.
     package func resetSecondFactor(of name: String) throws(GatewayError) {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { return }

@@ -4,20 +4,20 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Somebody who may sign in.
+/// A user of the admin page.
 package struct AdminUser: Sendable {
     package let name: String
     package let role: AdminRole
     package let createdMilliseconds: Int64
     package let signedInMilliseconds: Int64?
-    /// True when signing in takes a code besides the password.
+    /// Whether signing in requires a code in addition to the password.
     package let hasSecondFactor: Bool
-    /// How many recovery codes are left.
+    /// The number of unused recovery codes.
     package let recoveryCodes: Int
     package let password: PasswordHash
 }
 
-/// Who may sign in, and who has.
+/// Stores the users of the admin page and their sessions.
 package struct AdminStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
@@ -26,13 +26,13 @@ package struct AdminStore: ControlStore {
     package static let setupMilliseconds: Int64 = 30 * 60_000
     package static let sessionMilliseconds: Int64 = 12 * 3_600_000
 
-    /// Everybody who may sign in, by name. Throws `storage`.
+    /// All users, by name. Throws `storage`.
     package func users() throws(GatewayError) -> [AdminUser] {
         try read { try Self.users($0) }
     }
 
-    /// Makes a one-time link's token, which sets the password of an owner within 30 minutes. The one before is void.
-    /// Throws `storage`.
+    /// Creates the token of a one-time setup link, which sets an owner's password within 30 minutes. Replaces
+    /// the previous token. Throws `storage`.
     package func makeSetupToken(at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 24))
         try write { connection in
@@ -45,7 +45,7 @@ package struct AdminStore: ControlStore {
         return token
     }
 
-    /// True when a token of ``makeSetupToken(at:)`` is still good. It stays so.
+    /// Whether a token of ``makeSetupToken(at:)`` is valid. Does not use up the token.
     package func isSetupToken(_ token: String, at milliseconds: Int64) throws(GatewayError) -> Bool {
         try read { connection in
             try connection.first(
@@ -55,8 +55,8 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Uses a one-time link: makes an owner, or gives the one of this name a new password and takes the second factor
-    /// away. Throws `notFound` when the token is not good any more, `invalid`, `storage`.
+    /// Uses a setup link: creates an owner, or makes an existing user an owner with a new password and
+    /// without a second factor. Throws `notFound` when the token is not valid, `invalid`, `storage`.
     package func setUp(
         token: String, name: String, password: PasswordHash, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -80,7 +80,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Makes a user. Throws `invalid`, `conflict`, `storage`.
+    /// Creates a user. Throws `invalid`, `conflict`, `storage`.
     package func createUser(name: String, role: AdminRole, password: PasswordHash) throws(GatewayError) {
         try Self.check(name: name)
         try write { connection in
@@ -97,8 +97,8 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Changes a user's role, password or both; either ends the user's sessions. Throws `conflict` when there would be
-    /// no owner left, `notFound`, `storage`.
+    /// Changes a user's role, password or both, and ends the user's sessions except `session`. Throws
+    /// `conflict` when no owner would remain, `notFound`, `storage`.
     package func changeUser(
         _ name: String, role: AdminRole?, password: PasswordHash?, keeping session: String? = nil
     ) throws(GatewayError) {
@@ -126,7 +126,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Deletes a user and the user's sessions. Throws `conflict` when there would be no owner left, `notFound`,
+    /// Deletes a user and the user's sessions. Throws `conflict` when no owner would remain, `notFound`,
     /// `storage`.
     package func deleteUser(_ name: String) throws(GatewayError) {
         try write { connection in
@@ -139,7 +139,7 @@ package struct AdminStore: ControlStore {
 
     // MARK: Sessions
 
-    /// Opens a session for a user whose password was right. Returns what the cookie holds.
+    /// Opens a session for an authenticated user. Returns the value of the cookie.
     package func openSession(for name: String, at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 32))
         try write { connection in
@@ -155,7 +155,7 @@ package struct AdminStore: ControlStore {
         return token
     }
 
-    /// Writes down that nobody may try this name from there for a while.
+    /// Records in the audit log that sign-ins with this name from this address are blocked for a while.
     package func noteBlockedSignIn(_ name: String, from address: String) throws(GatewayError) {
         try write { connection in
             try audit(
@@ -163,8 +163,8 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Whose session it is, when it ends, and whether its user must set up a second factor before anything else; nil when
-    /// it is none or over.
+    /// The user and expiry of a session, and whether the user must first set up a second factor; nil when the
+    /// session does not exist or has expired.
     package func session(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
         user: AdminUser, expires: Int64, mustEnrol: Bool
     )? {
@@ -189,7 +189,7 @@ package struct AdminStore: ControlStore {
     // MARK: Rows
 
     private static func check(name: String) throws(GatewayError) {
-        // The audit log has `token:`, `cli:` and the gateway itself beside the names of users.
+        // Names with a colon or the name of the gateway would be ambiguous in the audit log.
         guard (1...64).contains(name.utf8.count), name.isPrintable,
             !name.contains(":"), !name.contains(where: \.isWhitespace), name != Operator.schedule.name,
             GivenName.isUsable(name)

@@ -3,9 +3,9 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// What a gateway tells an app's webhook: at least once, with the same id each time.
+/// An alert for an app's webhook. It is delivered at least once, always with the same id.
 package struct Alert: Sendable {
-    /// The webhook's `webhook-id`.
+    /// The `webhook-id` of the delivery.
     package let id: String
     package let appID: String
     package let body: [UInt8]
@@ -13,19 +13,19 @@ package struct Alert: Sendable {
     package let attempt: Int
     package let webhook: PushWebhook
 
-    /// Milliseconds between an attempt and the next; the first is longer than an attempt may take.
+    /// Milliseconds between attempts. The first pause is longer than an attempt may take.
     static let pauses: [Int64] = [30_000, 120_000, 600_000, 3_600_000, 21_600_000]
 
     package var isLastAttempt: Bool { attempt > Self.pauses.count }
 }
 
-/// What a gateway has to tell apps' webhooks.
+/// Stores undelivered alerts.
 package struct AlertStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Has an app's webhook told, in the transaction of what it is told of. Returns the `webhook-id`; nil when the app has no
+    /// Queues an alert within the transaction of its cause. Returns the `webhook-id`; nil when the app has no
     /// webhook.
     @discardableResult
     func add(
@@ -41,7 +41,7 @@ package struct AlertStore: ControlStore {
         return id
     }
 
-    /// Has an app's webhook told. Returns the `webhook-id`; nil when the app has no webhook. Throws `storage`.
+    /// Queues an alert. Returns the `webhook-id`; nil when the app has no webhook. Throws `storage`.
     @discardableResult
     package func tell(
         _ body: JSONValue, of appID: String, at milliseconds: Int64
@@ -51,7 +51,7 @@ package struct AlertStore: ControlStore {
 
     private static let isDue = "(next_ms <= ?1 OR next_ms > ?2)"
 
-    /// Takes the alerts that are due, and sets when each is due again if it is not delivered. Throws `storage`.
+    /// Returns the alerts that are due, and schedules the next attempt of each. Throws `storage`.
     package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
         let times: [SQLValue] = [
             .integer(milliseconds),
@@ -83,7 +83,7 @@ package struct AlertStore: ControlStore {
         }
     }
 
-    /// Forgets an alert: it was delivered, or will not be tried again. Throws `storage`.
+    /// Deletes a delivered or abandoned alert. Throws `storage`.
     package func remove(_ id: String) throws(GatewayError) {
         try write { try $0.run("DELETE FROM alert WHERE id = ?1", .text(id)) }
     }

@@ -2,25 +2,26 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// An app that was deleted, until its id is free again.
+/// A deleted app, until its id is available again.
 package struct AppDeletion: Sendable, Equatable {
     package let appID: String
-    /// Milliseconds since 1970 of the request, from which on nothing is accepted for the app.
+    /// Time of the deletion, in milliseconds since 1970. Later requests for the app are rejected.
     package let requestedMilliseconds: Int64
-    /// From when on the id may be used again; nil until it is known whether tokens were issued for the app.
+    /// The time, in milliseconds since 1970, from which the id may be used again; nil until it is known
+    /// whether tokens were issued for the app.
     package let freeMilliseconds: Int64?
-    /// When the last of its data was removed; nil while there may be some.
+    /// When the last of its data was deleted; nil while data may remain.
     package let erasedMilliseconds: Int64?
 }
 
-/// Deleting an app: one transaction takes away everything that requests are accepted by, and notes that the rest has to
-/// follow. Before it the app is whole, after it nothing of it is accepted, whatever becomes of the process.
+/// Deletes apps. One transaction deletes everything needed to accept requests, and records that the remaining
+/// data must be deleted. The deletion is therefore atomic, even if the process is terminated.
 extension AppDirectory {
-    /// Tables whose rows outlive their app: the record of what was done, and what is still to do.
+    /// Tables with rows that outlive their app: the audit log and the pending deletions.
     private static let lasting: BytewiseSet = ["audit", "app_deletion"]
 
-    /// Deletes an app with its keys, settings, clients and everything else in this database. Its events and counts follow in
-    /// the background, wherever a gateway runs. Throws `notFound`, `storage`.
+    /// Deletes an app with its keys, settings, clients and all other rows in this database. A running gateway
+    /// deletes its events and counts in the background. Throws `notFound`, `storage`.
     package func deleteApp(id: String) throws(GatewayError) -> AppDeletion {
         let now = nowMilliseconds
         try write { connection in
@@ -39,7 +40,7 @@ extension AppDirectory {
             appID: id, requestedMilliseconds: now, freeMilliseconds: nil, erasedMilliseconds: nil)
     }
 
-    /// The apps that were deleted and whose ids are not free again, the first one first. Throws `storage`.
+    /// The deleted apps with unavailable ids, in the order of deletion. Throws `storage`.
     package func deletions() throws(GatewayError) -> [AppDeletion] {
         try read { try Self.deletions($0) }
     }
@@ -54,7 +55,7 @@ extension AppDirectory {
         }
     }
 
-    /// Notes from when on the id of a deleted app may be used again. Throws `storage`.
+    /// Sets when the id of a deleted app becomes available. Throws `storage`.
     package func reserve(deletedApp id: String, until milliseconds: Int64) throws(GatewayError) {
         try write {
             try $0.run(
@@ -62,7 +63,7 @@ extension AppDirectory {
         }
     }
 
-    /// Notes that nothing is left of a deleted app. Throws `storage`.
+    /// Records that all data of a deleted app is gone. Throws `storage`.
     package func noteErased(_ id: String, at milliseconds: Int64) throws(GatewayError) {
         try write {
             try $0.run(
@@ -70,14 +71,14 @@ extension AppDirectory {
         }
     }
 
-    /// Lets the id of a deleted app be used again. Throws `storage`.
+    /// Makes the id of a deleted app available. Throws `storage`.
     package func free(deletedApp id: String) throws(GatewayError) {
         try write { try $0.run("DELETE FROM app_deletion WHERE app_id = ?1", .text(id)) }
     }
 }
 
 extension AppDeletion {
-    /// Why no app may be made with the id yet.
+    /// The error for creating an app with the id of a deleted app.
     var conflict: GatewayError {
         let free = freeMilliseconds.map { ", not before " + RFC3339.text(milliseconds: $0) } ?? ""
         return GatewayError(

@@ -1,4 +1,4 @@
-/// The table in `control.sqlite` of apps that were deleted, until their ids are free again.
+/// The table in `control.sqlite` of deleted apps with unavailable ids.
 enum AppDeletionSchema {
     static let script = """
         CREATE TABLE app_deletion (

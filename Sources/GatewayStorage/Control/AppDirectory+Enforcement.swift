@@ -2,9 +2,9 @@ package import CountersignCore
 internal import CountersignSQLite
 public import GatewayModel
 
-/// How enforcement goes on by itself. A running gateway sees a change within a second.
+/// Automatic changes of enforcement. A running gateway loads a change within a second.
 extension AppDirectory {
-    /// Sets how strictly an app is judged, for all of its users, and forgets what was scheduled.
+    /// Sets an app's enforcement for all users, and cancels a scheduled switch.
     ///
     /// - Throws: `notFound`, `storage`.
     public func setEnforcement(_ enforcement: Enforcement, for appID: String) throws(GatewayError) {
@@ -19,12 +19,12 @@ extension AppDirectory {
         }
     }
 
-    /// How strictly an app is judged. Throws `notFound`, `storage`.
+    /// The app's enforcement plan. Throws `notFound`, `storage`.
     package func enforcementPlan(of appID: String) throws(GatewayError) -> EnforcementPlan {
         try setting(of: appID)
     }
 
-    /// Sets how strictly an app is judged; what an automatic return has left is forgotten. Throws `invalid` for a
+    /// Sets the app's enforcement plan and clears the record of an automatic return. Throws `invalid` for a
     /// number out of its range, `notFound`, `storage`.
     package func setEnforcementPlan(
         _ plan: EnforcementPlan, for appID: String, at milliseconds: Int64? = nil
@@ -41,13 +41,13 @@ extension AppDirectory {
         }
     }
 
-    /// Makes the switches that are due. Returns the apps that were switched.
+    /// Applies the scheduled switches that are due. Returns the apps that were switched.
     package func switchScheduled(at milliseconds: Int64) throws(GatewayError) -> [String] {
         let due = try settings(EnforcementPlan.self).filter { $0.value.isDue(at: milliseconds) }
         if due.isEmpty { return [] }
         return try write { connection in
             try due.keys.sorted().filter { appID in
-                // Somebody may have changed it meanwhile.
+                // The plan may have changed since the read.
                 guard var plan: EnforcementPlan = try SettingTable(connection: connection).one(of: appID),
                     let planned = plan.scheduled,
                     planned.atMilliseconds <= milliseconds
@@ -62,8 +62,8 @@ extension AppDirectory {
         }
     }
 
-    /// Takes an app back from `required` to `optional`, and has its webhook told. Returns false when it is no longer
-    /// required. Throws `storage`.
+    /// Returns an app from `required` to `optional` and queues an alert. Returns false when its enforcement
+    /// is no longer `required`. Throws `storage`.
     package func returnToOptional(
         _ appID: String, rejectedPercent: Double, alert: JSONValue, at milliseconds: Int64
     ) throws(GatewayError) -> Bool {

@@ -1,13 +1,13 @@
 internal import CountersignSQLite
 package import GatewayModel
 
-/// The secret that pseudonyms of users are made with.
+/// The key for pseudonyms of users.
 extension AppDirectory {
-    /// The gateway's own 32 random bytes, made when they are first asked for and the same ever after. Throws `storage`.
+    /// A random key of 32 bytes, created on the first call and then unchanged. Throws `storage`.
     package func pseudonymKey() throws(GatewayError) -> [UInt8] {
         if let kept = try read({ try Self.pseudonymKey($0) }) { return kept }
         return try write { connection in
-            // Another process may have been faster: what is there stays.
+            // Another process may have created the key since the read. The existing key has precedence.
             let made = try connection.sealed(.random(count: 32), .pseudonymKey, "1")
             try connection.run(
                 "INSERT INTO pseudonym_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING", .blob(made))

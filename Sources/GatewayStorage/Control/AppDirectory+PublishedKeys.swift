@@ -14,10 +14,10 @@ package struct PublishedKeySet: Sendable, Equatable {
     }
 }
 
-/// Stores the last good set of each key source, so that it survives a restart and is shared by all gateways of a
-/// database. A set is deleted with its app.
+/// Stores the last good set of each key source, so that it survives a restart and is shared by all gateways
+/// of a database. A set is deleted with its app.
 extension AppDirectory {
-    /// Returns the stored set of an app's source, or nil if there is none for the source's URL. Throws `storage`.
+    /// The stored set of an app's source; nil without a set for the source's URL. Throws `storage`.
     package func publishedKeySet(of source: KeySource, for appID: String) throws(GatewayError)
         -> PublishedKeySet?
     {
@@ -29,9 +29,9 @@ extension AppDirectory {
         }
     }
 
-    /// Stores a set, unless a newer one of the same URL is stored. A stored set dated more than `tolerance`
-    /// milliseconds later was fetched with a wrong clock and is replaced. Throws `storage`, also for an app that does
-    /// not exist.
+    /// Stores a set, unless a newer set of the same URL is stored. A stored set dated more than `tolerance`
+    /// milliseconds later was fetched with a wrong clock and is replaced. Throws `storage`, also for an
+    /// unknown app.
     package func keepPublishedKeySet(
         _ set: PublishedKeySet, of source: KeySource, for appID: String, tolerance: Int64
     ) throws(GatewayError) {

@@ -3,16 +3,16 @@ public import CountersignJOSE
 internal import CountersignSQLite
 public import GatewayModel
 
-/// What operators set for apps. A running gateway sees a change within a second.
+/// Settings of apps. A running gateway loads a change within a second.
 extension AppDirectory {
-    /// What is set for an app, or what is standard. Throws `notFound`, `storage`.
+    /// The setting of an app, or its default. Throws `notFound`, `storage`.
     package func setting<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws(GatewayError) -> Setting {
         try settingIfSet(of: appID) ?? .standard(for: appID)
     }
 
-    /// What is set for an app; nil when nothing is.
+    /// The setting of an app; nil when it is not set.
     package func settingIfSet<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws(GatewayError) -> Setting? {
@@ -22,15 +22,15 @@ extension AppDirectory {
         }
     }
 
-    /// What is set for any app, by the app's id.
+    /// A setting of all apps that have it, by the app's id.
     package func settings<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self
     ) throws(GatewayError) -> BytewiseDictionary<Setting> {
         try read { try SettingTable(connection: $0).all() }
     }
 
-    /// Sets something for an app; nil forgets it. What is set already is not noted again. Throws `invalid`, `notFound`,
-    /// `storage`, and what `check` throws in the transaction.
+    /// Sets a setting of an app; nil deletes it. Adds no audit entry if nothing changes. `check` runs within
+    /// the transaction. Throws `invalid`, `notFound`, `storage`, and rethrows errors of `check`.
     package func set<Setting: AppSetting>(
         _ setting: Setting?, for appID: String, check: (any SQLConnection) throws -> Void = { _ in }
     ) throws(GatewayError) {
@@ -52,22 +52,23 @@ extension AppDirectory {
 
     // MARK: One by one
 
-    /// Sets what an app's tokens must look like.
+    /// Sets the rules for the claims of an app's tokens.
     ///
-    /// - Throws: `invalid` when the leeway is not 0 to 300 seconds, no algorithm is allowed or a claim is required that
-    ///   has no value to compare with, `notFound`, `storage`.
+    /// - Throws: `invalid` when the leeway is not 0 to 300 seconds, no algorithm is allowed, or a required
+    ///   claim has no expected value; `notFound`, `storage`.
     public func setPolicy(_ policy: ClaimsPolicy, for appID: String) throws(GatewayError) {
         try set(policy, for: appID)
     }
 
-    /// Web pages that may call an app, and how long its events are kept.
+    /// The allowed origins of an app and the retention of its events.
     ///
     /// - Throws: `notFound`, `storage`.
     public func rules(of appID: String) throws(GatewayError) -> AppRules { try setting(of: appID) }
 
-    /// Sets the rules of an app.
+    /// Sets the allowed origins of an app and the retention of its events.
     ///
-    /// - Throws: `invalid` when no browser sends a new origin or a number is not positive, `notFound`, `storage`.
+    /// - Throws: `invalid` when no browser sends a new origin or a number is not positive, `notFound`,
+    ///   `storage`.
     public func setRules(_ rules: AppRules, of appID: String) throws(GatewayError) {
         try set(rules, for: appID) { connection in
             let known = try SettingTable(connection: connection).effective(AppRules.self, of: appID)
@@ -75,24 +76,24 @@ extension AppDirectory {
         }
     }
 
-    /// How an app's sessions are treated.
+    /// The token service's rules for an app.
     ///
     /// - Throws: `notFound`, `storage`.
     public func tokenRules(of appID: String) throws(GatewayError) -> TokenRules { try setting(of: appID) }
 
-    /// Sets how an app's sessions are treated. Tokens that exist keep the lifetime that they were issued with; a shorter
-    /// absolute lifetime holds for sessions that exist too.
+    /// Sets the token service's rules for an app. Issued tokens keep their lifetime. A shorter absolute
+    /// lifetime also applies to existing sessions.
     ///
     /// - Throws: `invalid` for a time out of its range, `notFound`, `storage`.
     public func setTokenRules(_ rules: TokenRules, for appID: String) throws(GatewayError) {
         try set(rules, for: appID)
     }
 
-    /// Follows a JWK Set that somebody else publishes: its keys verify beside the app's own three.
+    /// Sets the JWK Set from which an app's keys are loaded, in addition to its own keys.
     ///
     /// - Parameters:
-    ///   - url: An `https` URL without user, password and fragment; nil follows none.
-    ///   - allowsPrivateAddresses: Whether it may be on a private network or on this machine.
+    ///   - url: An `https` URL without user, password and fragment; nil removes the source.
+    ///   - allowsPrivateAddresses: Whether the URL may resolve to a private network or to this machine.
     ///   - appID: The app.
     /// - Throws: `invalid`, `notFound`, `storage`.
     public func setKeySource(
@@ -102,8 +103,8 @@ extension AppDirectory {
             url.map { KeySource(url: $0, allowsPrivateAddresses: allowsPrivateAddresses) }, for: appID)
     }
 
-    /// Sets where an app's alerts go. Without a webhook, those that wait are forgotten. Returns the secret, when one
-    /// was made: it is not shown again. Throws `invalid`, `notFound`, `storage`.
+    /// Sets an app's webhook for alerts. Nil removes it and deletes queued alerts. Returns a generated
+    /// secret, which is shown only once. Throws `invalid`, `notFound`, `storage`.
     package func setAlertWebhook(
         url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String? {
@@ -127,8 +128,8 @@ extension AppDirectory {
         return made
     }
 
-    /// Sets how clients of the Bloomreach dialect reach an app. Throws `invalid`, `conflict` when another app has the
-    /// token, `notFound`, `storage`.
+    /// Sets how clients of the Bloomreach dialect reach an app. Throws `invalid`, `conflict` when another app
+    /// has the project token, `notFound`, `storage`.
     package func setProject(_ settings: ProjectSettings, for appID: String) throws(GatewayError) {
         try set(settings, for: appID) { connection in
             try Self.check(settings.token, of: appID, connection)
@@ -136,7 +137,7 @@ extension AppDirectory {
     }
 
     private static func check(_ token: String, of appID: String, _ connection: any SQLConnection) throws {
-        // An app's own id is its first token, which may have a `_`.
+        // The default token is the app's id, which may contain `_`.
         guard token == appID || (isWord(token) && !token.contains("_") && GivenName.isUsable(token)) else {
             throw GatewayError(
                 .invalid, "a project token must have 1 to 64 letters, digits and -, and must not begin with -"
@@ -149,7 +150,7 @@ extension AppDirectory {
         }
     }
 
-    /// True for 1 to 64 letters, digits, `-` and `_`.
+    /// Whether the text is 1 to 64 letters, digits, `-` and `_`.
     static func isWord(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_") }
     }

@@ -7,25 +7,24 @@ package import GatewayModel
 package struct WriteKey: Sendable {
     /// The first 16 hexadecimal digits of its SHA-256.
     package let id: String
-    /// The first characters of the key itself, by which a person finds the one in an app; nil for a key of an older version.
+    /// The first characters of the key, for identifying it in an app; nil for a key of an older version.
     package let prefix: String?
-    /// The key itself; nil for a key of an older version, which stored only its hash.
+    /// The text of the key; nil for a key of an older version, which stored only its hash.
     package let text: String?
     package let description: String
     package let createdMilliseconds: Int64
-    /// Milliseconds since 1970, as of the last time that a gateway has noted it; nil when never.
+    /// The last recorded use, in milliseconds since 1970; nil when never used.
     package var usedMilliseconds: Int64?
 
-    /// The key as the audit log has it.
     package var json: JSONValue { ["id": .string(id), "description": .string(description)] }
 
     /// The id of the key with this hash, used in logs and paths.
     package static func identifier(_ hash: [UInt8]) -> String { Array(hash.prefix(8)).hexadecimal }
 }
 
-/// An app's write keys: it may have several, so that one can be replaced without losing requests.
+/// An app's write keys. An app may have several, so that a key can be replaced without losing requests.
 extension AppDirectory {
-    /// The most that an app may have.
+    /// The maximum number of write keys of an app.
     package static let maximumWriteKeys = 20
 
     /// An app's write keys, oldest first. Throws `notFound`, `storage`.
@@ -34,8 +33,8 @@ extension AppDirectory {
         return try read { try Self.writeKeys(of: app.id, $0) }
     }
 
-    /// Creates a write key. Returns the key's entry and its text. Throws `conflict` if the app has the maximum number
-    /// of keys, `notFound`, `storage`.
+    /// Creates a write key. Returns the key's entry and its text. Throws `conflict` if the app has the
+    /// maximum number of keys, `notFound`, `storage`.
     package func createWriteKey(
         for appID: String, description: String
     ) throws(GatewayError) -> (entry: WriteKey, text: String) {
@@ -64,7 +63,7 @@ extension AppDirectory {
         return (entry, text)
     }
 
-    /// Deletes a write key; requests with it are refused from then on. Throws `notFound`, `storage`.
+    /// Deletes a write key; later requests with it are rejected. Throws `notFound`, `storage`.
     package func deleteWriteKey(id: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let key = try Self.writeKeys(of: appID, connection).first { $0.id == id }
@@ -79,8 +78,8 @@ extension AppDirectory {
         }
     }
 
-    /// Notes when write keys were used last, by their hashes, so that it is known after a restart. No change that an
-    /// operator makes: the audit log has nothing of it. Throws `storage`.
+    /// Records the last use of write keys, by hash, in milliseconds since 1970. Adds no audit entry, because
+    /// it is not a change by an operator. Throws `storage`.
     package func noteWriteKeyUses(_ uses: [[UInt8]: Int64]) throws(GatewayError) {
         try write { connection in
             for (hash, milliseconds) in uses {

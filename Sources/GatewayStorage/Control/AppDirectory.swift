@@ -4,23 +4,23 @@ internal import CountersignSQLite
 package import Foundation
 public import GatewayModel
 
-/// The apps of a data directory, with their keys and what is set for each; and what is kept beside them.
+/// The apps of a data directory with their keys and settings, and access to the other control stores.
 ///
-/// Any process may write; a running gateway sees a change within a second.
+/// Any process may write. A running gateway loads a change within a second.
 public final class AppDirectory: ControlStore {
-    /// The most keys that an app may have.
+    /// The maximum number of keys of an app.
     public static let maximumKeys = 3
 
     package let database: any SQLDatabase
-    /// Who changes things through this directory.
+    /// The author of changes, for the audit log.
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Opens the directory of apps, and makes the folder and the file when they are not there.
+    /// Opens the app directory, and creates the folder and the file if necessary.
     ///
     /// - Parameters:
     ///   - dataDirectory: The gateway's data directory.
-    ///   - actor: Who changes things through it, for the audit log.
+    ///   - actor: The author of changes, for the audit log.
     /// - Throws: `dataDirectory` or `storage`.
     public convenience init(
         dataDirectory: String, actor: Operator = .account
@@ -30,45 +30,39 @@ public final class AppDirectory: ControlStore {
         self.init(try ControlDatabase.open(path, at: now()), actor: actor, now: now)
     }
 
-    /// A directory in a database of any engine that has the tables of `control.sqlite`.
+    /// Opens a directory in a database with the tables of `control.sqlite`.
     package init(_ database: any SQLDatabase, actor: Operator, now: @escaping @Sendable () -> Date) {
         self.database = database
         self.actor = actor
         self.now = now
     }
 
-    /// The same directory for somebody else to change things through.
+    /// The same directory with another author of changes.
     package func acting(as actor: Operator) -> AppDirectory {
         AppDirectory(database, actor: actor, now: now)
     }
 
-    /// Runs `body` in one transaction, with a directory that reads and writes in it. No other change occurs between the
-    /// reads and the writes of `body`. `body` may run again from its start. Throws `storage`, and rethrows errors of
-    /// `body`.
+    /// Runs `body` in one transaction, with a directory that uses it. No other change occurs between the
+    /// reads and the writes of `body`. `body` may run again from its start. Throws `storage`, and rethrows
+    /// errors of `body`.
     package func transaction<Result>(_ body: (AppDirectory) throws -> Result) throws -> Result {
         try database.alone { try body(AppDirectory($0, actor: actor, now: now)) }
     }
 
-    /// True inside ``transaction(_:)``.
+    /// Whether the directory belongs to a ``transaction(_:)``.
     package var isInTransaction: Bool { database is OpenTransaction }
 
-    // MARK: What is kept beside the apps
+    // MARK: Other stores
 
     /// The clients of the token service.
     public var clients: ClientStore { ClientStore(database: database, actor: actor, now: now) }
-    /// What clients of the Bloomreach dialect get.
+    /// Projects of the Bloomreach dialect.
     package var projects: ProjectStore { ProjectStore(database: database, actor: actor, now: now) }
-    /// Who may sign in.
     package var admins: AdminStore { AdminStore(database: database, actor: actor, now: now) }
-    /// What programs sign their requests to the admin API with.
     package var apiTokens: APITokenStore { APITokenStore(database: database, actor: actor, now: now) }
-    /// What webhooks have to be told.
     package var alerts: AlertStore { AlertStore(database: database, actor: actor, now: now) }
-    /// Where events are delivered to.
     package var webhooks: WebhookStore { WebhookStore(database: database, actor: actor, now: now) }
-    /// Which streams events are published to.
     package var sinks: SinkStore { SinkStore(database: database, actor: actor, now: now) }
-    /// What was changed, by whom.
     package var auditLog: AuditLog { AuditLog(database: database, actor: actor, now: now) }
 
     // MARK: Apps
@@ -80,7 +74,7 @@ public final class AppDirectory: ControlStore {
         try read { try Self.apps(nil, $0) }
     }
 
-    /// One app.
+    /// An app.
     ///
     /// - Throws: `notFound`, `storage`.
     public func app(id: String) throws(GatewayError) -> App {
@@ -132,11 +126,11 @@ public final class AppDirectory: ControlStore {
     ///
     /// - Parameters:
     ///   - text: PEM (SPKI, PKCS#1 or a certificate) or a JWK.
-    ///   - description: What the operator notes; may be empty.
+    ///   - description: The operator's note; may be empty.
     ///   - appID: The app.
-    /// - Returns: The key as kept.
-    /// - Throws: `invalid` when the text is not a usable public key, `conflict` when the app has it or has three keys,
-    ///   `notFound`, `storage`.
+    /// - Returns: The stored key.
+    /// - Throws: `invalid` when the text is not a usable public key, `conflict` when the app already has the
+    ///   key or has three keys, `notFound`, `storage`.
     public func addKey(
         _ text: String, description: String = "", to appID: String
     ) throws(GatewayError) -> AppKey {
@@ -150,14 +144,15 @@ public final class AppDirectory: ControlStore {
         return try write { try add(key, text: text, description: description, to: appID, $0) }
     }
 
-    /// Adds all usable keys of a JWK Set (RFC 7517, section 5) that the app does not have yet, or none.
+    /// Adds all usable keys of a JWK Set (RFC 7517, section 5) that the app does not have yet. After an
+    /// error, no key is added.
     ///
     /// - Parameters:
-    ///   - json: The set as JSON. Members that are no usable public key are left out, as section 5 asks.
+    ///   - json: The set as JSON. Unusable keys are ignored, as section 5 requires.
     ///   - appID: The app.
-    /// - Returns: The keys that were added, in the order of the set.
-    /// - Throws: `invalid` when the text is no JWK Set or has no usable key, `conflict` when the app would have more
-    ///   than three keys, `notFound`, `storage`.
+    /// - Returns: The added keys, in the order of the set.
+    /// - Throws: `invalid` when the text is not a JWK Set or has no usable key, `conflict` when the app would
+    ///   have more than three keys, `notFound`, `storage`.
     public func importKeys(fromJWKSet json: String, to appID: String) throws(GatewayError) -> [AppKey] {
         let keys: [PublicKey]
         do {
@@ -203,7 +198,7 @@ public final class AppDirectory: ControlStore {
         return kept
     }
 
-    /// Makes a key the primary one; the others keep their order after it.
+    /// Makes a key the primary key. The other keys follow in their order.
     ///
     /// - Throws: `notFound`, `storage`.
     public func makePrimary(keyID: String, of appID: String) throws(GatewayError) {
@@ -218,10 +213,9 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Deletes a key; those after it move up.
+    /// Deletes a key. Later keys move up.
     ///
-    /// - Throws: `conflict` for the primary key while another exists (seed 003, "Deleting a key"), `notFound`,
-    ///   `storage`.
+    /// - Throws: `conflict` for the primary key while another key exists, `notFound`, `storage`.
     public func deleteKey(keyID: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let keys = try Self.keys(of: appID, connection).map(\.key)
@@ -238,7 +232,7 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Sets what is noted beside a key. Throws `notFound`, `storage`.
+    /// Sets the note of a key. Throws `notFound`, `storage`.
     package func describeKey(keyID: String, of appID: String, as description: String) throws(GatewayError) {
         try write { connection in
             let keys = try Self.keys(of: appID, connection).map(\.key)
@@ -252,7 +246,7 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Sets what people call an app. Throws `invalid`, `notFound`, `storage`.
+    /// Sets the display name of an app. Throws `invalid`, `notFound`, `storage`.
     package func renameApp(_ appID: String, to name: String) throws(GatewayError) {
         try Self.check(appName: name)
         try write { connection in
@@ -272,7 +266,7 @@ public final class AppDirectory: ControlStore {
 
     // MARK: For the gateway
 
-    /// Changes whenever another connection has committed.
+    /// A number that changes when another connection has committed.
     package func version() throws(GatewayError) -> Int64 { try database.version() }
 
     /// The hashes of all write keys, each with its app's id.
@@ -289,7 +283,7 @@ public final class AppDirectory: ControlStore {
         return app
     }
 
-    /// The app with this id, or all by id.
+    /// The app with this id, or all apps ordered by id.
     private static func apps(_ id: String?, _ connection: any SQLConnection) throws -> [App] {
         var keys: BytewiseDictionary<[AppKey]> = [:]
         for (appID, key) in try self.keys(of: id, connection) { keys[appID, default: []].append(key) }
@@ -308,7 +302,7 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// The keys of an app, or of all, in the order of their slots.
+    /// The keys of one app or of all apps, in the order of their slots.
     private static func keys(
         of appID: String?, _ connection: any SQLConnection
     ) throws -> [(appID: String, key: AppKey)] {
@@ -336,12 +330,12 @@ public final class AppDirectory: ControlStore {
     static func newWriteKey() -> String {
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
         var random = SystemRandomNumberGenerator()
-        // 32 of 62 characters: 190 bits.
+        // 32 of 62 characters: 190 bits of entropy.
         return "wk_"
             + String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &random)] })
     }
 
-    /// Enough characters to distinguish keys, but too few to send events: 28 are missing.
+    /// Enough characters to identify a key, but not to use it: 28 are missing.
     static func prefix(ofWriteKey text: String) -> String { String(text.prefix(7)) }
 
     private static func noKey(_ id: String, _ appID: String) -> GatewayError {

@@ -1,6 +1,6 @@
-/// The table in `control.sqlite` of what operators set for apps: one row for an app and an ``AppSetting``.
+/// The table in `control.sqlite` of app settings: a row for each app and ``AppSetting``.
 enum AppSettingSchema {
-    /// Takes over what lay in tables and columns of its own.
+    /// Migrates the settings from separate tables and columns.
     static let script = """
         CREATE TABLE app_setting (
             app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,

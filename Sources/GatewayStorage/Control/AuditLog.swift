@@ -3,15 +3,14 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// What was changed, by whom: entries that each carry the hash of the one before, so that none can be changed or taken
-/// out unnoticed.
+/// The audit log. Each entry contains the hash of the previous entry, so that changes and removals are
+/// detectable.
 package struct AuditLog: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Notes what changes nothing here: a look at what is hidden, or a change to what is kept elsewhere. Throws
-    /// `storage`.
+    /// Adds an entry for an action outside of this database, such as viewing a secret. Throws `storage`.
     package func note(
         _ action: String, _ target: String, app appID: String? = nil, before: JSONValue? = nil,
         after: JSONValue? = nil
@@ -19,14 +18,15 @@ package struct AuditLog: ControlStore {
         try write { try audit($0, action, target, app: appID, before: before, after: after) }
     }
 
-    /// The hash of the newest entry. Every change by an operator adds an entry, so the hash changes. Throws `storage`.
+    /// The hash of the newest entry. Every change by an operator adds an entry, so the hash changes. Throws
+    /// `storage`.
     package func head() throws(GatewayError) -> [UInt8]? {
         try read { connection in
             try connection.first("SELECT hash FROM audit_head") { $0.blob(0) }
         }
     }
 
-    /// Entries, newest first. Throws `storage`.
+    /// Entries before a sequence number, newest first. Throws `storage`.
     package func entries(
         app appID: String? = nil, actor: String? = nil, before: Int64 = .max, limit: Int
     ) throws(GatewayError) -> [AuditEntry] {
@@ -53,15 +53,15 @@ package struct AuditLog: ControlStore {
         }
     }
 
-    /// Holds the chain against itself, and its end against what was last written. Returns how many entries there are, and
-    /// the number of the first that is not what was written; nil when all are. Throws `storage`.
+    /// Verifies the hash chain and the recorded end of the log. Returns the number of entries, and the
+    /// sequence number of the first invalid entry, if any. Throws `storage`.
     package func verify() throws(GatewayError) -> (entries: Int, brokenAt: Int64?) {
         try read { connection in
             var previous = AuditEntry.root
             var (entries, expected) = (0, Int64(1))
             var head: (seq: Int64, hash: [UInt8])?
             var brokenAt: Int64?
-            // One statement, so that nobody writes between the head and the entries.
+            // Reads the head and the entries in one statement, so that both are from the same snapshot.
             try connection.each(
                 """
                 SELECT \(AuditEntry.columns), head_seq, head_hash

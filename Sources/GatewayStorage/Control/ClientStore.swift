@@ -4,23 +4,23 @@ internal import CountersignSQLite
 package import Foundation
 public import GatewayModel
 
-/// The clients of the token service. A running gateway sees a change within a second.
+/// Stores the clients of the token service. A running gateway loads a change within a second.
 public struct ClientStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Makes a client, which proves itself by a secret or by assertions that it signs.
+    /// Creates a client that authenticates with a secret or with signed assertions.
     ///
     /// - Parameters:
-    ///   - appID: The app that its tokens are for.
-    ///   - name: What people call it.
-    ///   - publicKey: An RSA key of 2048 bits or more, as PEM or JWK, that verifies its assertions (RFC 7523,
-    ///     section 2.2); nil gives it a secret.
-    ///   - grants: What it may ask for; at least one.
-    /// - Returns: The client and its secret, which is shown only now: the directory keeps a hash. Nil for a client with a
-    ///   key.
-    /// - Throws: `invalid` for an unusable key or no grant, `notFound`, `storage`.
+    ///   - appID: The app that the tokens are for.
+    ///   - name: The display name.
+    ///   - publicKey: An RSA key of 2048 bits or more, as PEM or JWK, that verifies assertions (RFC 7523,
+    ///     section 2.2). Nil creates a secret instead.
+    ///   - grants: The allowed grant types; at least one.
+    /// - Returns: The client and its secret. The secret is shown only once, because only its hash is stored;
+    ///   it is nil for a client with a key.
+    /// - Throws: `invalid` for an unusable key or empty grants, `notFound`, `storage`.
     public func create(
         of appID: String, name: String, publicKey: String? = nil,
         grants: Set<OAuthClient.Grant> = Set(OAuthClient.Grant.allCases)
@@ -54,7 +54,7 @@ public struct ClientStore: ControlStore {
         return (client, secret)
     }
 
-    /// An app's clients, in the order in which they were made.
+    /// An app's clients, in the order of creation.
     ///
     /// - Throws: `notFound`, `storage`.
     public func all(of appID: String) throws(GatewayError) -> [OAuthClient] {
@@ -64,7 +64,7 @@ public struct ClientStore: ControlStore {
         }
     }
 
-    /// Deletes a client. Its tokens are refused from then on.
+    /// Deletes a client. Its tokens are rejected from then on.
     ///
     /// - Throws: `notFound`, `storage`.
     public func delete(id: String) throws(GatewayError) {

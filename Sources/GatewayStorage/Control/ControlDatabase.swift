@@ -1,10 +1,10 @@
 internal import Foundation
 internal import GatewayModel
 
-/// `control.sqlite`, which the stores in it share.
+/// The database `control.sqlite`, shared by several stores.
 ///
-/// Any process may write; a running gateway sees a change within a second. The file keeps a rollback journal with
-/// `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
+/// Any process may write. A running gateway loads a change within a second. The file uses a rollback journal
+/// with `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
 enum ControlDatabase {
     static let migrations = [
         """
@@ -69,7 +69,7 @@ enum ControlDatabase {
         AdminSchema.begunSecondFactor,
     ]
 
-    /// Opens the file, and makes it when it does not exist. Throws `storage`.
+    /// Opens or creates the file. Throws `storage`.
     static func open(_ path: String, at now: Date) throws(GatewayError) -> any SQLDatabase {
         try SQLiteWriter(
             path: path,

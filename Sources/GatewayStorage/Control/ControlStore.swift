@@ -3,12 +3,10 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// A store in the control database, which is changed in somebody's name.
+/// A store in the control database. Changes have an author.
 package protocol ControlStore: Sendable {
     var database: any SQLDatabase { get }
-    /// Who changes things, for the audit log.
     var actor: Operator { get }
-    /// When it is, for what is noted with its time.
     var now: @Sendable () -> Date { get }
 }
 
@@ -21,13 +19,13 @@ extension ControlStore {
         try database.write(body)
     }
 
-    /// Notes a change in the transaction that makes it.
+    /// Adds an audit entry within the transaction of the change.
     func audit(
         _ connection: any SQLConnection, _ action: String, _ target: String, app appID: String? = nil,
         before: JSONValue? = nil, after: JSONValue? = nil, at milliseconds: Int64? = nil
     ) throws {
         func text(_ value: JSONValue?) -> String? { value.map { String(decoding: $0.bytes, as: UTF8.self) } }
-        // What was last written, so that an entry that was taken off the end is missed.
+        // The recorded end of the log reveals the removal of the last entries.
         let head = try connection.first("SELECT seq, hash FROM audit_head") { ($0.int64(0), $0.blob(1)) }
         guard let head else { throw GatewayError(.storage, "the end of the audit log is missing") }
         var entry = AuditEntry(
@@ -56,7 +54,7 @@ extension ControlStore {
         try connection.all("SELECT id FROM app ORDER BY id") { $0.text(0) }
     }
 
-    /// Refuses an app that is not there.
+    /// Throws `notFound` for an unknown app.
     static func checkApp(_ id: String, _ connection: any SQLConnection) throws {
         let isThere = try connection.first("SELECT 1 FROM app WHERE id = ?", .text(id)) { _ in true }
         if isThere == nil { throw noApp(id) }

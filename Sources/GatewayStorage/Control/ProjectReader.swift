@@ -7,7 +7,7 @@ internal import GatewayModel
 struct ProjectReader {
     let connection: any SQLConnection
 
-    /// The project of an app, or of every app, by the app's id.
+    /// The project of one app or of all apps, by the app's id.
     func projects(of appID: String? = nil) throws -> BytewiseDictionary<Project> {
         let values: [SQLValue] = appID.map { [.text($0)] } ?? []
         func only(_ column: String = "app_id") -> String { appID == nil ? "" : "WHERE \(column) = ?1" }

@@ -1,4 +1,4 @@
-/// The tables in `control.sqlite` of what the Bloomreach dialect answers with.
+/// The tables in `control.sqlite` for the Bloomreach dialect.
 enum ProjectSchema {
     static let script = """
         CREATE TABLE project (

@@ -4,17 +4,18 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// What operators edit for clients of the Bloomreach dialect. A running gateway sees a change within a second.
+/// Stores the content for clients of the Bloomreach dialect. A running gateway loads a change within a
+/// second.
 package struct ProjectStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The most App Inbox messages that a project may have.
+    /// The maximum number of App Inbox messages of a project.
     package static let maximumInboxMessages = 10_000
 
-    /// Adds a private key whose holder may sign customer tokens with HS256. Returns the secret, which is not shown
-    /// again. Throws `invalid`, `conflict` when the app has a key with this id, `notFound`, `storage`.
+    /// Adds a key for signing customer tokens with HS256. Returns the secret, which is shown only once.
+    /// Throws `invalid`, `conflict` when the app has a key with this id, `notFound`, `storage`.
     package func addCustomerTokenKey(
         id: String, secret: String? = nil, to appID: String
     ) throws(GatewayError) -> String {
@@ -44,15 +45,15 @@ package struct ProjectStore: ControlStore {
         return secret
     }
 
-    /// Deletes a private key; tokens signed with it are refused from then on. Throws `notFound`, `storage`.
+    /// Deletes a private key; tokens signed with it are rejected from then on. Throws `notFound`, `storage`.
     package func deleteCustomerTokenKey(id: String, of appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM customer_token_key WHERE app_id = ?1 AND id = ?2", id: id,
             "project.private_key.delete", "private key", of: appID, before: { _ in ["id": .string(id)] })
     }
 
-    /// Adds an in-app message or a consent category, or replaces the one with its id. Throws
-    /// `invalid`, which names the member and what it must be; `notFound`, `storage`.
+    /// Adds or replaces an in-app message or a consent category. Returns its id.
+    /// Throws `invalid`, which names the member and the expected type; `notFound`, `storage`.
     @discardableResult
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
     {
@@ -83,7 +84,7 @@ package struct ProjectStore: ControlStore {
             before: { $0.items(kind).first { $0.id == id }?.json })
     }
 
-    /// Adds an App Inbox message, or replaces the one with its id, which clients then receive again. Throws `invalid`,
+    /// Adds or replaces an App Inbox message. Clients receive a replaced message again. Throws `invalid`,
     /// `conflict` when the inbox is full, `notFound`, `storage`.
     package func putInboxMessage(
         id: String, type: String, content: String, recipient: CustomerIdentifier? = nil,
@@ -112,7 +113,7 @@ package struct ProjectStore: ControlStore {
             try audit(
                 connection, "project.item.put", "inbox_message/\(id)", app: appID, before: before?.json,
                 after: item.json)
-            // The first time that it was put stays its time.
+            // A replaced message retains its creation time.
             let created =
                 try connection.first(
                     "SELECT created_ms FROM inbox_message WHERE app_id = ?1 AND id = ?2", .text(appID),
@@ -139,9 +140,9 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// Adds or replaces the App Inbox message that an operator wrote as a JSON object: `id`, `type`, `content` and, as
-    /// needed, `recipient` (an object with one id and its value) and `expires` (RFC 3339). Throws `invalid`, which
-    /// names the member and what it must be; `conflict`, `notFound`, `storage`.
+    /// Adds or replaces an App Inbox message given as JSON with `id`, `type`, `content` and optionally
+    /// `recipient` (an object with one id and its value) and `expires` (RFC 3339). Returns its id. Throws
+    /// `invalid`, which names the member and the expected type; `conflict`, `notFound`, `storage`.
     package func putInboxMessage(json: String, in appID: String) throws(GatewayError) -> String {
         guard case .object(let members) = try Self.value(of: json) else {
             throw GatewayError(.invalid, "a message must be a JSON object")
@@ -189,16 +190,16 @@ package struct ProjectStore: ControlStore {
         guard GivenName.isUsable(id) else { throw GatewayError(.invalid, "an id \(GivenName.rule)") }
     }
 
-    /// Deletes an App Inbox message. Clients that have it keep it until they fetch from the start; to make them, end
-    /// the sync tokens. Throws `notFound`, `storage`.
+    /// Deletes an App Inbox message. Clients that have the message drop it only when they fetch the inbox
+    /// from the start; see ``endSyncTokens(of:)``. Throws `notFound`, `storage`.
     package func removeInboxMessage(id: String, from appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", id: id, "project.item.delete",
             "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
     }
 
-    /// Deletes the App Inbox messages to a customer whose data is being erased. The audit log has only their number.
-    /// Returns that number. Throws `storage`.
+    /// Deletes the App Inbox messages to a customer whose data is being erased. The audit log records only
+    /// their number. Returns that number. Throws `storage`.
     package func removeInboxMessages(to recipients: [CustomerIdentifier], of appID: String)
         throws(GatewayError)
         -> Int
@@ -221,10 +222,9 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// Makes every sync token that was given out invalid, so that clients fetch their App Inbox from the start.
+    /// Invalidates all sync tokens, so that clients fetch their App Inbox from the start.
     ///
-    /// Clients before iOS SDK 4.0 do not do that by themselves: their inbox stays as it is until they identify. Throws
-    /// `notFound`, `storage`.
+    /// Clients before iOS SDK 4.0 do so only after the next identification. Throws `notFound`, `storage`.
     package func endSyncTokens(of appID: String) throws(GatewayError) {
         try writeProject(of: appID) { connection in
             let table = SettingTable(connection: connection)
@@ -235,7 +235,7 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// What an app is to clients of the Bloomreach dialect. Throws `notFound`, `storage`.
+    /// The Bloomreach project of an app. Throws `notFound`, `storage`.
     package func project(of appID: String) throws(GatewayError) -> Project {
         try read { connection in
             guard let project = try ProjectReader(connection: connection).projects(of: appID)[appID] else {
@@ -245,7 +245,7 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// What every app is to clients of the Bloomreach dialect, by the app's id.
+    /// The Bloomreach projects of all apps, by the app's id.
     package func all() throws(GatewayError) -> BytewiseDictionary<Project> {
         try read { try ProjectReader(connection: $0).projects() }
     }

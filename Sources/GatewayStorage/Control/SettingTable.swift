@@ -3,11 +3,10 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// The rows of ``AppSetting`` in `control.sqlite`.
 struct SettingTable {
     let connection: any SQLConnection
 
-    /// What was set for an app, or for every app, by the app's id. Those for which nothing was set are missing.
+    /// The settings of one app or of all apps, by the app's id. Apps without a stored setting are missing.
     func all<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String? = nil
     ) throws -> BytewiseDictionary<Setting> {
@@ -30,14 +29,14 @@ struct SettingTable {
         try all(type, of: appID)[appID]
     }
 
-    /// What was set, or what is standard.
+    /// The stored setting or its default.
     func effective<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws -> Setting {
         try one(of: appID) ?? .standard(for: appID)
     }
 
-    /// Keeps a setting; nil forgets it.
+    /// Stores a setting; nil deletes it.
     func put<Setting: AppSetting>(_ setting: Setting?, of appID: String) throws {
         guard let setting else {
             try connection.run(

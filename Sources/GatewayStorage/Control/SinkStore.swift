@@ -4,16 +4,16 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Which streams events are published to. A running gateway sees a change within a second.
+/// Stores event sinks. A running gateway loads a change within a second.
 package struct SinkStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The most sinks of all apps: each has a thread and a connection.
+    /// The maximum number of sinks of all apps. Each sink has a thread and a connection.
     package static let most = 16
 
-    /// An app's sinks, in the order in which they were made. Throws `notFound`, `storage`.
+    /// An app's sinks, in the order of creation. Throws `notFound`, `storage`.
     package func all(of appID: String) throws(GatewayError) -> [EventSink] {
         try read { connection in
             try Self.checkApp(appID, connection)
@@ -31,8 +31,8 @@ package struct SinkStore: ControlStore {
         try read { try Self.sink(name, of: appID, $0) }
     }
 
-    /// Makes a sink, whose first event is the one after `startSequence`. Throws `invalid`, `conflict` when there are too
-    /// many, or one of that name or with that stream, `notFound`, `storage`.
+    /// Creates a sink that starts after `startSequence`. Throws `invalid`, `conflict` for a duplicate name, a
+    /// stream in use or too many sinks, `notFound`, `storage`.
     package func create(
         _ name: String, of appID: String, _ members: JSONObject, after startSequence: Int64,
         at milliseconds: Int64
@@ -49,7 +49,7 @@ package struct SinkStore: ControlStore {
                 throw GatewayError(
                     .conflict, "there is already a sink \(name); delete it first, or choose another name")
             }
-            // Two that write to one stream would each find the other's messages where its own must be.
+            // A stream must have one publisher, because a sink resumes from the last message of its stream.
             if let other = others.first(where: {
                 $0.stream == made.stream && $0.addresses.contains(where: made.addresses.contains)
             }) {
@@ -70,28 +70,28 @@ package struct SinkStore: ControlStore {
         return made
     }
 
-    /// Stops publishing, or lets it go on where `pause` is nil. Throws `notFound`, `storage`.
+    /// Pauses publishing, or resumes it when `pause` is nil. Throws `notFound`, `storage`.
     package func setPause(
         _ pause: EventSink.Pause?, of name: String, of appID: String, at milliseconds: Int64
     ) throws(GatewayError) {
         try update(name, of: appID, pause == nil ? "sink.resume" : "sink.pause", at: milliseconds) { sink in
-            // Who pauses what is paused already changes nothing.
+            // A second pause leaves the first unchanged.
             if pause == nil || sink.pause == nil { sink.pause = pause }
         }
     }
 
-    /// Goes on after another event, whatever is in the stream. Throws `notFound`, `storage`.
+    /// Moves the start position, regardless of the stream's content. Throws `notFound`, `storage`.
     package func seek(
         _ name: String, of appID: String, after sequence: Int64, at milliseconds: Int64
     ) throws(GatewayError) {
         try update(name, of: appID, "sink.seek", at: milliseconds) { sink in
             sink.startSequence = sequence
-            // A clock that was set back must not make it older than a mark.
+            // The epoch must increase even if the clock was set back.
             sink.epoch = max(milliseconds, sink.epoch + 1)
         }
     }
 
-    /// Deletes a sink; what is in the stream stays there. Throws `notFound`, `storage`.
+    /// Deletes a sink. The stream keeps its messages. Throws `notFound`, `storage`.
     package func delete(_ name: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let sink = try Self.sink(name, of: appID, connection)

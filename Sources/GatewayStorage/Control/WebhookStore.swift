@@ -4,20 +4,21 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Where events are delivered to. A running gateway sees a change within a second.
+/// Stores webhook endpoints. A running gateway loads a change within a second.
 package struct WebhookStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The most endpoints of all apps: each may hold a thread while it is delivered to, so that none waits for another.
+    /// The maximum number of endpoints of all apps. Each may occupy a thread during a delivery, so that none
+    /// waits for another.
     package static let most = 64
-    /// The most of one app.
+    /// The maximum number of endpoints of one app.
     package static let mostOfApp = 16
-    /// The most that may have been asked for and not been delivered yet, of an endpoint.
+    /// The maximum number of pending tests and replays of an endpoint.
     package static let mostRequests = 16
 
-    /// An app's endpoints, in the order in which they were made. Throws `notFound`, `storage`.
+    /// An app's endpoints, in the order of creation. Throws `notFound`, `storage`.
     package func all(of appID: String) throws(GatewayError) -> [WebhookEndpoint] {
         try read { connection in
             try Self.checkApp(appID, connection)
@@ -35,8 +36,9 @@ package struct WebhookStore: ControlStore {
         try read { try Self.endpoint(id, of: appID, $0) }
     }
 
-    /// Makes an endpoint, whose first event is the one after `startSequence`. Returns it with its secret, which is not
-    /// shown again. Throws `invalid`, `conflict` when there are too many, `notFound`, `storage`.
+    /// Creates an endpoint that starts after `startSequence`. Returns the endpoint and its secret, which is
+    /// shown only once. Throws `invalid`, `conflict` when there are too many endpoints, `notFound`,
+    /// `storage`.
     package func create(
         of appID: String, _ members: JSONObject, secret: String?, after startSequence: Int64,
         at milliseconds: Int64
@@ -67,7 +69,7 @@ package struct WebhookStore: ControlStore {
         return (made, secret)
     }
 
-    /// Changes an endpoint by what an operator sends. Throws `invalid`, `notFound`, `storage`.
+    /// Changes the given members of an endpoint. Throws `invalid`, `notFound`, `storage`.
     package func change(
         _ id: String, of appID: String, _ members: JSONObject, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -77,8 +79,9 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Pauses deliveries. If `pause` is nil, resumes them and makes the next one due at once, even if the endpoint is
-    /// not paused. Sends `alert`, if given, to the app's alert webhook. Throws `notFound`, `storage`.
+    /// Pauses deliveries. If `pause` is nil, resumes deliveries and makes the next one due immediately, even
+    /// if the endpoint is not paused. Sends `alert`, if given, to the app's alert webhook. Throws `notFound`,
+    /// `storage`.
     package func setPause(
         _ pause: WebhookEndpoint.Pause?, of id: String, of appID: String, alert: JSONValue? = nil,
         at milliseconds: Int64
@@ -87,13 +90,13 @@ package struct WebhookStore: ControlStore {
             id, of: appID, pause == nil ? "webhook.resume" : "webhook.pause", isNoted: pause == nil,
             alert: alert, at: milliseconds
         ) { endpoint in
-            // Who pauses what is paused already leaves its reason.
+            // A second pause leaves the first unchanged.
             if pause == nil || endpoint.pause == nil { endpoint.pause = pause }
         }
     }
 
-    /// Gives an endpoint another secret; the one before signs too for `hours`. Returns the new one, which is not shown
-    /// again. Throws `invalid`, `notFound`, `storage`.
+    /// Replaces an endpoint's secret. The previous secret also signs for `hours`. Returns the new secret,
+    /// which is shown only once. Throws `invalid`, `notFound`, `storage`.
     package func rotateSecret(
         of id: String, of appID: String, to secret: String?, keepingOldFor hours: Int,
         at milliseconds: Int64
@@ -112,7 +115,7 @@ package struct WebhookStore: ControlStore {
         return secret
     }
 
-    /// Deletes an endpoint and what was asked for. Throws `notFound`, `storage`.
+    /// Deletes an endpoint with its tests and replays. Throws `notFound`, `storage`.
     package func delete(_ id: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let endpoint = try Self.endpoint(id, of: appID, connection)
@@ -121,10 +124,10 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    // MARK: What is delivered besides
+    // MARK: Tests and replays
 
-    /// Has something delivered that is not next. Returns its `webhook-id`. Throws `conflict` when too much waits,
-    /// `notFound`, `storage`.
+    /// Requests a test or a replay. Returns the `webhook-id`. Throws `conflict` when too many requests are
+    /// pending, `notFound`, `storage`.
     package func request(
         _ kind: WebhookRequest.Kind, of id: String, of appID: String, after: Int64 = 0, through: Int64 = 0,
         at milliseconds: Int64
@@ -153,7 +156,7 @@ package struct WebhookStore: ControlStore {
         return messageID
     }
 
-    /// What was asked for and has not been delivered yet, oldest first. Throws `storage`.
+    /// The pending tests and replays, oldest first. Throws `storage`.
     package func requests() throws(GatewayError) -> [WebhookRequest] {
         try read { connection in
             try connection.all("SELECT \(Self.requestColumns) FROM webhook_request ORDER BY id") { row in
@@ -166,7 +169,7 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Keeps how far a request has come. Throws `storage`.
+    /// Stores the progress of a request. Throws `storage`.
     package func keep(_ request: WebhookRequest) throws(GatewayError) {
         try write { connection in
             try connection.run(
@@ -180,7 +183,7 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Forgets a request: it was delivered, or will not be tried again. Throws `storage`.
+    /// Deletes a completed or abandoned request. Throws `storage`.
     package func remove(_ request: WebhookRequest) throws(GatewayError) {
         try write { try $0.run("DELETE FROM webhook_request WHERE id = ?1", .text(request.id)) }
     }
@@ -190,7 +193,7 @@ package struct WebhookStore: ControlStore {
     private static let requestColumns =
         "id, endpoint_id, kind, message_id, after_seq, through_seq, failures, next_ms, digest"
 
-    /// Changes an endpoint; what is the same as before is not noted, unless `isNoted`.
+    /// Changes an endpoint. Without `isNoted`, does nothing if the endpoint stays the same.
     private func update(
         _ id: String, of appID: String, _ action: String, isNoted: Bool = false, alert: JSONValue? = nil,
         at milliseconds: Int64, _ edit: (inout WebhookEndpoint) throws -> Void
@@ -257,8 +260,7 @@ package struct WebhookStore: ControlStore {
     }
 }
 
-/// What webhooks are told.
 package enum WebhookMessage {
-    /// A `webhook-id`, without a full stop as the specification wants it.
+    /// A `webhook-id`, without a full stop as the specification requires.
     package static func newID() -> String { "msg_" + UUIDv7.make() }
 }

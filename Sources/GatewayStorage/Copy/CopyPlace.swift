@@ -1,46 +1,47 @@
 package import CountersignCore
 package import CountersignSQLite
 
-/// A data directory or a database, as a copy reads or fills it. Belongs to one thread.
+/// A data directory or database as the source or target of a copy. Must be used by one thread.
 package protocol CopyPlace: AnyObject {
-    /// Throws `conflict` or `alreadyRunning` when a gateway runs on it.
+    /// Throws `conflict` or `alreadyRunning` when a gateway uses it.
     func checkStopped() throws
 
-    /// What tells its log of events from others, and the highest number that was given in it.
+    /// The identity of the event log and its highest sequence number.
     func log() throws -> CopiedLog
 
-    /// The highest number that was ever given in tables that number their rows.
+    /// The highest number ever assigned in tables with automatic row numbers.
     func numbers() throws -> BytewiseDictionary<Int64>
 
-    /// The columns in whose order this place reads a table.
+    /// The columns by which rows of a table are ordered when read.
     func key(of table: CopyTable) -> [String]
 
-    /// The next rows, as they are without any seal: as many as make a group, and none after the last.
+    /// Reads the next group of rows, with secrets decrypted. Empty after the last row.
     func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
 
-    // MARK: Being filled
+    // MARK: Use as the target
 
-    /// Marks it as the unfinished copy of a log, or goes on with one. Throws `conflict` when something else is there.
+    /// Marks the target as an unfinished copy of a log, or resumes such a copy. Throws `conflict` when the
+    /// target has other data.
     func begin(_ log: CopiedLog, _ tables: [CopyTable]) throws
 
-    /// The key of the last row that was copied, in these columns; empty before the first.
+    /// The key of the last copied row, in these columns; empty before the first.
     func reached(in table: CopyTable, by key: [String]) throws -> [SQLValue]
 
-    /// Adds rows in one transaction.
+    /// Inserts rows in one transaction.
     func write(_ rows: [[SQLValue]], to table: CopyTable) throws
 
-    /// Does what is left once every row is there.
+    /// Completes the copy once all rows are written: row numbers, counters and indexes.
     func complete(_ log: CopiedLog, _ numbers: BytewiseDictionary<Int64>, _ tables: [CopyTable]) throws
 
-    /// Takes the mark away.
+    /// Removes the mark of an unfinished copy.
     func finish() throws
 }
 
-/// What is read at a time, and written in one transaction. It ends with the row that makes it full, so that one row always
-/// fits.
+/// The maximum size of a group of rows that is read at once and written in one transaction. The row that
+/// reaches the limit is included, so a large row always fits.
 package struct CopyGroup: Sendable {
     package let rows: Int
-    /// Of texts and blobs.
+    /// Bytes of texts and blobs.
     package let bytes: Int
 
     package static let standard = CopyGroup(rows: 500, bytes: 4 << 20)
@@ -51,10 +52,10 @@ package struct CopyGroup: Sendable {
     }
 }
 
-/// A log of events, as a copy of it continues it.
+/// The identity and end of an event log.
 package struct CopiedLog: Sendable, Equatable {
     package let id: [UInt8]
-    /// Every event and every position has this number or a lower one.
+    /// No event and no position has a higher sequence number.
     package let head: Int64
 
     package init(id: [UInt8], head: Int64) {

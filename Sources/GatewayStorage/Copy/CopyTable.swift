@@ -1,10 +1,9 @@
 internal import CountersignCore
 package import CountersignSQLite
 
-/// A table of what a gateway keeps, as it is carried from one engine to another.
+/// A table that is copied between storage engines.
 ///
-/// Which there are and what columns they have is read from SQLite's files, so a table that is added later is copied without
-/// a line here.
+/// The tables and columns are read from the SQLite schema, so new tables are copied without changes here.
 package struct CopyTable: Sendable {
     package enum Kind: Sendable { case integer, text, blob }
 
@@ -26,13 +25,13 @@ package struct CopyTable: Sendable {
     package static let customers = "customer"
 
     package let name: String
-    /// The file of a data directory that it is in.
+    /// The file of the data directory.
     package let file: String
     package let columns: [Column]
-    /// The columns that name a row, and in whose order rows are copied.
+    /// The key columns, which also determine the order of copying.
     package let key: [String]
 
-    /// True for small tables in which a new target may already have rows: each run rewrites them from the start.
+    /// Whether the table is small and a new target may already have rows. Each run copies all of its rows.
     package var isWrittenWhole: Bool { ["app_usage", "audit_head", "key_use"].contains(name) }
 
     package var list: String { Self.quoted(columns.map(\.name)) }
@@ -41,7 +40,7 @@ package struct CopyTable: Sendable {
         names.map { "\"\($0)\"" }.joined(separator: ", ")
     }
 
-    /// What follows from other tables, or is the engine's own affair.
+    /// Tables that are derived from other tables or specific to the engine.
     private static let left: BytewiseSet = [
         "schema_version", "event_log", "counted", "probe", "event_claim", "app_user", "event_time",
         "event_key", UnfinishedCopy.table,
@@ -50,16 +49,16 @@ package struct CopyTable: Sendable {
         "app_usage": ["customer_bytes"], "event_consumer": ["generation"],
         events: ["key_number", "request_uuid"], customers: ["properties"],
     ]
-    /// Numbers of these are unique, but in PostgreSQL no key.
+    /// Unique columns of tables with a numeric key that PostgreSQL does not have.
     private static let keys: BytewiseDictionary = [
         "customer_identifier": ["app_id", "name", "value"], "inbox_read": ["customer_id", "message_id"],
     ]
-    /// Others refer to these, so they come first.
+    /// Tables referenced by other tables, in the order of copying.
     private static let first = [
         "app", "admin_user", "session", "webhook_endpoint", "event_consumer", customers,
     ]
 
-    /// The tables of a file, those that others refer to first and the events last.
+    /// The tables of a file. Referenced tables come first, and events last.
     static func all(in file: String, _ sqlite: SQLiteConnection) throws -> [CopyTable] {
         let columns = try sqlite.all(
             """
@@ -94,8 +93,8 @@ package struct CopyTable: Sendable {
 }
 
 extension CopyTable {
-    /// SQL for the next rows in the order of `key`, after the one whose key is bound; from the first on when `reached` is
-    /// empty. `source` is the table, or a query in brackets with a name; `more` are columns besides the table's.
+    /// SQL for the next rows in the order of `key`, after the bound key `reached`, or from the start when it
+    /// is empty. `source` is a table or a subquery with an alias. `more` are additional columns.
     package func page(
         from source: String, by key: [String], after reached: [SQLValue], most: Int, more: String = ""
     ) -> String {
@@ -105,14 +104,15 @@ extension CopyTable {
         return "SELECT \(list)\(more) FROM \(source)\(condition) ORDER BY \(names) LIMIT \(most)"
     }
 
-    /// A row of such a page.
+    /// Reads a row of ``page(from:by:after:most:more:)``.
     package func values(_ row: any SQLRow) -> [SQLValue] {
         columns.enumerated().map { $1.value(row, Int32($0)) }
     }
 }
 
 extension SQLConnection {
-    /// The key of the last row in the order of `key`; of events, of the one that was copied last. Empty before the first.
+    /// The key of the last row in the order of `key`, or of the last copied event. Empty before the first
+    /// row.
     package func lastKey(of table: CopyTable, by key: [String]) throws -> [SQLValue] {
         let isEvents = table.name == CopyTable.events
         let order = key.map { "\"\($0)\" DESC" }.joined(separator: ", ")

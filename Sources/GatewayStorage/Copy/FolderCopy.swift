@@ -3,17 +3,19 @@ package import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// A data directory that is copied or filled. No gateway runs on it for as long as this lives.
+/// A data directory as the source or target of a copy. Holds the directory's lock, so that no gateway can
+/// start.
 package final class FolderCopy: CopyPlace {
     private static let events = "events.sqlite"
 
     private let folder: DataDirectory
     private let lock: DataDirectoryLock
     private var files: BytewiseDictionary<SQLiteConnection> = [:]
-    /// What is copied, each file's tables together and the events last.
+    /// The tables to copy, grouped by file, with the events last.
     package private(set) var tables: [CopyTable] = []
 
-    /// Opens what is to be copied. Throws `notFound` when there is nothing, `alreadyRunning` while a gateway runs.
+    /// Opens the source. Throws `notFound` for a missing data directory, `alreadyRunning` while a gateway
+    /// runs.
     package convenience init(from path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path + "/control.sqlite") else {
             throw GatewayError(.notFound, "\(path) is not a data directory: it has no control.sqlite")
@@ -21,14 +23,14 @@ package final class FolderCopy: CopyPlace {
         try UnfinishedCopy.check(path)
         try self.init(try DataDirectory(path: path))
         try GatewayError.storing {
-            // Counts what the last gateway left uncounted.
+            // Updates the counters that the last gateway left incomplete.
             try EventLogWriter(path: folder.path + "/" + Self.events).close()
             try open()
         }
     }
 
-    /// Opens what is to be filled with the copy of this log. Throws `conflict` when the folder holds anything but an
-    /// unfinished copy of it.
+    /// Opens the target for a copy of this log. Throws `conflict` when the folder holds anything except an
+    /// unfinished copy of the log.
     package convenience init(to path: String, copyOf log: CopiedLog) throws(GatewayError) {
         let mark = UnfinishedCopy.path(in: path)
         let text = log.id.hexadecimal + "\n"
@@ -59,7 +61,7 @@ package final class FolderCopy: CopyPlace {
         lock = try folder.lock()
     }
 
-    /// Not by what writes events: that makes an index, which is made once all are there.
+    /// Creates the file without ``EventLogWriter``, which would build an index before the events are copied.
     private func makeEvents() throws {
         let events = try SQLiteConnection(path: try folder.file(Self.events))
         try events.execute(EventLogSchema.pageSize + "PRAGMA journal_mode = WAL")
@@ -90,7 +92,7 @@ package final class FolderCopy: CopyPlace {
         return connection
     }
 
-    /// The folder's lock keeps gateways away.
+    /// The directory's lock already prevents gateways from starting.
     package func checkStopped() {}
 
     package func log() throws -> CopiedLog {
@@ -146,7 +148,7 @@ package final class FolderCopy: CopyPlace {
         let sqlite = try connection(table.file)
         var names = table.list
         var values = table.columns.map { column in
-            // Triggers add what the customer's other rows are.
+            // Starts at zero, because triggers add the size of the customer's other rows.
             table.name == CopyTable.customers && column.name == "bytes" ? "0 * ?" : "?"
         }
         if table.name == "event_consumer" {
@@ -181,7 +183,7 @@ package final class FolderCopy: CopyPlace {
         }
     }
 
-    /// An event's row as a gateway writes it: with the number of its key and the bytes of its request's id.
+    /// Converts an event's row to the stored form, with the number of its key and its request id as bytes.
     private static func shortened(
         _ row: [SQLValue], of table: CopyTable, _ keys: inout EventKeys, _ sqlite: SQLiteConnection
     ) throws -> [SQLValue] {
@@ -223,13 +225,13 @@ package final class FolderCopy: CopyPlace {
                     SELECT DISTINCT app_id, user_id FROM event WHERE user_id IS NOT NULL
                 """)
         }
-        // Makes the index.
+        // Builds the index.
         try EventLogWriter(path: folder.path + "/" + Self.events).close()
     }
 
     package func finish() throws {
-        // Everything is on the disk before the mark goes, and the place of the last event goes after it: without that, a copy
-        // that was killed here would begin with the first event again.
+        // Makes all data durable before removing the mark. Drops the progress table last, so that a copy
+        // interrupted here does not start again.
         for (_, sqlite) in files {
             try sqlite.execute("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)")
         }
@@ -251,6 +253,5 @@ extension SQLValue {
 }
 
 extension CopyTable {
-    /// Where a column is in a row.
     package func place(of name: String) -> Int { columns.firstIndex { $0.name == name } ?? 0 }
 }

@@ -3,12 +3,11 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Carries everything that a gateway keeps from one place to another, and compares both at the end.
+/// Copies all data between two storages and compares the result.
 ///
-/// Rows are read and written in groups in the order of their keys, each group in a transaction, so a copy that was ended in
-/// any way goes on after the last row that the target has.
+/// Rows are copied in groups ordered by key, one transaction for each group. An interrupted copy resumes
+/// after the last row in the target.
 package struct StorageCopy {
-    /// How a table came out.
     package struct Compared: Sendable, Equatable {
         package let table: String
         package let from: CopySum
@@ -26,8 +25,8 @@ package struct StorageCopy {
         self.tables = tables
     }
 
-    /// Copies, or goes on with a copy. `report` hears of each group: the table and its rows so far. Throws `storage`, and
-    /// `conflict` when there is something else in the target or a gateway runs.
+    /// Starts or resumes the copy. `report` receives the table and its number of copied rows after each
+    /// group. Throws `storage`, and `conflict` when the target has other data or a gateway runs.
     package func copy(_ report: (String, Int) throws -> Void = { _, _ in }) throws(GatewayError) {
         try GatewayError.storing {
             try source.checkStopped()
@@ -54,7 +53,7 @@ package struct StorageCopy {
         }
     }
 
-    /// Compares every table of both places, and takes the target's mark away when all are the same.
+    /// Compares all tables and removes the target's mark if all are equal.
     package func compare(_ report: (Compared) throws -> Void = { _ in }) throws(GatewayError) -> [Compared] {
         try GatewayError.storing {
             var all: [Compared] = []
@@ -65,7 +64,7 @@ package struct StorageCopy {
                 try report(one)
                 all.append(one)
             }
-            // Whoever ran meanwhile may have changed what was read already.
+            // A gateway that ran during the comparison may have changed rows already read.
             try source.checkStopped()
             try target.checkStopped()
             if all.allSatisfy(\.isSame) { try target.finish() }
@@ -87,7 +86,8 @@ package struct StorageCopy {
     }
 }
 
-/// What a table holds, whatever the engine and the order: how many rows, and the sum of the rows' SHA-256.
+/// A checksum of a table, independent of the engine and the order: the number of rows and the sum of their
+/// SHA-256 digests.
 package struct CopySum: Sendable, Equatable {
     package private(set) var rows = 0
     private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
@@ -112,7 +112,7 @@ package struct CopySum: Sendable, Equatable {
             case .null: append(0, [])
             case .integer(let number): append(1, withUnsafeBytes(of: number.bigEndian) { Array($0) })
             case .real(let number): append(2, withUnsafeBytes(of: number.bitPattern.bigEndian) { Array($0) })
-            // Which PostgreSQL cannot hold; U+FFFD stands in for it there.
+            // PostgreSQL cannot store NUL characters and stores U+FFFD instead.
             case .text(let text):
                 append(3, (text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text).utf8)
             case .blob(let blob): append(4, blob)

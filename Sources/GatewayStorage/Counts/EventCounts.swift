@@ -1,11 +1,11 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// What commits have added to `app_usage` and `key_use` and is not written there yet.
+/// Increments for `app_usage` and `key_use` that are not yet stored.
 ///
-/// Each of the tables is a page in every commit that writes it, so they are written once a second. The row of `counted` says up
-/// to which event they are complete. What came after that is counted from the events themselves: when the log is opened,
-/// so that a crash loses no count, and by whoever deletes events beside the writer.
+/// Writing these tables with every commit would cost a page each, so they are written once a second. The
+/// table `counted` holds the last event included in them. Later events are counted from the event table when
+/// the log is opened, so that a crash loses no count, and before other writers delete events.
 struct EventCounts {
     static let schema = """
         CREATE TABLE counted (
@@ -15,21 +15,20 @@ struct EventCounts {
         INSERT INTO counted SELECT 1, coalesce(max(seq), 0) FROM event;
         """
 
-    /// What is added to an app.
     private struct Usage {
         var events = 0
         var bytes = 0
     }
 
     private var usage: BytewiseDictionary<Usage> = [:]
-    /// The event after which `usage` begins, and the last one in it.
+    /// The event before the first one in `usage`, and the last one in it.
     private var counted: Int64
     private var last: Int64
 
-    /// Counts what an earlier run has left, in a transaction of its own.
+    /// Completes the counters of an earlier run in a transaction.
     ///
-    /// With `uses` those of keys too, as far as events tell them: a request whose events were all duplicates has left none. Not
-    /// when this process still has them.
+    /// With `uses`, also restores key uses from stored events. Requests with duplicates only cannot be
+    /// restored. Pass false if this process still has the tally.
     init(_ connection: SQLiteConnection, uses: Bool) throws {
         let reached = try Self.reached(connection)
         let newest = try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0
@@ -45,10 +44,10 @@ struct EventCounts {
 
     var isEmpty: Bool { last == counted }
 
-    /// Bytes of an app's events that are not in the table yet.
+    /// Bytes of an app's events that are not yet in the table.
     func bytes(of appID: String) -> Int64 { Int64(usage[appID]?.bytes ?? 0) }
 
-    /// Notes events that are part of the commit; the last of them is `sequence`.
+    /// Adds events of the current commit; `sequence` is the last of them.
     mutating func add(events: Int, bytes: Int, to appID: String, through sequence: Int64) {
         Self.note(events, bytes, in: &usage[appID, default: Usage()])
         last = sequence
@@ -59,8 +58,8 @@ struct EventCounts {
         usage.bytes += bytes
     }
 
-    /// Writes all into the tables, within the transaction of a commit. This is empty then, which holds only if the commit
-    /// succeeds.
+    /// Writes the increments within the transaction of a commit and resets them. The caller must restore them
+    /// if the commit fails.
     mutating func write(_ uses: KeyUseTally, to connection: SQLiteConnection) throws {
         if try Self.reached(connection) == counted {
             for (appID, added) in usage {
@@ -72,7 +71,7 @@ struct EventCounts {
             }
             if last > counted { try Self.note(last, connection) }
         } else {
-            // Somebody else has counted a part of it.
+            // Another writer has already counted some of the events.
             try Self.settle(connection)
         }
         try uses.write(to: connection)
@@ -81,8 +80,8 @@ struct EventCounts {
         last = counted
     }
 
-    /// Completes `app_usage` from the events, within a transaction. Whoever deletes events does so first: an event that was
-    /// not counted must not be taken off. In a file of an earlier version they are always complete.
+    /// Completes `app_usage` from the events, within a transaction. Must run before events are deleted, so
+    /// that an uncounted event is not subtracted. Files of earlier versions are always complete.
     static func settle(_ connection: SQLiteConnection) throws {
         guard try isThere(connection) else { return }
         try connection.run(
@@ -96,11 +95,11 @@ struct EventCounts {
         try connection.run("UPDATE counted SET seq = max(seq, (SELECT coalesce(max(seq), 0) FROM event))")
     }
 
-    /// The events of all apps, those too that are not in the tables yet.
+    /// The number of events of all apps, including those not yet counted.
     static func events(_ connection: SQLiteConnection) throws -> Int64 {
         let counted = "coalesce((SELECT sum(events) FROM app_usage), 0)"
         let later = "(SELECT count(*) FROM event WHERE seq > (SELECT seq FROM counted))"
-        // One statement, so that nothing is counted between the two.
+        // One statement, so that both parts use the same snapshot.
         return try connection.first("SELECT \(counted)" + (isThere(connection) ? " + \(later)" : "")) {
             $0.int64(0)
         } ?? 0

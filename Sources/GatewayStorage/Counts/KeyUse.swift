@@ -1,13 +1,13 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// How much a public key has verified (seed 003, "Managing public keys": which key is safe to delete).
+/// The use of a public key, to find keys that are safe to delete.
 package struct KeyUse: Sendable, Equatable {
     package let appID: String
     package let keyID: String
-    /// Requests whose token this key verified.
+    /// Requests with a token that this key verified.
     package var verified: Int64
-    /// Milliseconds since 1970 of the last of them.
+    /// Time of the last use, in milliseconds since 1970.
     package var lastMilliseconds: Int64
 
     package init(appID: String, keyID: String, verified: Int64, lastMilliseconds: Int64) {
@@ -28,7 +28,7 @@ package struct KeyUse: Sendable, Equatable {
         """
 
     static func all(of appID: String, _ sqlite: SQLiteConnection) throws -> [KeyUse] {
-        // An earlier version's file has no such table before this version's gateway has run on it.
+        // The table is missing in a file of an earlier version until a gateway of this version has run.
         let isThere = try sqlite.first("SELECT 1 FROM sqlite_schema WHERE name = 'key_use'") { _ in true }
         guard isThere == true else { return [] }
         return try sqlite.all(
@@ -39,7 +39,7 @@ package struct KeyUse: Sendable, Equatable {
     }
 }
 
-/// Uses of keys that are not written yet, added up.
+/// Sums of key uses that are not yet stored.
 struct KeyUseTally {
     private struct Key: Hashable {
         let appID: String
@@ -59,7 +59,7 @@ struct KeyUseTally {
         use.lastMilliseconds = max(use.lastMilliseconds, milliseconds)
     }
 
-    /// Puts back what a failed commit had taken.
+    /// Restores the uses of a failed commit.
     mutating func add(_ other: KeyUseTally) {
         uses.merge(other.uses) { ($0.count + $1.count, max($0.lastMilliseconds, $1.lastMilliseconds)) }
     }

@@ -4,7 +4,7 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// What is kept of one person: the profile, and how many events.
+/// The stored data of one person: the profile and the number of events.
 package struct CustomerRecord: Sendable {
     package struct Property: Sendable {
         package let name: String
@@ -20,13 +20,13 @@ package struct CustomerRecord: Sendable {
 
     package var identifiers: [CustomerIdentifier]
     package var properties: [Property] = []
-    /// True when there are properties that are not read: 1,000, or 1 MiB, are.
+    /// Whether there are more properties than were read. The limits are 1,000 properties and 1 MiB.
     package var hasMoreProperties = false
-    /// When the profile began, in milliseconds since 1970; nil when there is none.
+    /// Creation of the profile, in milliseconds since 1970; nil without a profile.
     package var createdMilliseconds: Int64?
-    /// When the person was seen last, to the hour; nil when there is no profile.
+    /// Last activity, with a resolution of one hour, in milliseconds since 1970; nil without a profile.
     package var seenMilliseconds: Int64?
-    /// How many events are kept; 100,000 stands for as many or more.
+    /// The number of stored events, up to 100,000.
     package var events = 0
 
     package init(identifiers: [CustomerIdentifier]) {
@@ -34,11 +34,10 @@ package struct CustomerRecord: Sendable {
     }
 }
 
-/// What was deleted of one person.
+/// The deleted data of one person.
 package struct CustomerDeletion: Sendable, Equatable {
     package var hasProfile = false
     package var events = 0
-    /// Samples of failed requests.
     package var samples = 0
 
     package init() {}
@@ -46,25 +45,28 @@ package struct CustomerDeletion: Sendable, Equatable {
     package var isEmpty: Bool { self == CustomerDeletion() }
 }
 
-/// Finds and deletes what is kept of one person, whether or not a gateway runs.
+/// Finds and deletes the data of one person, whether or not a gateway runs.
 ///
-/// A person is known by a `registered` id, which is the user id of events, or by another id of a profile.
+/// A person is identified by a `registered` id, which is the user id of events, or by another id of a
+/// profile.
 package protocol CustomerRecordStore: Sendable {
-    /// What there is; nil when there is neither a profile nor an event.
+    /// The stored data; nil without a profile and events.
     func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
 
-    /// Deletes the profile, the events and the samples: the events of the user, and those that the profile's devices sent
-    /// before anybody had signed in. What is stored meanwhile may stay, and what could not be deleted: try again.
+    /// Deletes the profile, the events and the samples. This includes the user's events and events of the
+    /// profile's devices from before any sign-in. Events stored meanwhile may remain. After an error, repeat
+    /// the call.
     func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
 }
 
-/// What is kept of one person in `events.sqlite` and `analytics.sqlite`.
+/// The data of one person in `events.sqlite` and `analytics.sqlite`.
 package struct CustomerRecords: CustomerRecordStore {
 
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20
     private static let mostCounted = 100_000
-    /// Rows and bytes that one commit deletes, so that the gateway's own writer never waits long for it.
+    /// The maximum number of rows and bytes deleted in one commit, so that the gateway's writer is not
+    /// blocked for long.
     private static let rowsPerCommit = 500
     static let bytesPerCommit: Int64 = 4 << 20
 
@@ -100,7 +102,7 @@ package struct CustomerRecords: CustomerRecordStore {
         }
     }
 
-    /// The space is overwritten.
+    /// Overwrites the deleted data on disk.
     package func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError)
         -> CustomerDeletion
     {
@@ -122,7 +124,8 @@ package struct CustomerRecords: CustomerRecordStore {
                     reached = piece.reached
                 }
             }
-            // The profile goes last: it says which devices are this person's, should this be interrupted.
+            // The profile is deleted last, because it lists the person's devices if the deletion must be
+            // repeated.
             if let profile {
                 while try !Self.leavingTime({ try Self.forgetPiece(profile, events) }) {}
                 deletion.hasProfile = true
@@ -132,7 +135,7 @@ package struct CustomerRecords: CustomerRecordStore {
         try GatewayError.storing {
             try analytics.execute("PRAGMA secure_delete = ON")
             for identifier in identifiers where identifier.isHard {
-                // Whoever sent a request may have shown somebody else's token.
+                // The token of a request may belong to another user than the request.
                 try analytics.run(
                     """
                     DELETE FROM sample WHERE app_id = ?1 AND (user_id = ?2
@@ -149,15 +152,16 @@ package struct CustomerRecords: CustomerRecordStore {
 
     // MARK: Reading
 
-    /// How the events from a person's id are found.
+    /// The index key of the events with a person's id.
     private static func subject(_ identifier: CustomerIdentifier) -> EventSubject {
         identifier.isHard ? .user(identifier.value) : .device(identifier.value)
     }
 
-    /// What an event from a person's id says, with its number as ?1, the app as ?2, the id's value as ?3 and its name as ?4.
+    /// A condition for events with a person's id. The parameters are the sequence number, the app, the id's
+    /// value and the id's name.
     ///
-    /// A device is known by its cookie. An id of another name may have the same value as somebody else's device, so the
-    /// event must say that it is meant.
+    /// A cookie identifies a device. Another soft id may have the same value as a cookie, so the event must
+    /// also contain the id's name.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
         if identifier.isHard { return "seq = ?1 AND app_id = ?2 AND user_id = ?3 AND ?4 = ?4" }
         let device = "seq = ?1 AND app_id = ?2 AND anonymous_id = ?3 AND user_id IS NULL AND "
@@ -236,8 +240,8 @@ package struct CustomerRecords: CustomerRecordStore {
 
     // MARK: Deleting
 
-    /// Does a piece of work, and then leaves the file to others for twice as long: whoever waits for it, such as the
-    /// gateway's own writer, looks from time to time only whether it is free.
+    /// Runs `work` and then pauses for twice its duration. Other connections poll for the lock, so the pause
+    /// gives them a chance to take it.
     private static func leavingTime<Value>(_ work: () throws -> Value) rethrows -> Value {
         let began = DispatchTime.now().uptimeNanoseconds
         let value = try work()
@@ -246,8 +250,8 @@ package struct CustomerRecords: CustomerRecordStore {
         return value
     }
 
-    /// Deletes as many of a person's events after `sequence` as one commit may. Returns how many, and how far it came: nil
-    /// at the end.
+    /// Deletes a person's events after `sequence`, limited to one commit. Returns their number, and the last
+    /// event reached or nil at the end.
     static func deletePiece(
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
         _ events: SQLiteConnection,
@@ -286,19 +290,19 @@ package struct CustomerRecords: CustomerRecordStore {
         }
     }
 
-    /// Deletes as much of a profile as one commit may; true when nothing is left.
+    /// Deletes a profile, limited to one commit. Returns whether it is completely deleted.
     private static func forgetPiece(_ profile: String, _ events: SQLiteConnection) throws -> Bool {
         try events.transaction {
             let bytes =
                 try events.first("SELECT bytes FROM customer WHERE id = ?1", .text(profile)) { $0.int64(0) }
                 ?? 0
-            // Of one that has much a few rows at a time: any of them may be long.
+            // Deletes fewer rows at a time from a large profile, because each row may be long.
             return try CustomerWriter.forget(
                 profile, rows: bytes > bytesPerCommit ? 8 : rowsPerCommit, events)
         }
     }
 
-    /// Nil when the file does not exist: no gateway has run yet.
+    /// Nil when the file does not exist, because no gateway has run yet.
     private func writer(of file: SQLiteReaders) throws(GatewayError) -> SQLiteConnection? {
         guard file.isThere else { return nil }
         return try GatewayError.storing { try SQLiteConnection(path: file.path) }

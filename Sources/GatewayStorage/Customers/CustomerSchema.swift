@@ -37,8 +37,8 @@ enum CustomerSchema {
         ) STRICT;
         """
 
-    /// When a customer was seen last, and how many bytes are kept of it and of all customers of an app. Counted by the
-    /// database itself, so that merges and deletions cannot be forgotten. Those that there were are seen now.
+    /// Adds the last activity and size of each customer, and the total size for each app. Triggers maintain
+    /// the sizes, so that merges and deletions cannot be missed. Existing customers count as active now.
     static let usage = """
         ALTER TABLE app_usage ADD COLUMN customer_bytes INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE customer ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;
@@ -106,8 +106,8 @@ enum CustomerSchema {
         END;
         """
 
-    /// Adds a count of each customer's properties. Only the newest properties of a customer over the limit are
-    /// retained.
+    /// Adds a count of each customer's properties. Only the newest properties of a customer over the limit
+    /// are retained.
     static let propertyCount = """
         DELETE FROM customer_property WHERE (customer_id, name) IN (
             SELECT customer_id, name FROM (

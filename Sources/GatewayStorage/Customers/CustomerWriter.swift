@@ -2,23 +2,24 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Finds, makes and merges customers. Runs inside the writer's transaction.
+/// Finds, creates and merges customers, within the writer's transaction.
 ///
-/// No two customers share an id. Only its hard id selects a customer who has one, and no id leaves such a customer: soft
-/// ids are claims of clients, which make customers, merge those without a hard id, and attach to the customer of the hard
-/// id beside them. Of two values of a property the newer wins; the customer that was made first goes on living.
+/// Each id belongs to one customer. A customer with a hard id is selected only by that id, and never loses
+/// its ids to another customer. Soft ids are unauthenticated claims of clients: they create customers, merge
+/// customers without a hard id, and are attached to the customer of a hard id in the same request. In a
+/// merge, the newer value of a property wins and the older customer remains.
 package struct CustomerWriter {
-    /// The most soft ids of one name that a customer keeps; a further one takes the place of the oldest.
+    /// The maximum number of soft ids of one name. Another id replaces the oldest.
     static let maximumSoftIDs: Int64 = 64
 
-    /// The most soft ids of all names together.
+    /// The maximum number of soft ids of all names together.
     package static let maximumAllSoftIDs: Int64 = 256
 
     /// The maximum number of properties of a customer. Further properties are not added.
     package static let maximumProperties: Int64 = 1_000
 
-    /// The maximum bytes of a customer's ids, properties and read messages. Above it, no property is added or becomes
-    /// longer.
+    /// The maximum size of a customer's ids, properties and read messages, in bytes. Above it, properties are
+    /// not added and cannot grow.
     package static let maximumBytes: Int64 = 1 << 20
 
     let connection: any SQLConnection
@@ -32,16 +33,15 @@ package struct CustomerWriter {
     private struct Found {
         let id: String
         let createdMilliseconds: Int64
-        /// True when it has a hard id.
+        /// Whether the customer has a hard id.
         let isIdentified: Bool
     }
 
-    /// Stores the change.
     package func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
-        // Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
+        // Without a hard id, a change whose soft ids belong to identified customers is ignored.
         guard let customer = try resolve(change, receivedMilliseconds: receivedMilliseconds)
         else { return }
-        // To the hour, so that most requests need not write it.
+        // Stored with a resolution of one hour, so that most requests need not write it.
         try connection.run(
             "UPDATE customer SET seen_ms = ?2 WHERE id = ?1 AND seen_ms < ?2 - 3600000", .text(customer),
             .integer(receivedMilliseconds))
@@ -57,7 +57,7 @@ package struct CustomerWriter {
         }
     }
 
-    /// The customer that these ids select or make; nil when they do neither.
+    /// The customer that these ids select or create; nil if the change must be ignored.
     private func resolve(_ change: CustomerChange, receivedMilliseconds: Int64) throws -> String? {
         var found: [Found] = []
         var free: [CustomerIdentifier] = []
@@ -113,7 +113,7 @@ package struct CustomerWriter {
         ) { Found(id: $0.text(0), createdMilliseconds: $0.int64(1), isIdentified: $0.int(2) != 0) }
     }
 
-    /// Gives an id that nobody has to a customer.
+    /// Assigns an unused id to a customer.
     private func assign(_ identifier: CustomerIdentifier, to customer: String) throws {
         try connection.run(
             "INSERT INTO customer_identifier (app_id, name, value, customer_id) VALUES (?1, ?2, ?3, ?4)",
@@ -195,7 +195,7 @@ package struct CustomerWriter {
             WHERE excluded.updated_ms > customer_property.updated_ms
             """, .text(source), .text(destination))
         try connection.run("DELETE FROM customer_property WHERE customer_id = ?1", .text(source))
-        // New places in the sequence, so that the destination's other devices learn of them.
+        // Inserts new rows with new sequence numbers, so that other devices of the destination fetch them.
         try connection.run(
             """
             INSERT INTO inbox_read (customer_id, message_id, read_ms)
@@ -212,8 +212,8 @@ package struct CustomerWriter {
         try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
     }
 
-    /// Forgets a customer, or a part of one that has much. Returns true when nothing of it is left. What the engine throws
-    /// may be tried again.
+    /// Deletes a customer, or a part of a large customer. Returns true when everything is deleted. Rethrows
+    /// errors of the engine, which may be temporary.
     package static func forget(_ customer: String, rows: Int, _ connection: any SQLConnection) throws -> Bool
     {
         for (table, key) in [

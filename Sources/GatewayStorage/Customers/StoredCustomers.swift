@@ -2,21 +2,21 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Customers, read in a database of any engine that has their tables.
+/// Reads customers from a database of any engine with the customer tables.
 ///
-/// A reader neither waits for the writer nor holds it up, so a server's thread may read.
+/// Readers and the writer do not block each other, so threads of the server may read.
 package final class StoredCustomers: CustomerStore {
     private let database: any SQLReader
     private let end: @Sendable () -> Void
 
-    /// In `events.sqlite`, through connections of its own: as many as threads have read at once, as each request of a
-    /// dialect may ask.
+    /// Reads `events.sqlite` with its own connections. Their number is not limited, because each request of a
+    /// dialect may read.
     package convenience init(path: String) {
         let readers = SQLiteReaders(path: path, mostIdle: .max)
         self.init(readers) { readers.close() }
     }
 
-    /// In another engine's database, to which `end` gives back what is used up.
+    /// Reads another engine's database. `end` closes it.
     package init(_ database: any SQLReader, end: @escaping @Sendable () -> Void = {}) {
         self.database = database
         self.end = end

@@ -1,19 +1,19 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// Removes everything that `events.sqlite` keeps of an app, a step at a time between two commits. Used by the writer's
-/// thread. The space is overwritten.
+/// Deletes all data of an app in `events.sqlite`, a step at a time between two commits, on the writer's
+/// thread. Overwrites the deleted data on disk.
 ///
 /// It can be restarted at any time: rows that are already gone are skipped.
 struct EventErasure {
-    /// Rows and bytes that one step deletes, so that a request never waits long for it.
+    /// The maximum number of rows and bytes deleted in a step, so that requests do not wait for long.
     static let rowsPerStep = 200
     static let bytesPerStep: Int64 = 4 << 20
-    /// Sums that deleting other rows changes, or makes again.
+    /// Sums that change when other rows are deleted, and therefore deleted last.
     private static let last: BytewiseSet = ["app_usage"]
 
     let appID: String
-    /// The number of the last event that was looked at.
+    /// The sequence number of the last event examined.
     private var reached: Int64 = 0
     private var hasEvents = true
 
@@ -21,7 +21,7 @@ struct EventErasure {
         self.appID = appID
     }
 
-    /// Does a step, in a transaction of its own. Returns true when nothing is left.
+    /// Performs a step in its own transaction. Returns true when no data is left.
     mutating func step(_ connection: SQLiteConnection, _ index: EventIndexReader) throws -> Bool {
         try connection.execute("PRAGMA secure_delete = ON")
         defer { try? connection.execute("PRAGMA secure_delete = OFF") }
@@ -48,7 +48,7 @@ struct EventErasure {
         hasEvents = found.count == Self.rowsPerStep || found.last.map { $0 > reached } ?? false
     }
 
-    /// Returns true when there are no customers left.
+    /// Returns true when no customers are left.
     private func deleteCustomers(_ connection: SQLiteConnection) throws -> Bool {
         var bytes: Int64 = 0
         for _ in 0..<Self.rowsPerStep where bytes < Self.bytesPerStep {
@@ -56,7 +56,7 @@ struct EventErasure {
                 "SELECT id, bytes FROM customer WHERE app_id = ?1 LIMIT 1", .text(appID)
             ) { (id: $0.text(0), bytes: $0.int64(1)) }
             guard let customer else { return true }
-            // Of one that has much a few rows at a time: any of them may be long.
+            // Deletes fewer rows at a time from a large customer, because each row may be long.
             let rows = customer.bytes > Self.bytesPerStep ? 8 : Self.rowsPerStep
             guard try CustomerWriter.forget(customer.id, rows: rows, connection) else { return false }
             bytes += customer.bytes

@@ -4,34 +4,33 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// The files of an app's events, one JSON object per line, in the order of the events. What is not listed is no file of
-/// events: it was not finished, and its events come in another one.
+/// The list of an app's event files, one JSON object per line, in the order of the events. Files that are not
+/// listed are incomplete and will be written again.
 struct EventFileManifest {
     static let name = "manifest.ndjson"
-    /// What the name of every file of events ends with.
+    /// The suffix of event files.
     static let suffix = ".ndjson.zst"
 
     struct Entry: Equatable {
         let file: String
-        /// The positions after its first and its last event.
+        /// The positions after the first and the last event.
         let first: String
         let last: String
         let events: Int
         let bytes: Int
-        /// Of the file as it is, in hexadecimal.
+        /// The digest of the compressed file, in hexadecimal.
         let sha256: String
-        /// True when events between those of the file before and its own were deleted before they were in one.
+        /// Whether retention deleted events between the previous file and this one.
         let hasMissed: Bool
     }
 
     let folder: String
-    /// The file that was listed last; nil when there is none.
     private(set) var last: Entry?
 
     private var path: String { folder + "/" + Self.name }
 
-    /// Reads the manifest of an app's folder, which is created if it does not exist, and removes what is not listed. Throws
-    /// `storage`.
+    /// Reads the manifest of an app's folder and deletes unlisted event files. Creates the folder if it does
+    /// not exist. Throws `storage`.
     init(folder: String) throws(GatewayError) {
         self.folder = folder
         try GatewayError.storing {
@@ -39,7 +38,7 @@ struct EventFileManifest {
                 atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         }
         let text = FileManager.default.contents(atPath: path) ?? Data()
-        // A line without its end was not written whole: the file that it is about counts as not listed.
+        // An incomplete last line is dropped, and its file counts as unlisted.
         let whole = text.lastIndex(of: 0x0A).map { text[...$0] } ?? Data()
         var listed: BytewiseSet = []
         for line in whole.split(separator: 0x0A) {
@@ -63,7 +62,8 @@ struct EventFileManifest {
         name.hasSuffix(Self.suffix) || name.hasSuffix(Self.suffix + ZstdFile.unfinished)
     }
 
-    /// Lists a file that is on the disk. Throws `storage`; then it may be listed or not, and the manifest must be read again.
+    /// Lists a durable file. After throwing `storage`, the file may or may not be listed, so the manifest
+    /// must be read again.
     mutating func add(_ entry: Entry) throws(GatewayError) {
         let line = entry.json.bytes + [0x0A]
         let descriptor = open(path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0o600)

@@ -3,22 +3,22 @@ internal import CountersignJOSE
 package import Foundation
 internal import GatewayModel
 
-/// Writes the events of each hour that is over to compressed files, once, for whoever loads them elsewhere.
+/// Exports the events of each completed hour to compressed files, for loading elsewhere.
 ///
-/// Each file holds the events that follow those of the file before, so where to resume is read from the manifest alone. A file
-/// is listed once it is on the disk: a crash leaves at most one that is not listed, which is removed and written again.
+/// Each file continues after the previous one, so the manifest alone determines where to resume. A file is
+/// listed once it is durable. After a crash, at most one unlisted file remains, which is deleted and written
+/// again.
 package final class EventFiles: Sendable {
-    /// What there is to say of a look.
     package enum Report: Sendable, Equatable {
-        /// Why something could not be written; it is tried again.
+        /// A write failed with this reason; it will be retried.
         case failed(String)
-        /// All is written again.
+        /// Writing works again.
         case recovered
-        /// Events before those of a file were deleted before they were in one.
+        /// Retention deleted events before the file's first event, and they were not exported.
         case missed(app: String, file: String)
     }
 
-    /// A file ends after the event that brings it to so many bytes before compression.
+    /// The maximum size of a file before compression, in bytes. The event that reaches it is included.
     static let longestFile = 256 << 20
     fileprivate static let hour: Int64 = 3_600_000
 
@@ -33,12 +33,13 @@ package final class EventFiles: Sendable {
     private let queue = DispatchQueue(label: "event files", qos: .utility)
     private let ticker: Ticker
     private let isStopping = Lock(false)
-    /// The hour up to which everything is written, in milliseconds since 1970.
+    /// The hour up to which everything is exported, in milliseconds since 1970.
     private let written = Lock<Int64>(0)
     private let failure = Lock<String?>(nil)
 
-    /// `apps` gives the ids of those whose events are written; nothing is written while fewer than `freeBytes` of the
-    /// folder's disk are free, nor while `hasDuty` says that another gateway writes them. `report` hears of a failure once, and of its end.
+    /// `apps` returns the ids of the apps to export. Nothing is written while fewer than `freeBytes` are free
+    /// on the folder's disk, or while `hasDuty` returns false because another gateway writes. `report` is
+    /// called once for the first of consecutive failures and once for the recovery.
     package init(
         folder: String, log: any EventLog, apps: @escaping @Sendable () throws -> [String],
         longestFile: Int = EventFiles.longestFile, freeBytes: Int = 0,
@@ -61,14 +62,14 @@ package final class EventFiles: Sendable {
         ticker.start { [weak self] in self?.writeIfDue() }
     }
 
-    /// Returns when nothing is written any more; a file that was begun is written again after the next start.
+    /// Stops writing. An unfinished file is written again after the next start.
     package func stop() {
         ticker.stop()
         isStopping.withLock { $0 = true }
         queue.sync {}
     }
 
-    /// Writes the hours that are over, and returns when that is done or has failed; what failed is tried at the next look.
+    /// Exports the completed hours and waits for the result. Failures are retried at the next interval.
     package func finish() { queue.sync { writeIfDue() } }
 
     private func writeIfDue() {
@@ -81,7 +82,7 @@ package final class EventFiles: Sendable {
                 do {
                     try write(app, until: hour)
                 } catch {
-                    // That of one app is no reason to leave out the others.
+                    // Continues with the other apps.
                     problem = problem ?? FileProblem.text(error)
                 }
             }
@@ -101,7 +102,7 @@ package final class EventFiles: Sendable {
         }
     }
 
-    /// Writes an app's events up to the first that was received in the hour that is not over.
+    /// Exports an app's events up to the first event received in the current hour.
     private func write(_ appID: String, until end: Int64) throws {
         var manifest = try EventFileManifest(folder: folder + "/" + appID)
         let positions = try log.positions()
@@ -127,7 +128,7 @@ package final class EventFiles: Sendable {
         }
     }
 
-    /// The number of the last event that a listed file has; 0 before the first.
+    /// The sequence number of the last exported event; 0 before the first.
     private func place(
         in manifest: EventFileManifest, _ positions: EventPositions, _ appID: String
     ) throws(GatewayError) -> Int64 {
@@ -140,8 +141,8 @@ package final class EventFiles: Sendable {
         }
     }
 
-    /// Writes the events before the first one of a later hour; one that came late stays in its place in the order. Nil when
-    /// it was stopped.
+    /// Writes events until the first event of a later hour. Events received in an earlier hour keep their
+    /// position in the order. Returns nil when stopped.
     private func fill(
         _ file: ZstdFile, from pages: inout EventPages, of end: Int64, _ appID: String,
         _ positions: EventPositions
@@ -169,8 +170,8 @@ package final class EventFiles: Sendable {
             .storage, "\(free) bytes are free for \(folder), files are written above \(freeBytes)")
     }
 
-    /// Such as `2026-11-22T19-000001.ndjson.zst`: the hour, and which file of it. Names come in the order of the events, so an
-    /// event that came very late is in a file of the hour in which others are already.
+    /// A file name such as `2026-11-22T19-000001.ndjson.zst`: the hour and a number. Names ascend in the
+    /// order of events, so an event that was stored very late is in a file of a later hour.
     static func name(of hour: Int64, after last: String?) -> String {
         let digits = 13
         let own = String(RFC3339.text(milliseconds: hour).prefix(digits))
@@ -185,7 +186,6 @@ package final class EventFiles: Sendable {
     }
 }
 
-/// Events in their order, read a page at a time.
 private struct EventPages {
     static let eventsPerPage = 500
 
@@ -204,8 +204,9 @@ private struct EventPages {
         self.end = end
     }
 
-    /// The next event; nil when there is none, or when it is of the hour that is not over, or of the next, since clocks differ. One
-    /// of a later hour was stored while the clock was ahead, and must not hold up those after it.
+    /// The next event to export. Nil at the end, and for an event received in the current hour or, because of
+    /// clock differences, in the next hour. Events dated later were stored while the clock was ahead, and are
+    /// exported so that they do not block the following events.
     var first: StoredEvent? {
         mutating get throws {
             while page.isEmpty, !isLast {
@@ -225,7 +226,7 @@ private struct EventPages {
         page.removeFirst()
     }
 
-    /// True once when events before the next one were deleted before they were read.
+    /// Returns true once if events before the next one were deleted unread.
     mutating func takeMissed() -> Bool {
         defer { hasMissed = false }
         return hasMissed

@@ -4,7 +4,7 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// A file that is compressed as it is written (RFC 8878), and is there under its name only once all of it is on the disk.
+/// Writes a Zstandard file (RFC 8878), which appears under its name only when it is complete and durable.
 final class ZstdFile {
     private static let level: Int32 = 3
 
@@ -16,10 +16,10 @@ final class ZstdFile {
     private(set) var bytes = 0
     private var isNamed = false
 
-    /// What a file is written under until it is whole.
+    /// The suffix of an incomplete file.
     static let unfinished = ".tmp"
 
-    /// Begins the file that will be at `path`. Throws `storage`.
+    /// Creates the temporary file for `path`. Throws `storage`.
     init(path: String) throws(GatewayError) {
         self.path = path
         let descriptor = open(path + Self.unfinished, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o600)
@@ -37,7 +37,7 @@ final class ZstdFile {
     deinit {
         ZSTD_freeCStream(stream)
         close(descriptor)
-        // Half a file must not take the room that whatever failed may be waiting for.
+        // An incomplete file must not occupy the space that a retry may need.
         if !isNamed { unlink(path + Self.unfinished) }
     }
 
@@ -45,10 +45,10 @@ final class ZstdFile {
         try compress(text, ZSTD_e_continue)
     }
 
-    /// Ends the file and gives it its name. Returns its SHA-256. Throws `storage`; then it has no name.
+    /// Completes the file and renames it. Returns its SHA-256. After throwing `storage`, the file is deleted.
     func finish() throws(GatewayError) -> [UInt8] {
         try compress([], ZSTD_e_end)
-        // In this order: a name that is on the disk before the bytes are would be a file that is not whole.
+        // Flushes before renaming, so that a power failure cannot leave an incomplete file under this name.
         guard fsync(descriptor) == 0 else { throw Self.failure(path, errno) }
         guard rename(path + Self.unfinished, path) == 0 else { throw Self.failure(path, errno) }
         isNamed = true
@@ -80,7 +80,6 @@ final class ZstdFile {
         }
     }
 
-    /// Writes the first bytes of the buffer.
     private func append(_ count: Int) throws(GatewayError) {
         var done = 0
         while done < count {

@@ -1,23 +1,23 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Which events there are, by key and by subject: the newest in memory, all others in runs on the disk.
+/// An index of events by key and by subject: the newest events in memory, all others in runs on disk.
 ///
-/// All of it follows from the events, so it is never ahead of them and needs no durability of its own: an event is added
-/// when it is committed, and what a crash takes away is read from the events again. Runs are made and merged on another
-/// thread; everything else belongs to the writer's. See `docs/adr/0020-event-index.md`.
+/// The index derives from the events, so it needs no durability of its own. Events are added after their
+/// commit, and events lost in a crash are indexed again from the log. Runs are written and merged on another
+/// thread. All other methods must be called on the writer's thread. See `docs/adr/0020-event-index.md`.
 final class EventIndex {
-    /// When there is how much of what.
+    /// Thresholds of the index.
     struct Sizes {
-        /// Events that are in memory before they become a run.
+        /// Events in memory before they become a run.
         var runEvents = 32_768
-        /// Runs of a level that are merged into one of the next.
+        /// The number of runs merged into a run of the next level.
         var mergeWidth = 8
-        /// Runs of this level, of 16.8 million events, are not merged.
+        /// The level at which runs are no longer merged, with 16.8 million events each.
         var highestLevel = 3
-        /// Events of which it is noted when they were received.
+        /// Events of a range with a recorded time of receipt.
         var timeEvents = 8_192
-        /// Runs that may wait to be made; then storing waits for them.
+        /// The maximum number of tables that wait to become runs. Beyond it, storing waits.
         var mostWaiting = 16
     }
 
@@ -33,8 +33,8 @@ final class EventIndex {
             last = first - 1
         }
 
-        /// Whether an event may be added: a run counts from its first number, in 32 bits. Numbers that PostgreSQL has given
-        /// have gaps of any length.
+        /// Whether a run can hold this number, as a 32-bit offset from the first. Sequence numbers from
+        /// PostgreSQL may have large gaps.
         func reaches(_ sequence: Int64) -> Bool { sequence - first <= Int64(UInt32.max) }
 
         mutating func add(_ event: IndexedEvent) {
@@ -49,11 +49,11 @@ final class EventIndex {
     private struct State {
         /// The oldest first.
         var runs: [IndexRun] = []
-        /// Tables that become runs, the oldest first.
+        /// Tables that are waiting to become runs, the oldest first.
         var waiting: [Table] = []
-        /// Runs that cannot be merged.
+        /// Runs that cannot be merged, because they are damaged.
         var damaged: Set<IndexRunName> = []
-        /// Why the last run could not be made.
+        /// The error of the last attempt to write or merge a run.
         var failure: IndexFileError?
     }
 
@@ -64,15 +64,15 @@ final class EventIndex {
     private let state = Lock(State())
     private let queue = DispatchQueue(label: "event index", qos: .utility)
     private var table: Table
-    /// Where the writer looks for keys besides its own table, during a commit: it would keep the files of runs that were
-    /// merged or removed. Those that are meanwhile stay readable.
+    /// The tables and runs to search for keys in addition to `table`, during a commit. Cleared afterwards,
+    /// because it would keep the files of merged runs open. Removed files stay readable until then.
     private var older: (waiting: [Table], runs: [IndexRun]) = ([], [])
 
-    /// Opens the index of a log, and makes what is missing of it. Readers of this process find in `recent` what is in no
-    /// run yet.
+    /// Opens the index of a log and builds the missing parts. Adds events without a run to `recent`, for
+    /// readers of this process.
     ///
-    /// `next` is the number that the next event gets, `first` that of the oldest one; `events` calls back with those of a
-    /// range in their order.
+    /// `first` is the oldest sequence number and `next` the next one. `events` enumerates the events of a
+    /// range in order.
     init(
         folder: String, logID: [UInt8], first: Int64, next: Int64, sizes: Sizes, recent: RecentEvents,
         events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
@@ -83,7 +83,7 @@ final class EventIndex {
         writer = IndexRunWriter(folder: folder, logID: logID)
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        // A run that knows later events than there are is of another time: the events were restored from a copy.
+        // Skips runs beyond the end of the log: they belong to the log before a restore.
         var runs = IndexFolder.names(in: folder).filter { $0.last < next }.compactMap {
             try? IndexRun($0, folder: folder, logID: logID)
         }
@@ -117,7 +117,7 @@ final class EventIndex {
             }
         }
         func end(_ runs: inout [IndexRun], at last: Int64) throws {
-            // A gap that no run reaches over is looked through again, which costs nothing.
+            // Excludes a gap that exceeds the range of a run. Scanning it again is cheap.
             let last = table.reaches(last) ? last : table.last
             guard table.first <= last else { return }
             table.last = last
@@ -134,14 +134,14 @@ final class EventIndex {
         queue.async { [state, writer, sizes, recent] in Self.work(state, writer, sizes, recent) }
     }
 
-    /// Waits until no run is being made.
+    /// Waits until no run is being written.
     func stop() {
         recent.end()
         queue.sync {}
     }
 
-    /// Makes sure that more can be added. Waits when runs are made more slowly than events come; throws when they cannot be
-    /// made at all.
+    /// Prepares for adding events. Waits when runs are written more slowly than events arrive. Throws when
+    /// writing runs fails.
     func makeRoom() throws {
         older = state.withLock { ($0.waiting, $0.runs) }
         guard older.waiting.count >= sizes.mostWaiting else { return }
@@ -152,7 +152,8 @@ final class EventIndex {
         }
     }
 
-    /// The newest event with this key of which `isThere` says that it still is; mostly nil. Asked after ``makeRoom()``.
+    /// The newest event with this key for which `isThere` returns true, if any. Must be called after
+    /// ``makeRoom()``.
     func sequence(of key: EventKey, where isThere: (Int64) throws -> Bool) throws -> Int64? {
         if let sequence = table.keys[key], try isThere(sequence) { return sequence }
         for index in older.waiting.indices.reversed() {
@@ -166,12 +167,12 @@ final class EventIndex {
         return nil
     }
 
-    /// Sequence numbers of up to `limit` events of an app after `sequence`, oldest first. Some of the events may be
-    /// deleted.
+    /// Sequence numbers of up to `limit` events of an app after `sequence`, oldest first. Some of the events
+    /// may be deleted.
     func sequences(
         ofApp hash: UInt64, after sequence: Int64, limit: Int
     ) throws(IndexFileError) -> [Int64] {
-        // Read before the list of runs: events that leave memory meanwhile are then found in a run.
+        // Read before the list of runs, so that events that leave memory in the meantime are found in a run.
         let newest = recent.sequences(of: hash, after: sequence, limit: limit)
         let runs = state.withLock { $0.runs }
         var found: [Int64] = []
@@ -183,7 +184,7 @@ final class EventIndex {
         return Array((found.prefix { $0 < newest.first } + newest.found).prefix(limit))
     }
 
-    /// True when `isThere` says so of an event of this subject after `sequence`.
+    /// Whether `isThere` returns true for an event of this subject after `sequence`.
     func contains(_ hash: UInt64, after sequence: Int64, where isThere: (Int64) throws -> Bool) throws -> Bool
     {
         let (waiting, runs) = state.withLock { ($0.waiting, $0.runs) }
@@ -206,7 +207,7 @@ final class EventIndex {
         return false
     }
 
-    /// Reads a run. One that is damaged is made again when the index is opened the next time.
+    /// Reads a run. A damaged run is deleted, and written again when the index is opened.
     private func reading<Value>(
         _ run: IndexRun, _ body: (IndexRun) throws(IndexFileError) -> Value
     ) throws(IndexFileError) -> Value {
@@ -218,7 +219,7 @@ final class EventIndex {
         }
     }
 
-    /// Adds events that were committed, in their order.
+    /// Adds committed events, in ascending order.
     func add(_ events: [IndexedEvent]) {
         for event in events {
             if !table.reaches(event.sequence) { endTable(before: event.sequence) }
@@ -229,7 +230,7 @@ final class EventIndex {
         if table.keys.count >= sizes.runEvents { endTable(before: table.last + 1) }
     }
 
-    /// Begins the next table with `next`.
+    /// Starts a new table at `next`.
     private func endTable(before next: Int64) {
         let full = table
         table = Table(first: next)
@@ -238,20 +239,20 @@ final class EventIndex {
         makeRuns()
     }
 
-    /// Removes the runs all of whose events are gone.
+    /// Deletes runs without remaining events.
     func removeRuns(before first: Int64) {
         let gone = state.withLock { state in
             let gone = state.runs.filter { $0.name.last < first }
             state.runs.removeFirst(gone.count)
             return gone
         }
-        // After a merge that may be reading them.
+        // On the queue, so that a merge in progress can finish reading them.
         queue.async { [folder] in
             for run in gone { IndexFolder.remove(run.name.file, from: folder) }
         }
     }
 
-    // MARK: Beside the writer
+    // MARK: Background work
 
     private static func write(_ table: Table, _ writer: IndexRunWriter) throws(IndexFileError) -> IndexRun {
         let first = table.first
@@ -262,7 +263,7 @@ final class EventIndex {
             IndexRunName(first: first, last: table.last, level: 0), keys: keys, subjects: subjects)
     }
 
-    /// Makes the runs that wait to be made, and merges what there is enough of.
+    /// Writes the waiting runs and merges runs.
     private static func work(
         _ state: Lock<State>, _ writer: IndexRunWriter, _ sizes: Sizes, _ recent: RecentEvents
     ) {
@@ -275,7 +276,7 @@ final class EventIndex {
                         state.waiting.removeFirst()
                         state.failure = nil
                     }
-                    // Only now, when readers find the run.
+                    // Must come after the run is listed, so that readers always find the events.
                     recent.forget(through: table.last)
                 } else if let runs = state.withLock({ mergeable($0, sizes) }) {
                     try merge(runs, state, writer)
@@ -286,7 +287,8 @@ final class EventIndex {
         } catch {
             state.withLock { state in
                 state.failure = error
-                // A run that cannot be read is read no more than it must be, and made again at the next opening.
+                // Excludes a damaged run from merges, and deletes its file. The run is written again at the
+                // next opening.
                 for run in state.runs where run.file.path == error.path {
                     state.damaged.insert(run.name)
                     IndexFolder.remove(run.name.file, from: writer.folder)
@@ -300,7 +302,7 @@ final class EventIndex {
     ) throws(IndexFileError) {
         let merged = try writer.merge(runs)
         let isUsed = state.withLock { state in
-            // Retention may have removed the first of them meanwhile.
+            // Retention may have removed the first run in the meantime.
             guard let start = state.runs.firstIndex(where: { $0.name == runs[0].name }) else { return false }
             state.runs.replaceSubrange(start..<start + runs.count, with: [merged])
             return true
@@ -310,7 +312,7 @@ final class EventIndex {
         }
     }
 
-    /// Neighbours of the same level that are as many as become one.
+    /// The first adjacent runs of the same level that can be merged.
     private static func mergeable(_ state: State, _ sizes: Sizes) -> [IndexRun]? {
         var neighbours: [IndexRun] = []
         for run in state.runs {

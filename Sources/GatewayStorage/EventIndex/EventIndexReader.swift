@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// The runs that readers have opened, for the next time, and what is in no run yet.
+/// The opened runs, shared by readers, and the recent events without a run.
 final class OpenIndexRuns: Sendable {
     let recent = RecentEvents()
     private let runs = Lock<[IndexRunName: IndexRun]>([:])
 
-    /// The runs of a log that can be read, the oldest first.
+    /// The readable runs of a log, the oldest first.
     func all(in folder: String, logID: [UInt8]) -> [IndexRun] {
         let known = runs.withLock { $0 }
         let found = IndexFolder.names(in: folder).compactMap { name in
@@ -18,12 +18,12 @@ final class OpenIndexRuns: Sendable {
     }
 }
 
-/// Finds events by their subject, for those that do not write them.
+/// Finds events by subject, for readers.
 ///
-/// Between and after the runs the events themselves are looked through, so a run that is missing costs time alone. What is
-/// found may be gone, or another subject's: the event tells.
+/// Events without a run are found by scanning the table, so missing runs cost only time. Results may be
+/// deleted events or hash collisions, so callers must check the events.
 struct EventIndexReader {
-    /// On which side of an event to look, and in which order: away from it.
+    /// The start of a search and its direction.
     enum Side {
         case after(Int64)
         case before(Int64)
@@ -37,7 +37,7 @@ struct EventIndexReader {
     private let sqlite: SQLiteConnection
     private let hasher: IndexHasher?
     private let recent: RecentEvents
-    /// What holds all events, the oldest first.
+    /// The parts that together contain all events, the oldest first.
     private let parts: [Part]
 
     init(_ sqlite: SQLiteConnection, folder: String, runs: OpenIndexRuns) throws {
@@ -45,7 +45,7 @@ struct EventIndexReader {
         recent = runs.recent
         var parts: [Part] = []
         var reached: Int64 = 1
-        // A file that this version's gateway has not opened yet has indexes of its own.
+        // A file of an earlier version has no log state.
         let log = try EventLogState.read(sqlite)
         for run in log.map({ runs.all(in: folder, logID: $0.id) }) ?? [] where run.name.first >= reached {
             if run.name.first > reached { parts.append(.rows(reached...run.name.first - 1)) }
@@ -56,7 +56,7 @@ struct EventIndexReader {
         hasher = log.map { IndexHasher(secret: $0.secret) }
     }
 
-    /// Numbers of events of a subject; fewer than `limit` when there are no more.
+    /// Sequence numbers of events of a subject; fewer than `limit` at the end.
     func sequences(of subject: EventSubject, in appID: String, _ side: Side, limit: Int) throws -> [Int64] {
         let hash = hasher?.hash(of: subject, in: appID) ?? 0
         var found: [Int64] = []
@@ -90,8 +90,8 @@ struct EventIndexReader {
         }
     }
 
-    /// An app's events in a range that no run covers: those that the writer of this process has in memory are not looked
-    /// for among everybody's rows.
+    /// An app's events in a range without runs. Uses the events in memory of this process's writer, and scans
+    /// the table for the rest.
     private func newestOfApp(
         _ appID: String, _ hash: UInt64, _ range: ClosedRange<Int64>, _ side: Side, _ limit: Int
     ) throws -> [Int64] {
@@ -113,7 +113,7 @@ struct EventIndexReader {
             guard low <= high, found.count < limit else { return }
             found += try rows(of: .app, in: appID, low...high, side, limit - found.count)
         }
-        // What was committed a moment ago may not have been added yet.
+        // Recently committed events may not have been added yet.
         if isAscending(side) {
             try look(low, first - 1)
             found += known.found.prefix(limit - found.count)
@@ -126,7 +126,7 @@ struct EventIndexReader {
         return found
     }
 
-    /// How many events of an app came after one, by the index: some of them may be gone.
+    /// The number of an app's events after `sequence`, according to the index; may include deleted events.
     func count(of appID: String, after sequence: Int64) throws -> Int {
         let hash = hasher?.hash(of: .app, in: appID) ?? 0
         var count = 0
@@ -147,7 +147,7 @@ struct EventIndexReader {
         return count
     }
 
-    /// Counts the rows of events, for parts of the index that are damaged.
+    /// Counts rows, for damaged parts of the index.
     private func countRows(of appID: String, from first: Int64, to last: Int64) throws -> Int {
         try sqlite.first(
             "SELECT count(*) FROM event WHERE +app_id = ?1 AND seq BETWEEN ?2 AND ?3", .text(appID),
@@ -159,7 +159,7 @@ struct EventIndexReader {
         if case .after = side { true } else { false }
     }
 
-    /// Events that became a user's after they were stored.
+    /// Events that were assigned to the user after they were stored.
     private func claims(
         of subject: EventSubject, in appID: String, _ side: Side, _ limit: Int
     ) throws -> [Int64] {
@@ -173,7 +173,8 @@ struct EventIndexReader {
     ) throws -> [Int64] {
         let (condition, id) =
             switch subject {
-            // The plus sign: in the order of storing, and not by an index of an earlier version's file.
+            // The plus sign avoids indexes of earlier versions, so that rows are read in the order of
+            // storing.
             case .app: ("+app_id = ?1 AND ?2 = ?2", "")
             case .user(let id): ("app_id = ?1 AND user_id = ?2", id)
             case .device(let id): ("app_id = ?1 AND user_id IS NULL AND anonymous_id = ?2", id)

@@ -2,20 +2,20 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// What tells one log of events from another.
+/// The identity of an event log.
 struct EventLogState {
     static let idBytes = 16
 
-    /// Random: runs of another log have another one.
+    /// A random id. Runs of another log have a different id.
     let id: [UInt8]
-    /// What ids are hashed with.
+    /// The secret of the index's hashes.
     let secret: [UInt8]
-    /// The number of the next event, where the newest ones were deleted; smaller than that otherwise.
+    /// The next sequence number if the newest events were deleted; otherwise a lower bound of it.
     let next: Int64
     /// False in a file of an earlier version.
     let hasShortColumns: Bool
 
-    /// Nil in a file of a version that had no index beside the log.
+    /// Nil in a file of a version without the index.
     static func read(_ sqlite: SQLiteConnection) throws -> EventLogState? {
         let tables = try sqlite.all(
             "SELECT name FROM sqlite_schema WHERE name IN ('event_log', 'event_key')", row: { $0.text(0) })
@@ -27,7 +27,8 @@ struct EventLogState {
         }
     }
 
-    /// Makes a log of its own of a copy, which will go on differently: positions in the other one are none in this one.
+    /// Gives a restored copy a new id, because it will diverge from the original. Positions in the original
+    /// become invalid.
     static func renew(_ path: String) throws {
         let sqlite = try SQLiteConnection(path: path)
         guard try read(sqlite) != nil else { return }
@@ -35,7 +36,7 @@ struct EventLogState {
         try sqlite.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    /// Begins a log, after the numbers that SQLite has given out.
+    /// Creates the state of a log, continuing SQLite's sequence.
     static func begin(_ sqlite: SQLiteConnection) throws {
         try sqlite.run(
             """

@@ -1,15 +1,15 @@
-/// An entry of a run: fixed in width, and in order.
+/// An entry of a run, with fixed width and an order.
 protocol IndexEntry: Comparable, Sendable {
-    /// Bytes that it takes in a file.
+    /// The size of an entry in the file, in bytes.
     static var width: Int { get }
-    /// The event's number, counted from the first one of the run.
+    /// The event's sequence number, relative to the first of the run.
     var offset: UInt32 { get set }
 
     init(from bytes: UnsafeRawBufferPointer)
     func store(in bytes: UnsafeMutableRawBufferPointer)
 }
 
-/// An event by its key.
+/// An entry for finding an event by its key.
 struct KeyEntry: IndexEntry {
     static let width = 20
 
@@ -37,7 +37,7 @@ struct KeyEntry: IndexEntry {
     }
 }
 
-/// An event by its app, its user, its device or its message id.
+/// An entry for finding an event by app, user, device or message id.
 struct SubjectEntry: IndexEntry {
     static let width = 12
 

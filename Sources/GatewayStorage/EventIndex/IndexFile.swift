@@ -1,16 +1,16 @@
 internal import CZlib
 internal import Foundation
 
-/// Why a file of the index is not used. Nothing is lost with it: it can be made again of the events.
+/// An error of an index file. The index can be rebuilt from the events.
 struct IndexFileError: StorageError, CustomStringConvertible {
     let path: String
     let reason: String
-    /// True when the disk, or the quota on it, is full.
+    /// Whether the disk or its quota is full.
     var isFull = false
 
     var description: String { "\(path): \(reason)" }
 
-    /// What the system has just said.
+    /// An error with the current `errno`.
     static func ofSystem(_ path: String) -> IndexFileError {
         let code = errno
         return IndexFileError(
@@ -18,17 +18,16 @@ struct IndexFileError: StorageError, CustomStringConvertible {
     }
 }
 
-/// A file that is written from its beginning to its end, and is there under its name only then.
+/// Writes a file sequentially. The file appears under its name only when complete.
 final class IndexFileWriter {
     private static let bufferBytes = 1 << 18
-    /// What follows the name of a file that is being written.
+    /// The suffix of an incomplete file.
     static let unfinished = ".tmp"
 
     private let path: String
     private let descriptor: Int32
     private var isFinished = false
     private var buffer: [UInt8] = []
-    /// Bytes that were written so far.
     private(set) var position = 0
 
     init(path: String) throws(IndexFileError) {
@@ -45,7 +44,7 @@ final class IndexFileWriter {
         if !isFinished { unlink(path + Self.unfinished) }
     }
 
-    /// Writes these as they are in memory; numbers must be little-endian already.
+    /// Writes values in their memory representation; numbers must be little-endian.
     func write(_ values: ArraySlice<some BitwiseCopyable>) throws(IndexFileError) {
         values.withUnsafeBytes {
             buffer.append(contentsOf: $0)
@@ -54,7 +53,7 @@ final class IndexFileWriter {
         if buffer.count >= Self.bufferBytes { try drain() }
     }
 
-    /// Brings everything to the disk, and then gives the file its name.
+    /// Flushes and renames the file.
     func finish() throws(IndexFileError) {
         try drain()
         guard fsync(descriptor) == 0, rename(path + Self.unfinished, path) == 0 else { throw failure() }
@@ -81,7 +80,7 @@ final class IndexFileWriter {
     private func failure() -> IndexFileError { .ofSystem(path) }
 }
 
-/// A file that is read in pieces, and stays readable after it was removed.
+/// Reads parts of a file, which stays readable after it was deleted.
 final class IndexFileReader: Sendable {
     let path: String
     let size: Int
@@ -120,7 +119,7 @@ final class IndexFileReader: Sendable {
     func damage(_ reason: String) -> IndexFileError { IndexFileError(path: path, reason: reason) }
 }
 
-/// CRC-32 as of zlib.
+/// CRC-32, as in zlib.
 func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
     UInt32(truncatingIfNeeded: crc32_z(0, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count))
 }

@@ -1,18 +1,17 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The runs of an index on the disk.
+/// The run files of an index.
 enum IndexFolder {
-    /// The folder beside the events' file.
     static func path(besides events: String) -> String {
         URL(fileURLWithPath: events).deletingLastPathComponent().appendingPathComponent("index").path
     }
 
-    /// The names of the runs that count, the oldest first: of two that hold the same events, the merged one.
+    /// The names of the current runs, the oldest first. Runs contained in a merged run are omitted.
     static func names(in folder: String) -> [IndexRunName] {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         var names: [IndexRunName] = []
-        // The widest of those with the same beginning comes first, so whatever it holds comes after it.
+        // For runs with the same start, the longest comes first, so that contained runs follow it.
         let sorted = files.compactMap { IndexRunName(file: $0) }.sorted {
             ($0.first, -$0.last, -$0.level) < ($1.first, -$1.last, -$1.level)
         }
@@ -20,7 +19,7 @@ enum IndexFolder {
         return names
     }
 
-    /// Removes what is no run that counts: what was not finished, and what was merged.
+    /// Deletes incomplete files and runs that are not in `names`.
     static func clean(_ folder: String, keeping names: [IndexRunName]) {
         let kept = BytewiseSet(names.map(\.file))
         for file in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -36,7 +35,7 @@ enum IndexFolder {
         unlink(folder + "/" + file)
     }
 
-    /// Makes the names in the folder durable.
+    /// Flushes the folder's entries.
     static func synchronize(_ folder: String) throws(IndexFileError) {
         let descriptor = open(folder, O_RDONLY | O_CLOEXEC)
         defer { close(descriptor) }

@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// What makes an event unique: 128 bits of a keyed hash of its app, its sender and its message id.
+/// The deduplication key of an event: 128 bits of a keyed hash of its app, sender and message id.
 struct EventKey: Hashable, Comparable {
     let high: UInt64
     let low: UInt64
 
-    // It is a keyed hash already: a table that asks for the second is given it as it is.
+    // The key is already a hash, so hash tables use its second half directly.
     func hash(into hasher: inout Hasher) { hasher.combine(low) }
     func _rawHashValue(seed: Int) -> Int { Int(truncatingIfNeeded: low) }
 
@@ -15,19 +15,19 @@ struct EventKey: Hashable, Comparable {
     }
 }
 
-/// What events are looked for by.
+/// The criterion of an event search.
 enum EventSubject: Hashable {
     /// All events of the app.
     case app
     case user(String)
-    /// Events of a device whose user was unknown.
+    /// Events of a device without a user.
     case device(String)
     case message(String)
 }
 
-/// Who an event comes from, as its key says it.
+/// The sender of an event, as part of its key.
 enum EventSender {
-    /// As a dialect names it.
+    /// A sender named by a dialect.
     case named(String)
     case user(String)
     case device(String)
@@ -39,7 +39,7 @@ enum EventSender {
     }
 }
 
-/// Hashes ids for the index. Clients choose ids; without the secret they cannot choose where these end up.
+/// Hashes ids for the index. The hash is keyed, so that clients cannot provoke collisions.
 struct IndexHasher {
     static let secretBytes = 32
 
@@ -69,8 +69,8 @@ struct IndexHasher {
         }
     }
 
-    /// Half a digest. Each part comes after its length, so that no two lists of parts give the same bytes; `prefix` and
-    /// `second` are one part.
+    /// Half of a digest. Each part has its length as a prefix, so that different parts cannot produce the
+    /// same bytes. `prefix` and `second` form one part.
     private func digest(
         of kind: UInt8, _ first: String, _ prefix: StaticString, _ second: String, _ third: String? = nil
     ) -> (UInt64, UInt64) {
@@ -88,7 +88,7 @@ struct IndexHasher {
         }
     }
 
-    /// Returns where the next part begins.
+    /// Returns the offset of the next part.
     private static func append(
         _ part: String, to bytes: UnsafeMutableRawBufferPointer, at start: Int,
         after prefix: StaticString = ""

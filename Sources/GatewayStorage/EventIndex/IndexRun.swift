@@ -1,13 +1,13 @@
 internal import CountersignCore
 
-/// The events of one run, and what it was made for.
+/// The range and level of a run.
 struct IndexRunName: Hashable {
     static let suffix = ".run"
 
-    /// Numbers of events: all from `first` to `last` that were there are in the run.
+    /// The range of sequence numbers. The run contains all events in it.
     let first: Int64
     let last: Int64
-    /// 0 for one that was made of events; one more than the runs that it was merged from.
+    /// 0 for a run written from events; one more than the merged runs otherwise.
     let level: Int
 
     init(first: Int64, last: Int64, level: Int) {
@@ -16,7 +16,7 @@ struct IndexRunName: Hashable {
         self.level = level
     }
 
-    /// Nil for what is no run's name.
+    /// Nil when the text is not the name of a run file.
     init?(file: String) {
         guard file.hasPrefix("idx-"), file.hasSuffix(Self.suffix) else { return nil }
         let parts = file.dropFirst(4).dropLast(Self.suffix.count).split(
@@ -31,10 +31,10 @@ struct IndexRunName: Hashable {
     var file: String { "idx-\(first)-\(last)-\(level)\(Self.suffix)" }
 }
 
-/// A part of the index that never changes: the keys and the subjects of the events from one number to another.
+/// An immutable part of the index: the keys and subjects of a range of events.
 ///
-/// The file holds the keys, the subjects, the first entry of each block, the filter, and a trailer that says where each
-/// begins. Every block has a checksum, and so has everything that is kept in memory.
+/// The file contains the keys, the subjects, the first entry of each block, the filter, and a trailer with
+/// the offsets. Every block and all data loaded into memory have checksums.
 final class IndexRun: Sendable {
     static let magic: UInt64 = 0x3230_4E55_5253_4345
     static let trailerBytes = 76
@@ -44,10 +44,10 @@ final class IndexRun: Sendable {
     let file: IndexFileReader
     let keys: IndexSection<KeyEntry>
     let subjects: IndexSection<SubjectEntry>
-    /// Nil in a run that is not asked for keys: it is the larger part of what a run keeps in memory.
+    /// Nil in a run opened without keys, which saves most of a run's memory.
     let filter: KeyFilter?
 
-    /// Opens a run of the log with this id. Throws when it is damaged or of another log.
+    /// Opens a run of the log with this id. Throws when the run is damaged or belongs to another log.
     init(
         _ name: IndexRunName, folder: String, logID: [UInt8], forKeys isForKeys: Bool = true
     ) throws(IndexFileError) {
@@ -97,10 +97,10 @@ final class IndexRun: Sendable {
         }
     }
 
-    /// False when no event of the run has this key.
+    /// False if the run has no event with this key.
     func mayContain(_ key: EventKey) -> Bool { filter?.mayContain(key) ?? true }
 
-    /// Numbers of the events with this key, the oldest first.
+    /// Sequence numbers of events with this key, the oldest first.
     func sequences(of key: EventKey) throws(IndexFileError) -> [Int64] {
         var found: [Int64] = []
         var block = keys.block(of: KeyEntry(key: key, offset: 0))
@@ -114,7 +114,7 @@ final class IndexRun: Sendable {
         return found
     }
 
-    /// Numbers of at most `limit` events of a subject after `sequence`, the oldest first.
+    /// Sequence numbers of at most `limit` events of a subject after `sequence`, the oldest first.
     func sequences(of hash: UInt64, after sequence: Int64, limit: Int) throws(IndexFileError) -> [Int64] {
         guard sequence < name.last else { return [] }
         let from = SubjectEntry(hash: hash, offset: UInt32(max(0, max(sequence, 0) + 1 - name.first)))
@@ -132,7 +132,7 @@ final class IndexRun: Sendable {
         return found
     }
 
-    /// How many events of a subject come after `sequence`, of which two blocks tell, however many there are.
+    /// The number of events of a subject after `sequence`. Reads two blocks, regardless of the number.
     func count(of hash: UInt64, after sequence: Int64) throws(IndexFileError) -> Int {
         guard sequence < name.last else { return 0 }
         let from = SubjectEntry(hash: hash, offset: UInt32(max(0, max(sequence, 0) + 1 - name.first)))
@@ -142,7 +142,7 @@ final class IndexRun: Sendable {
         return end - first
     }
 
-    /// Numbers of at most `limit` events of a subject before `sequence`, the newest first.
+    /// Sequence numbers of at most `limit` events of a subject before `sequence`, the newest first.
     func sequences(of hash: UInt64, before sequence: Int64, limit: Int) throws(IndexFileError) -> [Int64] {
         guard sequence > name.first else { return [] }
         let end = SubjectEntry(hash: hash, offset: UInt32(min(sequence, name.last + 1) - name.first))
@@ -161,7 +161,6 @@ final class IndexRun: Sendable {
     }
 }
 
-/// The last bytes of a run.
 struct IndexRunTrailer {
     var logID: [UInt8]
     var first: Int64
@@ -186,7 +185,7 @@ struct IndexRunTrailer {
         self.filterChecksum = filterChecksum
     }
 
-    /// Nil when these are not the last bytes of a run.
+    /// Nil when the bytes are not a valid trailer.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == IndexRun.trailerBytes, bytes.word64(at: 0) == IndexRun.magic,
             checksum(UnsafeRawBufferPointer(rebasing: bytes[..<72])) == bytes.word32(at: 72),
@@ -219,7 +218,6 @@ struct IndexRunTrailer {
     }
 }
 
-/// Where the parts of a run begin.
 struct IndexRunLayout {
     let keyBlocks: Int
     let subjects: Int
@@ -228,7 +226,7 @@ struct IndexRunLayout {
     let filter: Int
     let end: Int
 
-    /// Nil when a part would be larger than any file.
+    /// Nil when a part is implausibly large.
     init?(_ trailer: IndexRunTrailer) {
         let most = 1 << 40
         guard 0...most ~= trailer.keys, 0...most ~= trailer.subjects, 0...most ~= trailer.filterWords else {

@@ -1,9 +1,9 @@
-/// Makes runs. One is there under its name only when all of it is on the disk.
+/// Writes runs. A run appears under its name only when it is durable.
 struct IndexRunWriter {
     let folder: String
     let logID: [UInt8]
 
-    /// Makes a run of events whose keys and subjects are sorted.
+    /// Writes a run of sorted keys and subjects.
     func write(
         _ name: IndexRunName, keys: [KeyEntry], subjects: [SubjectEntry]
     ) throws(IndexFileError) -> IndexRun {
@@ -14,7 +14,7 @@ struct IndexRunWriter {
         }
     }
 
-    /// Makes one run of several that follow one another.
+    /// Merges adjacent runs into one.
     func merge(_ runs: [IndexRun]) throws(IndexFileError) -> IndexRun {
         let first = runs[0].name.first
         let name = IndexRunName(

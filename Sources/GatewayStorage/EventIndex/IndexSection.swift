@@ -1,4 +1,4 @@
-/// Entries in order, in blocks of a file; each block ends with its checksum. The first entry of each block is in memory.
+/// Sorted entries in blocks of a file, each with a checksum. The first entries of the blocks are in memory.
 struct IndexSection<Entry: IndexEntry>: Sendable {
     static var blockEntries: Int { 256 }
     private static var blockBytes: Int { blockEntries * Entry.width + 4 }
@@ -10,12 +10,11 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
 
     var blocks: Int { fences.count }
 
-    /// Bytes of so many entries with the checksums of their blocks.
+    /// The size of a section with `count` entries, including checksums, in bytes.
     static func bytes(of count: Int) -> Int {
         count * Entry.width + (count + blockEntries - 1) / blockEntries * 4
     }
 
-    /// The entries of a block.
     func read(block: Int) throws(IndexFileError) -> [Entry] {
         let entries = min(Self.blockEntries, count - block * Self.blockEntries)
         let bytes = try file.read(at: start + block * Self.blockBytes, count: entries * Entry.width + 4)
@@ -30,7 +29,7 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
         return found
     }
 
-    /// How many entries come before `entry`.
+    /// The number of entries before `entry`.
     func index(of entry: Entry) throws(IndexFileError) -> Int {
         guard blocks > 0 else { return 0 }
         let block = block(of: entry)
@@ -38,9 +37,10 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
         return block * Self.blockEntries + before
     }
 
-    /// The block in which the first entry from `entry` on is, or after which it begins.
+    /// The block that contains the first entry not before `entry`, or the block before it.
     func block(of entry: Entry) -> Int {
-        // The first fence that is not before the entry; what is sought may begin in the block before it.
+        // Finds the first fence that is not before the entry. Matching entries may start in the previous
+        // block.
         var (low, high) = (0, fences.count)
         while low < high {
             let middle = (low + high) / 2
@@ -50,12 +50,11 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
     }
 }
 
-/// Writes the entries of a section, which come in order.
 struct IndexSectionWriter<Entry: IndexEntry> {
     let start: Int
     private(set) var count = 0
     private(set) var fences: [Entry] = []
-    /// A block's entries, and room for their checksum.
+    /// The entries of a block and its checksum.
     private var block = [UInt8](repeating: 0, count: IndexSection<Entry>.blockEntries * Entry.width + 4)
     private var filled = 0
 
@@ -73,7 +72,6 @@ struct IndexSectionWriter<Entry: IndexEntry> {
         if count.isMultiple(of: IndexSection<Entry>.blockEntries) { try end(file) }
     }
 
-    /// Ends the last block.
     mutating func end(_ file: IndexFileWriter) throws(IndexFileError) {
         guard filled > 0 else { return }
         block.withUnsafeMutableBytes { bytes in
@@ -88,12 +86,12 @@ struct IndexSectionWriter<Entry: IndexEntry> {
 /// Reads the entries of a section in order.
 struct IndexCursor<Entry: IndexEntry> {
     private let section: IndexSection<Entry>
-    /// What is added to each entry's offset.
+    /// Added to the offset of each entry.
     private let shift: UInt32
     private var entries: [Entry] = []
     private var block = 0
     private var position = 0
-    /// The entry that comes next; nil at the end.
+    /// The next entry; nil at the end.
     private(set) var next: Entry?
 
     init(_ section: IndexSection<Entry>, shift: UInt32) throws(IndexFileError) {

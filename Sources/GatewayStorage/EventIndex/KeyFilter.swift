@@ -1,6 +1,7 @@
-/// A blocked Bloom filter over the keys of a run: 16 bits a key, all of a key's bits in one cache line.
+/// A blocked Bloom filter over the keys of a run, with 16 bits for each key. The bits of a key are in one
+/// cache line.
 ///
-/// About one key in a thousand that is not in the run is taken for one that may be.
+/// The rate of false positives is about 0.1 %.
 struct KeyFilter {
     private static let wordsPerBlock = 8
     private static let bitsPerKey = 7
@@ -14,7 +15,7 @@ struct KeyFilter {
         words = Array(repeating: 0, count: blocks * Self.wordsPerBlock)
     }
 
-    /// Nil when these cannot be the words of a filter.
+    /// Nil when the words cannot be a filter.
     init?(words: [UInt64]) {
         guard !words.isEmpty, words.count.isMultiple(of: Self.wordsPerBlock) else { return nil }
         blocks = UInt64(words.count / Self.wordsPerBlock)

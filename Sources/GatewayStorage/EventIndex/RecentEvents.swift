@@ -1,18 +1,18 @@
 internal import CountersignCore
 
-/// Which of the newest events, those in no run yet, are whose app's: for readers in the writer's process.
+/// The sequence numbers of events without a run, by app, for readers in the writer's process.
 ///
-/// Without it a reader would have to look through all rows after the last run to find those of one app.
+/// Avoids scanning all rows after the last run for the events of one app.
 final class RecentEvents: Sendable {
     private struct State {
-        /// Of all events from here on it is known whose app's they are.
+        /// The first known event. All later events are known up to `last`.
         var first: Int64
         var last: Int64
-        /// Numbers in their order, by the hash of the app.
+        /// Ascending sequence numbers, by the hash of the app.
         var sequences: [UInt64: [Int64]] = [:]
 
         mutating func add(_ events: [IndexedEvent]) {
-            // Those that were committed together are mostly of one app, which is looked up once.
+            // Events of the same commit are mostly of one app, so consecutive events share a lookup.
             var start = 0
             while start < events.count {
                 let app = events[start].app
@@ -24,14 +24,14 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Nil while nobody in this process writes.
+    /// Nil without a writer in this process.
     private let state = Lock<State?>(nil)
 
-    /// From where on it knows the events; nil while nobody in this process writes.
+    /// The first known event; nil without a writer in this process.
     var first: Int64? { state.withLock { $0?.first } }
 
-    /// Numbers of an app's events in a range, as far as they were added: those up to `last`. Nil when it does not know
-    /// the first of the range any more.
+    /// An app's events in a range, limited to the events up to `last`. Nil when the start of the range is no
+    /// longer in memory.
     func sequences(
         of app: UInt64, in range: ClosedRange<Int64>, newestFirst: Bool, limit: Int
     ) -> (found: [Int64], last: Int64)? {
@@ -47,7 +47,8 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Sequence numbers of an app's events after `sequence`, among the events in memory, which begin at `first`.
+    /// Sequence numbers of an app's events after `sequence`, among the events in memory, which begin at
+    /// `first`.
     func sequences(of app: UInt64, after sequence: Int64, limit: Int) -> (found: [Int64], first: Int64) {
         state.withLock { state in
             guard let state else { return ([], .max) }
@@ -57,7 +58,7 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Starts over with the events from `first` on.
+    /// Replaces the content with the events from `first` on.
     func begin(with events: [IndexedEvent], from first: Int64) {
         state.withLock { state in
             state = State(first: first, last: first - 1)
@@ -65,12 +66,11 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Adds events that were committed.
     func add(_ events: [IndexedEvent]) {
         state.withLock { $0?.add(events) }
     }
 
-    /// Forgets the events up to one, which are in a run.
+    /// Removes the events through `last`, which are in a run.
     func forget(through last: Int64) {
         state.withLock { state in
             guard let old = state else { return }
@@ -83,12 +83,12 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Nobody in this process writes any more.
+    /// Ends, when the writer closes.
     func end() { state.withLock { $0 = nil } }
 }
 
 extension [Int64] {
-    /// The place of the first number that is not less, in numbers that are in order.
+    /// The index of the first number that is not less, by binary search.
     fileprivate func firstIndex(notBefore number: Int64) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -1,13 +1,13 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Parsers that bodies are checked by, used again: a parser for each event would cost as much as its check.
+/// A pool of parsers for checking bodies. Creating a parser for each event would cost as much as the check.
 enum BodyParsers {
-    /// Longer bodies have a parser of their own, whose memory is not kept.
+    /// Longer bodies use a temporary parser, so that its memory is freed.
     private static let longest = 65_536
     private static let mostIdle = 4
 
-    // Whoever has taken one out of `idle` has it alone.
+    // A parser taken out of `idle` belongs to one thread.
     private struct Idle: @unchecked Sendable {
         let parser: StrictJSONParser
     }

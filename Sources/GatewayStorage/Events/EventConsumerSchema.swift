@@ -38,7 +38,7 @@ enum EventConsumerSchema {
     }
 }
 
-/// Up to which number an app's events were deleted because they are kept no longer.
+/// The last event of each app that retention has deleted.
 enum EventFloor {
     static func read(of appID: String, _ sqlite: SQLiteConnection) throws -> Int64 {
         try sqlite.first("SELECT seq FROM event_floor WHERE app_id = ?1", .text(appID)) { $0.int64(0) } ?? 0

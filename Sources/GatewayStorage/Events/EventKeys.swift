@@ -2,8 +2,8 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignSQLite
 
-/// The keys that have verified tokens of events. A row names its key by a number: the id takes 43 bytes, and few keys verify
-/// many events. They go with their app.
+/// The ids of keys that verified tokens of events. An event's row refers to them by number, because an id has
+/// 43 bytes and few keys verify many events. They are deleted with their app.
 struct EventKeys {
     static let schema = """
         CREATE TABLE event_key (
@@ -13,16 +13,16 @@ struct EventKeys {
             UNIQUE (app_id, key_id)
         ) STRICT;
         """
-    /// SQL for the id of a row's key, whichever version stored the row.
+    /// An SQL expression for the key id of a row, for rows of any version.
     static let id = "coalesce(key_id, (SELECT k.key_id FROM event_key AS k WHERE k.number = key_number))"
-    /// Numbers that are kept, at most.
+    /// The maximum number of cached numbers.
     private static let most = 1_000
 
     private var known: BytewiseDictionary<(name: String, number: Int64)> = [:]
-    /// The key of the last request: usually the next one's too.
+    /// The key of the previous request, which is usually also the next request's.
     private var last: (appID: String, id: String, number: Int64)?
 
-    /// The number of an app's key, which gets one when it has none.
+    /// The number of an app's key. Assigns a number if necessary.
     mutating func number(
         of id: String, in appID: String, _ connection: SQLiteConnection
     ) throws -> Int64 {
@@ -36,7 +36,7 @@ struct EventKeys {
         _ id: String, in appID: String, _ connection: SQLiteConnection
     ) throws -> Int64 {
         let name = "\(appID)\0\(id)"
-        // Ids that Unicode considers the same are not.
+        // Canonically equivalent strings are different ids.
         if let key = known[name], key.name.hasSameBytes(as: name) { return key.number }
         try connection.run(
             "INSERT INTO event_key (app_id, key_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING", .text(appID),

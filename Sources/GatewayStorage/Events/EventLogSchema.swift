@@ -3,7 +3,8 @@ internal import Foundation
 
 /// The tables of events in `events.sqlite`.
 enum EventLogSchema {
-    /// Holds for a new file only. Rows of about 1 KB fill pages of 16 KiB better than smaller ones, and half as many are written.
+    /// Applies to new files only. Pages of 16 KiB hold rows of about 1 KB with less waste, which halves the
+    /// pages written.
     static let pageSize = "PRAGMA page_size = 16384;"
 
     static let migrations = [
@@ -29,7 +30,7 @@ enum EventLogSchema {
         "CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL",
         messageIDsOfSenders,
         CustomerSchema.usage,
-        // Whoever is deleted takes along what their devices sent before anybody had signed in.
+        // For deleting the events of a person's devices from before any sign-in.
         "CREATE INDEX event_device ON event (app_id, anonymous_id) WHERE user_id IS NULL",
         indexBesidesTheLog,
         EventCounts.schema,
@@ -39,11 +40,11 @@ enum EventLogSchema {
         CustomerSchema.propertyCount,
     ]
 
-    /// Message ids were unique in an app before, so anybody could use up somebody else's. A unique constraint can only
-    /// be taken away by making a new table.
+    /// Makes message ids unique for each sender instead of each app, so that clients cannot use up the ids of
+    /// others. Removing the unique constraint requires a new table.
     ///
-    /// Ids that were made from the content of a Bloomreach event get their sender too: such an event is the same after
-    /// its customer has signed in (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
+    /// Ids derived from the content of a Bloomreach event also get a sender, because such an event stays the
+    /// same after its customer has signed in (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
     private static let messageIDsOfSenders = """
         CREATE TABLE event_of_sender (
             seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -73,8 +74,8 @@ enum EventLogSchema {
         CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL;
         """
 
-    /// The indexes of ids and users go: each event wrote pages of them all over the file. What they said is in the index
-    /// beside the log (`docs/adr/0020-event-index.md`). The rows stay where they are.
+    /// Removes the indexes of ids and users, because each event modified pages all over the file. The index
+    /// next to the log replaces them (`docs/adr/0020-event-index.md`). Rows are not rewritten.
     private static let indexBesidesTheLog = """
         CREATE TABLE event_log (
             only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -106,11 +107,11 @@ enum EventLogSchema {
         ALTER TABLE event ADD COLUMN token_id TEXT;
         """
 
-    /// Every event with its key and request spelled out, whichever version stored it.
+    /// A view of events with key and request ids in full, for rows of any version.
     static let view = "stored_event"
 
-    /// The id of a request is a UUID, which takes less than half as 16 bytes. What was stored before stays as it is, and so
-    /// does an id that a client has chosen otherwise.
+    /// Stores request ids that are UUIDs as 16 bytes, which is less than half the size. Existing rows and
+    /// other ids stay text.
     private static let shortColumns =
         EventKeys.schema + """
             ALTER TABLE event ADD COLUMN key_number INTEGER;
@@ -128,7 +129,8 @@ enum EventLogSchema {
                 FROM event;
             """
 
-    /// The table of a log that begins with this version: its numbers are counted by the writer, and its bodies come last.
+    /// The event table of a new log. The writer assigns the sequence numbers, and the body is the last
+    /// column.
     private static let table = """
         CREATE TABLE event (
             seq INTEGER PRIMARY KEY,
@@ -154,7 +156,7 @@ enum EventLogSchema {
         ) STRICT;
         """
 
-    /// A number is given once, also when the newest events were deleted.
+    /// Ensures that sequence numbers are not reused after the newest events were deleted.
     private static let trigger = """
         CREATE TRIGGER event_goes BEFORE DELETE ON event
         WHEN old.seq >= (SELECT next_seq FROM event_log) BEGIN

@@ -4,15 +4,16 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// The one connection that adds events, with their index. Belongs to one thread.
+/// The only connection that adds events, with their index. Must be used by one thread.
 ///
-/// After an error other than a full disk it is closed and opened again: what the disk has then is read, not assumed.
+/// After an error other than a full disk, the owner must close it and open a new one, which reads the actual
+/// state of the disk.
 final class EventLogWriter {
-    /// Users that are known to be listed, at most.
+    /// The maximum number of cached users.
     private static let mostKnownUsers = 200_000
-    /// Apps whose hashes are kept, at most.
+    /// The maximum number of cached app hashes.
     private static let mostKnownApps = 1_000
-    /// What is left of the log when it starts over: it grows while somebody reads for long, such as a backup.
+    /// The size to which the write-ahead log is truncated. It grows during long reads, such as a backup.
     private static let logBytes = 32 << 20
 
     private static let insert = """
@@ -23,32 +24,32 @@ final class EventLogWriter {
         """
 
     let connection: SQLiteConnection
-    /// Held here, because looking it up by its text costs more than binding all its values.
+    /// Stored, because a lookup by text costs more than binding all values.
     private let insertion: SQLiteStatement
     private let index: EventIndex
-    /// What erasing reads by.
+    /// The runs that erasures read.
     private let runs = OpenIndexRuns()
     private let hasher: IndexHasher
     private let now: @Sendable () -> Date
-    /// The number of the next event.
+    /// The next sequence number.
     private var next: Int64
-    /// Hashes of users that are in `app_user`.
+    /// Hashes of users known to be in `app_user`.
     private var knownUsers: Set<UInt64> = []
     private var knownApps: BytewiseDictionary<UInt64> = [:]
-    /// Keys of the events that are being committed. Kept from one commit to the next for its memory alone.
+    /// Keys of the events of the current commit. Reused to avoid allocations.
     private var staged: [EventKey: Int64] = [:]
     private var dataVersion: Int64
-    /// What the commits so far have added and no commit has written.
+    /// Counts of previous commits that are not yet written.
     private var counts: EventCounts
     private var times: EventTimes
     private var keys = EventKeys()
 
-    /// Opens the file, creates or migrates its schema, and builds missing parts of the index. Throws `SQLiteError` if
-    /// the file cannot be opened or was written by a newer version.
+    /// Opens the file, creates or migrates its schema, and builds missing parts of the index. Throws
+    /// `SQLiteError` if the file cannot be opened or was written by a newer version.
     ///
-    /// After a failed flush, SQLite may recover commits that are only in memory, because the system considers their
-    /// pages written. So the recovered rows are copied into the database and flushed before any of them counts as
-    /// stored. While a reader needs the write-ahead log, the log is rewritten and flushed instead.
+    /// After a failed flush, SQLite may recover commits that are only in memory, because the system considers
+    /// their pages written. So the recovered rows are copied into the database and flushed before any of them
+    /// counts as stored. While a reader needs the write-ahead log, the log is rewritten and flushed instead.
     init(
         path: String, recent: RecentEvents = RecentEvents(), afterFailure isAfterFailure: Bool = false,
         sizes: EventIndex.Sizes = EventIndex.Sizes(), now: @escaping @Sendable () -> Date = { Date() }
@@ -75,7 +76,8 @@ final class EventLogWriter {
         }
         let hasher = IndexHasher(secret: log.secret)
         self.hasher = hasher
-        // In one query of its own each: SQLite looks both up only then, and else reads every event.
+        // Uses a subquery each for `min` and `max`. Otherwise SQLite reads every event instead of using the
+        // index.
         let range = try connection.first("SELECT (SELECT min(seq) FROM event), (SELECT max(seq) FROM event)")
         {
             (first: $0.optionalInt64(0), last: $0.int64(1))
@@ -113,11 +115,11 @@ final class EventLogWriter {
 
     func close() { index.stop() }
 
-    /// True while the counts of apps are behind their events.
+    /// Whether counts are not yet written.
     var hasUncounted: Bool { !counts.isEmpty }
 
-    /// Stores batches in one transaction; nil proves that it can be written. With `uses` the counts of apps and keys are
-    /// written too; `changes` are those of other tables.
+    /// Stores batches in one transaction. A nil batch is a test write. With `uses`, also writes the counts of
+    /// apps and keys. `changes` run in the same transaction.
     func store(
         _ batches: [EventBatch?], counting uses: KeyUseTally?,
         with changes: [@Sendable (SQLiteConnection) throws -> Void] = []
@@ -140,7 +142,7 @@ final class EventLogWriter {
             for change in changes { try change(connection) }
             return outcomes
         }
-        // Only now: what was not committed must not be taken for a duplicate.
+        // Must come after the commit, so that uncommitted events do not count as duplicates.
         index.add(commit.events)
         next = commit.next
         counts = commit.counts
@@ -151,8 +153,8 @@ final class EventLogWriter {
         return outcomes
     }
 
-    /// Does a part of a sweep, and writes the counts of apps and keys before: what is deleted must have been counted.
-    /// Returns the consumers that lost events which were held for them.
+    /// Performs a step of a sweep. Writes the counts of apps and keys first, because deleted events must have
+    /// been counted. Returns the consumers whose held events were deleted.
     func sweep(_ sweeper: inout RetentionSweeper, counting uses: KeyUseTally) throws -> [EventConsumerID] {
         var counts = counts
         let events = RetentionSweeper.Events(newest: next - 1) { [counts = self.counts] appID in
@@ -175,10 +177,10 @@ final class EventLogWriter {
         return passed
     }
 
-    /// Removes a part of what is kept of an app, and writes `uses` before, of which nothing is left then. Returns true when all
-    /// of the app is gone.
+    /// Performs a step of an app's erasure. Writes and resets `uses` first. Returns true when all data of the
+    /// app is deleted.
     func erase(_ erasure: inout EventErasure, counting uses: inout KeyUseTally) throws -> Bool {
-        // What is not written yet would be added to what is gone.
+        // Otherwise counts would be written again after the erasure.
         if !counts.isEmpty || !uses.isEmpty {
             var counts = counts
             try connection.transaction { try counts.write(uses, to: connection) }
@@ -187,10 +189,10 @@ final class EventLogWriter {
         }
         let index = try EventIndexReader(
             connection, folder: IndexFolder.path(besides: connection.path), runs: runs)
-        // What had their numbers is gone, and another may have them next.
+        // The numbers of deleted keys may be assigned again.
         keys = EventKeys()
         let isDone = try erasure.step(connection, index)
-        // They are listed no more, and must be when the id is used again.
+        // The users must be listed again when the id is reused.
         if isDone { knownUsers = [] }
         return isDone
     }
@@ -211,7 +213,7 @@ final class EventLogWriter {
 
     // MARK: One transaction
 
-    /// What a transaction has done, for when it is committed.
+    /// The effects of a transaction, applied after the commit.
     private struct Commit {
         var next: Int64
         var events: [IndexedEvent] = []
@@ -221,7 +223,7 @@ final class EventLogWriter {
         var keys: EventKeys
     }
 
-    /// Another connection may have deleted a person, who is listed again with the next event.
+    /// Another connection may have deleted a person. The next event must list that person again.
     private func forgetUsersIfOthersWrote() throws {
         let version = try connection.dataVersion()
         if version != dataVersion { knownUsers = [] }
@@ -252,7 +254,7 @@ final class EventLogWriter {
             var whose: UInt64?
             var bytes = 0
             for event in batch.events {
-                // The events of a request are mostly of one user.
+                // Events of a request usually have the same user, so the hash is reused.
                 if !event.userID.hasSameBytes(as: user) || !event.anonymousID.hasSameBytes(as: device) {
                     (user, device) = (event.userID, event.anonymousID)
                     whose = hasher.hash(ofUser: user, device: device, in: batch.appID)
@@ -306,18 +308,19 @@ final class EventLogWriter {
         return hash
     }
 
-    /// The event with this key that is there; mostly nil.
+    /// The stored event with this key, if any.
     private func sequence(of key: EventKey) throws -> Int64? {
         if let sequence = staged[key] { return sequence }
         return try index.sequence(of: key) { sequence in
-            // It may have been deleted since.
+            // The event may have been deleted.
             try connection.first("SELECT 1 FROM event WHERE seq = ?1", .integer(sequence)) { _ in true }
                 == true
         }
     }
 
-    /// An event that is known by its content may have come before its customer had signed in: then it becomes the user's.
-    /// That of another user is another event, for a stranger may know what it says and be first.
+    /// Assigns an anonymous event identified by content to the user, if it is the same event from before the
+    /// sign-in. Events of other users are different events, because an attacker may know the content and send
+    /// it first. Returns whether the event is a duplicate.
     private func claim(_ event: EventBatch.Event, of appID: String) throws -> Bool {
         guard event.isIdentifiedByContent, let user = event.userID else { return false }
         var anonymous = event
@@ -347,7 +350,7 @@ final class EventLogWriter {
 }
 
 extension String? {
-    /// Whether both are the same id: the same bytes, or none.
+    /// Compares bytes, so canonically equivalent strings differ.
     fileprivate func hasSameBytes(as other: String?) -> Bool {
         guard let self, let other else { return self == nil && other == nil }
         return self.hasSameBytes(as: other)
@@ -355,7 +358,7 @@ extension String? {
 }
 
 extension IndexHasher {
-    /// What the index keeps of an event; `app` is the hash of its app, `whose` that of its user or device.
+    /// The index entry of an event. `app` is the hash of its app, `whose` the hash of its user or device.
     func entry(
         sequence: Int64, appID: String, app: UInt64, messageID: String, userID: String?,
         anonymousID: String?, whose: UInt64?, sender: String?
@@ -366,7 +369,7 @@ extension IndexHasher {
             message: hash(of: .message(messageID), in: appID), whose: whose)
     }
 
-    /// The hash of a user or, without one, of a device; nil without both.
+    /// The hash of a user or, without a user, of a device; nil without both.
     func hash(ofUser userID: String?, device: String?, in appID: String) -> UInt64? {
         (userID.map { EventSubject.user($0) } ?? device.map { .device($0) }).map { hash(of: $0, in: appID) }
     }

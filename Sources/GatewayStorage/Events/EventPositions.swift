@@ -1,19 +1,19 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Turns the number of an event into a position, which clients keep and give back, and a position into the number.
+/// Converts sequence numbers to positions, the opaque pagination cursors of clients, and back.
 ///
-/// A position is opaque text that says which log, which app and after which event. So one of another app, of a log that
-/// was restored from a backup, or that was cut short is recognized instead of being taken for a place where it never was.
+/// A position identifies a log, an app and an event, and has a checksum. So positions of another app, of a
+/// log before a restore, or truncated positions are detected.
 package struct EventPositions: Sendable {
-    /// Why a position cannot be used.
+    /// The reason why a position is invalid.
     package enum Fault: String, Error, Sendable, TextEnum {
         case malformed = "position_malformed"
         case otherApp = "position_of_another_app"
         case otherLog = "position_of_another_log"
         case ahead = "position_ahead"
 
-        /// What is the matter and what to do.
+        /// A description with the remedy.
         package var reason: String {
             switch self {
             case .malformed: "this is not a position; send one exactly as you received it"
@@ -31,27 +31,26 @@ package struct EventPositions: Sendable {
     private static let version: UInt8 = 1
     private static let bytes = 25
 
-    /// The number of the newest event that was stored; 0 before the first.
+    /// The sequence number of the newest event; 0 before the first.
     package let head: Int64
     private let logID: ArraySlice<UInt8>
 
-    /// Of a log with this id, whose newest event has the number `head`.
     package init(logID: [UInt8], head: Int64) {
         self.logID = logID.prefix(8)
         self.head = head
     }
 
-    /// The position after an event of an app, 34 characters of base64url; 0 is before the first.
+    /// The position after an event of an app: 34 characters of base64url. 0 is before the first event.
     package func text(after sequence: Int64, in appID: String) -> String {
         of(appID).text(after: sequence)
     }
 
-    /// For many positions of one app.
+    /// Positions of one app, for formatting many of them.
     package func of(_ appID: String) -> AppPositions {
         AppPositions(start: [Self.version] + logID + Self.mark(of: appID))
     }
 
-    /// The number of the event that a position is after.
+    /// The sequence number of a position.
     package func sequence(of text: String, in appID: String) throws(Fault) -> Int64 {
         guard text.utf8.count <= 64, let bytes = Base64URL.decode(text), bytes.count == Self.bytes,
             bytes[0] == Self.version
@@ -71,12 +70,11 @@ package struct EventPositions: Sendable {
     }
 }
 
-/// The positions of one app's events, as ``EventPositions`` makes them.
+/// Positions of one app's events.
 package struct AppPositions: Sendable {
-    /// What all of them begin with.
     let start: [UInt8]
 
-    /// The position after an event, 34 characters of base64url; 0 is before the first.
+    /// The position after an event: 34 characters of base64url. 0 is before the first event.
     package func text(after sequence: Int64) -> String {
         withUnsafeTemporaryAllocation(byteCount: start.count + 12, alignment: 1) { bytes in
             bytes.copyBytes(from: start)

@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Which events to read. What is nil is not looked at.
+/// Selects events. Nil members match every event.
 package struct EventQuery: Sendable {
     package var appID: String
     package var userID: String?
@@ -11,18 +11,19 @@ package struct EventQuery: Sendable {
     package var type: String?
     package var name: String?
     package var verdict: VerdictFilter?
-    /// Milliseconds since 1970 of the time of receipt, the first inclusive and the last exclusive.
+    /// The time of receipt in milliseconds since 1970, from inclusive to exclusive.
     package var fromMilliseconds: Int64?
     package var toMilliseconds: Int64?
-    /// Events that a page looks at, so that a query that matches little costs a bounded time.
+    /// The maximum number of events examined for a page, so that a selective query takes a bounded time.
     package var mostLooked = EventPage.mostLooked
 
     package init(appID: String) {
         self.appID = appID
     }
 
-    /// The query limited to five seconds around the time in the request id. Nil if the id has no time (RFC 9562,
-    /// section 5.7) or the query already has a time range. The time may be wrong in an id chosen by a client.
+    /// The query limited to five seconds around the time in the request id. Nil if the id has no time (RFC
+    /// 9562, section 5.7) or the query already has a time range. The time may be wrong in an id chosen by a
+    /// client.
     package var aroundRequest: EventQuery? {
         guard fromMilliseconds == nil, toMilliseconds == nil,
             let bytes = requestID.flatMap({ UUIDText.bytes(of: $0) }), bytes[6] >> 4 == 7
@@ -36,43 +37,42 @@ package struct EventQuery: Sendable {
         return query
     }
 
-    /// What its events are found by.
+    /// The index key of the query.
     var subject: EventSubject {
         messageID.map { .message($0) } ?? userID.map { .user($0) } ?? .app
     }
 }
 
-/// A part of a list of events. It may be short, or empty, and not be the last: events that the query leaves out were
-/// looked at too.
+/// A page of events. A short or empty page may have a next page, because the number of examined events is
+/// limited.
 package struct EventPage: Sendable {
-    /// Events that are looked at for one page.
+    /// The maximum number of events examined for a page.
     package static let mostLooked = 10_000
-    /// A page ends after the event that brings it to so many bytes, however few events it has by then.
+    /// A page ends with the event that reaches this size in bytes.
     package static let mostBytes = 1 << 20
 
     package var events: [StoredEvent] = []
-    /// The number to go on from; nil when there are no more.
+    /// The sequence number to continue from; nil on the last page.
     package var next: Int64?
-    /// True when events after where this began were deleted by retention, so that they are not in it. Said of pages that
-    /// begin with the oldest only.
+    /// Whether retention has deleted events after the start of the page. Set only for pages in ascending
+    /// order.
     package var hasMissed = false
 
     package init() {}
 }
 
-/// What was read by following an app's events.
+/// The result of following an app's events.
 package struct EventStretch: Sendable {
     package var events: [StoredEvent] = []
-    /// Up to here all events were looked at: where to go on.
+    /// The last sequence number examined, from which to continue.
     package var reached: Int64
-    /// How many events were looked at, those that the filter leaves out included.
+    /// The number of events examined, including those that the filter excludes.
     package var looked = 0
-    /// True when there may be more, now.
+    /// Whether more events may follow now.
     package var hasMore = false
-    /// True when events after where this began were deleted before they were read, as they were kept no longer.
+    /// Whether retention has deleted unread events after the start.
     package var hasMissed = false
 
-    /// Nothing was looked at yet.
     package init(reached: Int64) {
         self.reached = reached
     }

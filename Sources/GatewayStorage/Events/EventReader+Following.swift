@@ -3,7 +3,7 @@ internal import CountersignSQLite
 internal import GatewayModel
 
 extension EventReader {
-    /// Numbers that the index is asked for at once.
+    /// The number of sequence numbers requested from the index at once.
     private static let sequencesPerStep = 256
 
     func positions() throws(GatewayError) -> EventPositions {
@@ -14,7 +14,7 @@ extension EventReader {
         _ following: EventFollowing, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventStretch {
         try self.following(atOnce: true) { sqlite, log in
-            // Numbers are given in the order of commits: whatever is up to here is committed, and nothing comes later.
+            // Sequence numbers follow the order of commits, so all events up to `head` are committed.
             let head = try log.head(sqlite)
             var stretch = EventStretch(reached: sequence)
             stretch.hasMissed = try EventFloor.read(of: following.appID, sqlite) > sequence
@@ -35,8 +35,8 @@ extension EventReader {
         }
     }
 
-    /// Finds the number after which the events begin that were received at a time or later. Clocks are set back, and a
-    /// request may take its time, so it looks from a minute before on.
+    /// Finds the sequence number before the first event received at or after a time. Starts a minute earlier,
+    /// because events are not strictly ordered by time: clocks are set back and requests take time.
     func sequence(
         before milliseconds: Int64, of appID: String, _ sqlite: SQLiteConnection, _ log: EventLogState
     ) throws -> Int64 {
@@ -50,7 +50,7 @@ extension EventReader {
         var (low, high) = (try EventFloor.read(of: appID, sqlite), head)
         while low < high {
             let middle = (low + high) / 2
-            // Those of a person who was deleted say nothing.
+            // Skips events of deleted persons, which have no row.
             var time: Int64?
             for sequence in try index.sequences(of: .app, in: appID, .after(middle), limit: 16)
             where time == nil {
@@ -76,8 +76,8 @@ extension EventReader {
         try EventIndexReader(sqlite, folder: IndexFolder.path(besides: readers.path), runs: runs)
     }
 
-    /// Reads a log that this version's gateway has opened. `atOnce` reads all of it as of one moment, which spares the locks
-    /// of each statement.
+    /// Reads a log that a gateway of this version has opened. `atOnce` uses one transaction, which saves
+    /// locking for each statement.
     func following<Value>(
         atOnce isAtOnce: Bool = false, _ body: (SQLiteConnection, EventLogState) throws -> Value
     ) throws(GatewayError) -> Value {
@@ -113,8 +113,8 @@ extension EventReader {
         return statement
     }
 
-    /// An event that became a user's after it was stored stays in the part of its device, or it would go from one that
-    /// was not read to one that was.
+    /// Whether an event is in a partition. An event that was assigned to a user later stays in the partition
+    /// of its device. Otherwise it could be skipped or read twice.
     private static func isIn(_ partition: EventPartition, _ row: SQLiteStatement) -> Bool {
         guard partition.count > 1 else { return true }
         let wasAnonymous = row.optionalText(17) == EventBatch.Event.anonymousContentSender
@@ -124,7 +124,7 @@ extension EventReader {
 }
 
 extension EventLogState {
-    /// The number of the newest event that was stored.
+    /// The sequence number of the newest event.
     func head(_ sqlite: SQLiteConnection) throws -> Int64 {
         let last = try sqlite.first("SELECT max(seq) FROM event") { $0.optionalInt64(0) } ?? nil
         return max(last ?? 0, next - 1)

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// What has been stored, as one reads it; a gateway may go on storing.
+/// Reads stored events, also while a gateway writes.
 package protocol EventLog: Sendable {
     /// A page of events stored before `sequence`, the newest first; nil begins with the newest.
     func newest(_ query: EventQuery, before sequence: Int64?, limit: Int) throws(GatewayError) -> EventPage
@@ -13,24 +13,23 @@ package protocol EventLog: Sendable {
     /// Whether retention has deleted events of an app after `sequence`.
     func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool
 
-    /// The events of an app after `sequence`, in their order, for whoever follows them; see ``EventFollowing``.
+    /// The events of an app after `sequence`, in ascending order; see ``EventFollowing``.
     func follow(_ following: EventFollowing, after sequence: Int64, limit: Int) throws(GatewayError)
         -> EventStretch
 
-    /// What turns numbers of events into positions, and back.
+    /// Converts between sequence numbers and positions.
     func positions() throws(GatewayError) -> EventPositions
 
-    /// Calls back with an app's users after a given one, each once, in the order of their ids, until it answers true.
+    /// Enumerates an app's users after `last`, ordered by id, until `isEnough` returns true.
     func users(of appID: String, after last: String, _ isEnough: (String) -> Bool) throws(GatewayError)
 
-    /// How many events all apps have, as of the last commit.
+    /// The number of events of all apps at the last commit.
     func count() throws(GatewayError) -> Int64
 
-    /// The uses of an app's keys as of the last second or so, one for each key that has verified something.
+    /// The uses of an app's keys up to about a second ago, for each key that has verified a token.
     func keyUses(of appID: String) throws(GatewayError) -> [KeyUse]
 }
 
-/// Reads `events.sqlite`.
 struct EventReader: EventLog {
     let readers: SQLiteReaders
     let runs: OpenIndexRuns
@@ -67,7 +66,7 @@ struct EventReader: EventLog {
         try read { try Self.hasMissed(after: sequence, of: appID, $0) }
     }
 
-    /// A file of an earlier version does not say it.
+    /// False for a file of an earlier version, where it is unknown.
     private static func hasMissed(
         after sequence: Int64, of appID: String, _ sqlite: SQLiteConnection
     ) throws -> Bool {
@@ -78,9 +77,9 @@ struct EventReader: EventLog {
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
         try read { sqlite in
-            // A file that this version's gateway has not opened yet has an index instead.
+            // In a file of an earlier version, an index of `event` serves the query.
             let source = try EventLogState.read(sqlite) == nil ? "event" : "app_user"
-            // From user to user, whatever the number of events.
+            // Seeks from user to user, so the cost does not depend on the number of events.
             let statement = try sqlite.prepare(
                 """
                 SELECT min(id) FROM (
@@ -115,7 +114,7 @@ struct EventReader: EventLog {
         _ query: EventQuery, _ side: EventIndexReader.Side, limit: Int
     ) throws(GatewayError) -> EventPage {
         try read { sqlite in
-            // As of one moment: a gateway may migrate the file meanwhile.
+            // One transaction, because a gateway may migrate the file meanwhile.
             try sqlite.execute("BEGIN")
             defer { try? sqlite.execute("COMMIT") }
             var page = EventPageBuilder(limit: limit)
@@ -124,7 +123,7 @@ struct EventReader: EventLog {
                 leavingOut: try EventTimes.without(
                     from: query.fromMilliseconds, to: query.toMilliseconds, sqlite))
             let statement = try statement(query, walk, sqlite)
-            // One that does not fit any more says that there is a next page.
+            // An additional row shows that another page follows.
             var isCut = false
             let hasEnded = try walk.go(try index(sqlite), statement) { row in
                 isCut = page.isFull
@@ -147,7 +146,7 @@ struct EventReader: EventLog {
     private func statement(
         _ query: EventQuery, _ walk: EventWalk, _ sqlite: SQLiteConnection
     ) throws -> SQLiteStatement {
-        // A file that this version's gateway has not opened yet has no verdicts.
+        // A file of an earlier version has no verdicts.
         let log = try EventLogState.read(sqlite)
         let hasVerdicts = log != nil
         var conditions = EventConditions(of: query.appID)
@@ -178,12 +177,11 @@ struct EventReader: EventLog {
     }
 }
 
-/// Gathers the events of a page.
 struct EventPageBuilder {
     static let columns = "seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body"
 
-    /// How an event was judged, with the id of its request as bytes at the end. Nil stands for a file of a version that had
-    /// no verdicts.
+    /// The columns of the verification result; the last is the request id as bytes. Nil stands for a file of
+    /// a version without verdicts.
     static func proofColumns(of log: EventLogState?) -> String {
         guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
         let (key, uuid) = log.hasShortColumns ? (EventKeys.id, "request_uuid") : ("key_id", "NULL")
@@ -200,7 +198,6 @@ struct EventPageBuilder {
         self.limit = limit
     }
 
-    /// Takes the event of a row.
     mutating func add(_ row: SQLiteStatement) {
         let event = StoredEvent(row)
         bytes += event.body.count

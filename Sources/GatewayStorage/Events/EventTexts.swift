@@ -1,18 +1,18 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// The texts of an event as bytes in one place: most of them are only written out again.
+/// The texts of an event in one byte buffer, because most are only written as JSON.
 struct EventTexts: Sendable {
-    /// Which text; in the order in which they are kept.
+    /// The texts in the order of storage.
     enum Name: Int {
         case messageID, type, userID, anonymousID, name
         case keyID, enforcement, dialect, requestID, tokenID
     }
 
     private var bytes: [UInt8] = []
-    /// Where each ends; the next begins there.
+    /// The end of each text, where the next one begins.
     private var ends = SIMD16<Int32>(repeating: 0)
-    /// A bit for each that is not nil.
+    /// A bit for each text that is not nil.
     private var present: UInt16 = 0
 
     /// One for each name, in their order.
@@ -26,8 +26,8 @@ struct EventTexts: Sendable {
         }
     }
 
-    /// From columns of a row, five for the first names and five for the others; without these, nil. Where the id of the
-    /// request is NULL, `uuid` has it as 16 bytes.
+    /// Reads the columns of a row: five for the first names and five for the others, which are nil without
+    /// columns. If the request id is NULL, `uuid` is its column of 16 bytes.
     init(
         _ row: SQLiteStatement, columns: ClosedRange<Int32>, _ others: ClosedRange<Int32>?, uuid: Int32
     ) {
@@ -66,10 +66,10 @@ struct EventTexts: Sendable {
         return (index == 0 ? 0 : Int(ends[index - 1]))..<Int(ends[index])
     }
 
-    /// Writes members of a JSON object with these texts, and with `extra` as one more word.
+    /// Writes members of a JSON object with these texts and with `extra`, a word that needs no escapes.
     func withWriter(of extra: String, to output: inout [UInt8], _ body: (inout Writer) -> Void) {
         bytes.withUnsafeBufferPointer { bytes in
-            // A byte that is escaped becomes six. Names, numbers and the verdict take less than the rest.
+            // An escaped byte becomes six bytes. 512 bytes suffice for member names and numbers.
             let isPlain = Self.isPlain(bytes)
             let most = (isPlain ? 1 : 6) * bytes.count + extra.utf8.count + 512
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: most) { room in
@@ -80,10 +80,10 @@ struct EventTexts: Sendable {
         }
     }
 
-    /// True when all of it is ASCII that JSON takes as it is.
+    /// Whether all bytes are ASCII that needs no escapes in JSON.
     private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var others: UInt8 = 0
-        // Without a branch, so that many are looked at in one instruction.
+        // Without branches, so that the compiler can vectorize the loop.
         for byte in bytes {
             let isOther =
                 (byte &- 0x20 > 0x5E ? 1 : 0) | (byte == UInt8(ascii: "\"") ? 1 : 0)
@@ -95,7 +95,7 @@ struct EventTexts: Sendable {
 }
 
 extension EventTexts {
-    /// Writes members of a JSON object into room that suffices.
+    /// Writes members of a JSON object into a buffer of sufficient size.
     struct Writer {
         let texts: EventTexts
         let bytes: UnsafeBufferPointer<UInt8>
@@ -113,7 +113,7 @@ extension EventTexts {
             self.room = room
         }
 
-        /// `start` is what stands before the value: a comma, the member's name and a colon.
+        /// `start` precedes the value: a comma, the member's name and a colon.
         mutating func text(_ start: StaticString, _ name: Name) {
             put(start)
             guard let range = texts.range(name) else { return put("null") }
@@ -146,7 +146,7 @@ extension EventTexts {
             }
         }
 
-        /// A word that needs no escapes.
+        /// Writes a word that needs no escapes.
         mutating func word(_ start: StaticString, _ word: String) {
             put(start)
             put(UInt8(ascii: "\""))
@@ -155,7 +155,7 @@ extension EventTexts {
             put(UInt8(ascii: "\""))
         }
 
-        /// Writes whole members as they are.
+        /// Writes complete members.
         mutating func put(_ text: StaticString) {
             put(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
         }

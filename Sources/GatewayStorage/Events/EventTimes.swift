@@ -1,7 +1,7 @@
 internal import CountersignSQLite
 
-/// When the events of each stretch of the log were received, so that a search by time passes over those that it can't be
-/// in. The clock may have been set back meanwhile: nothing follows from the times of other stretches.
+/// The times of receipt for ranges of events, so that a search by time skips ranges without matches. Ranges
+/// are independent of each other, because the clock may have been set back.
 struct EventTimes {
     static let schema = """
         CREATE TABLE event_time (
@@ -23,16 +23,16 @@ struct EventTimes {
         ) WHERE last_ms IS NOT NULL;
         """
 
-    /// Events of a stretch.
+    /// The number of events in a range.
     private let size: Int64
-    /// Those that were stored after the last whole stretch.
+    /// The incomplete range after the last complete one.
     private var stretch: (sequences: ClosedRange<Int64>, milliseconds: ClosedRange<Int64>)?
 
     init(size: Int) {
         self.size = Int64(size)
     }
 
-    /// Notes events that are part of a commit, within its transaction.
+    /// Adds events of a commit, within its transaction.
     mutating func add(
         _ sequences: ClosedRange<Int64>, receivedMilliseconds milliseconds: Int64,
         _ connection: SQLiteConnection
@@ -49,14 +49,14 @@ struct EventTimes {
             .integer(sequences.upperBound), .integer(times.lowerBound), .integer(times.upperBound))
     }
 
-    /// Forgets stretches all of whose events are gone.
+    /// Deletes ranges without remaining events.
     static func remove(before sequence: Int64, _ connection: SQLiteConnection) throws {
         try connection.run(
             "DELETE FROM event_time WHERE first_seq < ?1 AND last_seq < ?1", .integer(sequence))
     }
 
-    /// The stretches, from the oldest on and joined where they touch, in which nothing was received from one time on and
-    /// before another.
+    /// The ranges without events received from `from` and before `to`, oldest first. Adjacent ranges are
+    /// joined.
     static func without(
         from: Int64?, to: Int64?, _ connection: SQLiteConnection
     ) throws -> [ClosedRange<Int64>] {
@@ -76,7 +76,7 @@ struct EventTimes {
         return found
     }
 
-    /// False in a file that this version's gateway has not opened yet.
+    /// False in a file of an earlier version.
     private static func isThere(_ connection: SQLiteConnection) throws -> Bool {
         try connection.first("SELECT 1 FROM sqlite_schema WHERE name = 'event_time'") { _ in true } == true
     }

@@ -1,24 +1,24 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// Walks along the events of a subject, away from a number, and looks at so many of them at most.
+/// Scans the events of a subject from a start in one direction, up to a maximum number.
 struct EventWalk {
-    /// Numbers that the index is asked for at once.
+    /// The number of sequence numbers requested from the index at once.
     private static let sequencesPerStep = 256
 
     private let subject: EventSubject
     private let appID: String
     private let isAscending: Bool
     private let mostLooked: Int
-    /// Stretches of the log that hold nothing that is looked for.
+    /// Ranges of the log to skip.
     private let leftOut: [ClosedRange<Int64>]
-    /// The last number that may be walked to.
+    /// The last sequence number of the scan.
     private let end: Int64
-    /// Up to here all events of the subject were looked at: where to go on.
+    /// The last sequence number examined, from which to continue.
     private(set) var reached: Int64
     private(set) var looked = 0
 
-    /// `head` is the last number that may be walked to, counting up.
+    /// `head` is the last sequence number of an ascending scan.
     init(
         _ subject: EventSubject, of appID: String, _ side: EventIndexReader.Side, through head: Int64 = .max,
         looking mostLooked: Int = EventPage.mostLooked, leavingOut leftOut: [ClosedRange<Int64>] = []
@@ -33,7 +33,7 @@ struct EventWalk {
         }
     }
 
-    /// A statement that finds the rows of a part of the walk.
+    /// A statement for the rows of a part of the scan.
     func select(_ columns: String, _ conditions: EventConditions) -> String {
         """
         SELECT \(columns) FROM event WHERE seq BETWEEN ?1 AND ?2 AND \(conditions.text)
@@ -41,8 +41,8 @@ struct EventWalk {
         """
     }
 
-    /// Hands on the rows that ``select(_:_:)`` finds until `take` answers false. Returns true when the walk has come to the
-    /// end, false when there may be more after ``reached``.
+    /// Passes the rows found by ``select(_:_:)`` to `take` until it returns false. Returns true when the scan
+    /// has reached the end, false when more events may follow ``reached``.
     mutating func go(
         _ index: EventIndexReader, _ statement: SQLiteStatement, take: (SQLiteStatement) throws -> Bool
     ) throws -> Bool {
@@ -59,7 +59,7 @@ struct EventWalk {
                     reached = isAscending ? passed.upperBound : passed.lowerBound
                     continue stretches
                 }
-                // What is stored side by side is read in one go.
+                // Reads consecutive sequence numbers with one query.
                 let most = min(rest.count, mostLooked - looked)
                 let step: Int64 = isAscending ? 1 : -1
                 let stop =
@@ -90,18 +90,19 @@ struct EventWalk {
     }
 }
 
-/// What rows must be besides being of a part of a walk, whose bounds are the first two values.
+/// The conditions of a scan's statement. The first two values are the bounds of a part.
 struct EventConditions {
     private(set) var text: String
     private(set) var values: [SQLValue]
 
     init(of appID: String) {
-        // The plus sign: rows are found by their numbers, and an earlier version's file has an index on this column.
+        // The plus sign avoids an index of earlier versions, because rows are found by their sequence
+        // numbers.
         text = "+app_id = ?3"
         values = [.null, .null, .text(appID)]
     }
 
-    /// Nothing is added where the value is nil; `condition` has a question mark for it.
+    /// Adds a condition unless the value is nil. `condition` has a question mark for the value.
     mutating func add(_ condition: String, _ value: SQLValue?) {
         guard let value else { return }
         values.append(value)

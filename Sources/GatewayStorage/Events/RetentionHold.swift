@@ -2,15 +2,15 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// The consumers that retention waits for, in one step of a sweep.
+/// The consumers with a hold on retention, in one step of a sweep.
 ///
-/// An event that retention would delete stays until each of them has read it, but not longer than the days that the
-/// consumer asked for, beyond those that the app keeps events.
+/// An expired event stays until all of them have read it, but at most for the days of the consumer's hold
+/// beyond the app's retention.
 struct RetentionHold {
     private struct Holder {
         let id: EventConsumerID
         let position: Int64
-        /// What was received before is not held.
+        /// Events received earlier are not held.
         let cutoff: Int64
         let isTold: Bool
     }
@@ -45,20 +45,20 @@ struct RetentionHold {
         }.compactMap(\.self)
     }
 
-    /// True when an event must stay.
+    /// Whether a consumer holds the event.
     func holds(_ sequence: Int64, received: Int64) -> Bool {
         holders.contains { sequence > $0.position && received >= $0.cutoff }
     }
 
-    /// An event was deleted; the numbers count up.
+    /// Records a deleted event. Sequence numbers must ascend.
     mutating func noteDeleted(_ sequence: Int64) { deleted = sequence }
 
-    /// Those that have lost an event and were not told yet.
+    /// Consumers that have lost an event, and were not reported yet.
     var newlyPassed: [EventConsumerID] {
         holders.filter { !$0.isTold && $0.position < deleted }.map(\.id)
     }
 
-    /// Keeps what was deleted, in the same transaction.
+    /// Stores the result, in the same transaction.
     func write(_ sqlite: SQLiteConnection) throws {
         guard deleted > 0 else { return }
         try EventFloor.raise(appID, to: deleted, sqlite)

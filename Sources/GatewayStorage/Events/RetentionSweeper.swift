@@ -2,11 +2,11 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// Deletes events and customers beyond each app's retention, a few at a time. Used by the writer's thread.
+/// Deletes events and customers beyond each app's retention, in small steps on the writer's thread.
 ///
-/// The index finds the oldest events of an app, so no events of other apps are read. The oldest event is cached between
-/// sweeps. An app without due events costs no query on events and no transaction. Freed pages are reused; the file
-/// itself does not shrink.
+/// The index finds the oldest events of an app, so no events of other apps are read. The oldest event is
+/// cached between sweeps. An app without due events costs no query on events and no transaction. Freed pages
+/// are reused; the file itself does not shrink.
 struct RetentionSweeper {
     /// Queries on the index and the log.
     struct Events {
@@ -28,7 +28,7 @@ struct RetentionSweeper {
     /// A step stops deleting once it has reached this many bytes.
     static let bytesPerStep: Int64 = 4 << 20
 
-    /// The tables of it in `events.sqlite`.
+    /// The tables of retention in `events.sqlite`.
     static let script = """
         CREATE TABLE app_usage (
             app_id TEXT PRIMARY KEY,
@@ -56,10 +56,10 @@ struct RetentionSweeper {
     /// Retained from one sweep to the next.
     private var oldest: BytewiseDictionary<Oldest> = [:]
 
-    /// True when there is nothing left to do in this sweep.
+    /// Whether the sweep is complete.
     var isDone: Bool { waiting.isEmpty }
 
-    /// Begins a sweep over the apps that do not keep everything.
+    /// Begins a sweep over the apps with limits.
     mutating func begin(_ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64) {
         self.nowMilliseconds = nowMilliseconds
         waiting = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
@@ -67,16 +67,16 @@ struct RetentionSweeper {
         oldest = oldest.filter { rules[$0.key] != nil }
     }
 
-    /// Leaves an app out of this sweep: it is deleted as a whole.
+    /// Excludes an app from the sweep, because all of its data is being deleted.
     mutating func leave(_ appID: String) {
         waiting.removeAll { $0.appID == appID }
         oldest[appID] = nil
     }
 
-    /// Does a part of the sweep, in one transaction if there is something to delete. The apps take turns.
+    /// Performs a step of the sweep, in one transaction if there is something to delete. The apps take turns.
     ///
-    /// `counting` completes the counts of apps first, in the same transaction. `forgotten` receives users without
-    /// remaining events. Returns consumers whose hold expired, so that unread events were deleted.
+    /// `counting` completes the counts of apps first, in the same transaction. `forgotten` receives users
+    /// without remaining events. Returns consumers whose hold expired, so that unread events were deleted.
     @discardableResult
     mutating func step(
         _ connection: SQLiteConnection, _ events: Events, counting: () throws -> Void = {},
@@ -139,7 +139,6 @@ struct RetentionSweeper {
         return hold.newlyPassed
     }
 
-    /// What a step may still delete.
     private struct Room {
         var rows = RetentionSweeper.rowsPerStep
         var bytes = RetentionSweeper.bytesPerStep
@@ -152,7 +151,6 @@ struct RetentionSweeper {
         let bytes: Int64
     }
 
-    /// One app in one step.
     private struct AppSweep {
         let id: String
         let connection: SQLiteConnection
@@ -176,7 +174,7 @@ struct RetentionSweeper {
             usersOfDeleted: (BytewiseSet, Int64) throws -> Void
         ) throws -> (goesOn: Bool, oldest: Oldest) {
             var room = Room()
-            // Customers first: a look at an index tells whether there is anything to do.
+            // Customers come first, because an index tells whether there are expired ones.
             while let customer = try oldestCustomer(), customer.seenMilliseconds < cutoff {
                 _ = try forget(customer, &room)
                 if room.isUsedUp { return (true, known) }
@@ -190,7 +188,7 @@ struct RetentionSweeper {
             var isHeld = false
             for sequence in found where !room.isUsedUp {
                 if let received = try received(sequence) {
-                    // Of events and customers that are too much the older go first.
+                    // Of events and customers over the size limit, the older are deleted first.
                     if received >= cutoff { try forgetExcess(&excess, seenUntil: received, &room) }
                     if room.isUsedUp { break }
                     isHeld = hold.holds(sequence, received: received)
@@ -209,7 +207,7 @@ struct RetentionSweeper {
                 }
                 oldest.after = sequence
             }
-            // Customers do not pay for events that a consumer has not read.
+            // Customers are not deleted to compensate for events that a consumer holds.
             if isComplete, !isHeld { try forgetExcess(&excess, seenUntil: .max, &room) }
             try note(oldest.after, deleted)
             try hold.write(connection)
@@ -217,7 +215,7 @@ struct RetentionSweeper {
             return (room.isUsedUp || !isComplete, oldest)
         }
 
-        /// The event's time of receipt; nil if the event is deleted. Does not read the body, because a long one fills
+        /// The event's time of receipt; nil if the event is deleted. Does not read the body, which may fill
         /// many pages.
         private func received(_ sequence: Int64) throws -> Int64? {
             try connection.first(
@@ -245,7 +243,7 @@ struct RetentionSweeper {
             ) { ($0.int64(0), $0.optionalText(1)) } ?? (0, nil)
         }
 
-        /// Forgets what was kept of a user beside the events that were deleted.
+        /// Deletes a user's claims on the deleted events, and the user's row if no events remain.
         func forget(_ user: String, until reached: Int64, isGone: Bool) throws {
             try connection.run(
                 "DELETE FROM event_claim WHERE app_id = ?1 AND user_id = ?2 AND seq <= ?3", .text(id),
@@ -274,7 +272,7 @@ struct RetentionSweeper {
             ) { Customer(id: $0.text(0), seenMilliseconds: $0.int64(1), bytes: $0.int64(2)) }
         }
 
-        /// Forgets customers who were not seen later, the longest ago first, until there is no excess.
+        /// Deletes customers last seen until a time, the oldest first, while the size limit is exceeded.
         private func forgetExcess(
             _ excess: inout Int64, seenUntil milliseconds: Int64, _ room: inout Room
         ) throws {
@@ -285,9 +283,9 @@ struct RetentionSweeper {
             }
         }
 
-        /// Forgets a customer, or a part of one that has much; returns the bytes.
+        /// Deletes a customer, or a part of a large customer. Returns the deleted bytes.
         private func forget(_ customer: Customer, _ room: inout Room) throws -> Int64 {
-            // Of one that has more than a step may delete, a few rows at a time: any of them may be long.
+            // Deletes fewer rows at a time from a large customer, because each row may be long.
             let rows = min(room.rows, customer.bytes > RetentionSweeper.bytesPerStep ? 8 : .max)
             let isWhole = try forgetRows(of: customer.id, rows, &room)
             let kept =
@@ -304,7 +302,7 @@ struct RetentionSweeper {
             return customer.bytes - kept
         }
 
-        /// Returns false when there may be more rows.
+        /// Returns false when more rows may remain.
         private func forgetRows(of customer: String, _ most: Int, _ room: inout Room) throws -> Bool {
             var left = most
             for (table, owner, key) in [

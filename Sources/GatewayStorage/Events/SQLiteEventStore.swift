@@ -3,16 +3,16 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Events in `events.sqlite`: one writer thread, one connection, and one commit for all that waits.
+/// Stores events in `events.sqlite` with one writer thread and one connection.
 ///
-/// WAL with `synchronous=FULL`: what `completion` reports is on disk. A lone batch is committed at once; batches that
-/// come during a commit share the next one. After a commit that several shared the next one waits a moment for more of
-/// them; a lone sender is never kept waiting.
+/// The file uses WAL with `synchronous=FULL`, so events are durable when `completion` is called. A single
+/// batch is committed immediately. Batches that arrive during a commit share the next one. After a shared
+/// commit, the writer waits briefly for more batches.
 package final class SQLiteEventStore: EventStore, @unchecked Sendable {
-    /// One object, because it is handed on several times.
+    /// A class, because jobs are passed on several times.
     private final class Job: Sendable {
         let batch: EventBatch?
-        /// Instead of a batch: something else that is written with the next commit.
+        /// A change to write with the next commit, instead of a batch.
         let change: (@Sendable (SQLiteConnection) throws -> Void)?
         let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
 
@@ -41,7 +41,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private let countSeconds: Double
     private let now: @Sendable () -> Date
     private let retention: @Sendable () -> BytewiseDictionary<AppRules>
-    // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `erasures`, `isClosing` and `hasEnded`.
+    // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `erasures`, `isClosing` and
+    // `hasEnded`.
     private let condition = Condition()
     private var gathering = 0
     private var waiting: [Job] = []
@@ -51,13 +52,13 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var isClosing = false
     private var hasEnded = false
     // Used only by the writer thread after `init`.
-    /// Nil before the log could be opened, and again after a failure.
+    /// Nil until the log is opened for the first time, and after a failure.
     private var log: EventLogWriter?
     private var hasBeenOpen = false
-    /// The last failure to open the log. Until the given time it is not opened again, because opening may read many
-    /// events.
+    /// The last failure to open the log. The log is not opened again until the given time, because opening
+    /// may read many events.
     private var unopened: (failure: StoreFailure, until: DispatchTime)?
-    /// The files that `log` has open.
+    /// The files of `log`.
     private var files: DatabaseFiles
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
@@ -70,21 +71,21 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var nextCount: DispatchTime?
     private var space: Int?
     private var spaceUntil = DispatchTime(uptimeNanoseconds: 0)
-    /// Requests that shared the last commit.
+    /// The number of requests that shared the last commit.
     private var lastBatches = 0
 
-    /// How long a commit waits for more batches when the one before had several.
+    /// The time that a commit waits for more batches after a shared commit.
     private static let gatherMicroseconds: UInt32 = 300
-    /// How many times, as long as fewer wait than shared the one before.
+    /// The maximum number of such waits, while fewer batches wait than shared the last commit.
     private static let mostGathers = 3
     /// The pause after a deletion step, as a multiple of the step's duration.
     private static let restShare: UInt64 = 3
-    /// How long what is known of the disk's free space holds.
+    /// How long a measurement of free disk space is valid.
     private static let spaceMilliseconds = 100
 
-    /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are written
-    /// every `countSeconds`. Throws `SQLiteError` if the file cannot be opened or was written by a newer version. Does
-    /// not throw on a full disk; all batches then fail until there is space.
+    /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are
+    /// written every `countSeconds`. Throws `SQLiteError` if the file cannot be opened or was written by a
+    /// newer version. Does not throw on a full disk; all batches then fail until there is space.
     package convenience init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
@@ -97,7 +98,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             retention: retention)
     }
 
-    /// The same, whose newest events readers of this process find in `recent`.
+    /// The same, with `recent` for readers of this process.
     init(
         path: String, recent: RecentEvents, pendingBytes: Int, diskFloorBytes: Int,
         observer: (any GatewayObserver)?, retentionSeconds: Double = 60, countSeconds: Double = 1,
@@ -152,8 +153,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Writes something else with the next commit, and waits for the disk. Throws `StoreFailure`; then nothing of it was
-    /// written.
+    /// Runs `body` with the next commit and waits until it is durable. Throws `StoreFailure` if the commit
+    /// failed, and has then written nothing.
     func change<Value: Sendable>(
         _ body: @escaping @Sendable (SQLiteConnection) throws -> Value
     ) throws(StoreFailure) -> Value {
@@ -236,7 +237,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             condition.lock()
             while waiting.isEmpty || gathering > 0, !isClosing, condition.wait(until: wakeTime) {}
             if lastBatches > 1, !waiting.isEmpty, !isClosing {
-                // Whoever shared the last commit has its answer now, and mostly sends again.
+                // The clients of the last commit have their responses now, and usually send again soon.
                 for _ in 0..<Self.mostGathers where waiting.count < lastBatches {
                     condition.unlock()
                     usleep(Self.gatherMicroseconds)
@@ -259,7 +260,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 condition.lock()
                 waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
                 condition.unlock()
-                // All at once after the commit: the server's threads then wake once for many answers.
+                // All at once, so that the server's threads wake once for many responses.
                 for (job, result) in zip(jobs, results) { job.completion(result) }
             }
             if isLast { break }
@@ -279,7 +280,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         for erasure in unfinished { erasure.completion(.failure(Self.closed)) }
     }
 
-    /// When there is something to do although nobody asks for it. Asked under the lock.
+    /// The time of the next scheduled work. Must be called under the lock.
     private var wakeTime: DispatchTime {
         let next = erasures.isEmpty ? nextSweep : min(nextSweep, nextErasure)
         guard hasUncounted, let nextCount else { return next }
@@ -292,7 +293,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         return DispatchTime(uptimeNanoseconds: end + share * (end - began.uptimeNanoseconds))
     }
 
-    /// True when there are counts to be written. Asked under the lock.
+    /// Whether counts are not yet written. Must be called under the lock.
     private var hasUncounted: Bool { !keyUses.isEmpty || log?.hasUncounted == true }
 
     private func takeUses() -> KeyUseTally {
@@ -302,7 +303,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         return keyUses
     }
 
-    /// Bytes that are free on the disk; nil when unknown.
+    /// Free bytes on the disk; nil when unknown.
     private func freeSpace() -> Int? {
         let now = DispatchTime.now()
         if now >= spaceUntil {
@@ -312,7 +313,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         return space
     }
 
-    /// With `uses` the counts of apps and keys are written too.
+    /// With `uses`, also writes the counts of apps and keys.
     private func write(_ jobs: [Job], _ uses: KeyUseTally?) -> [Result<AppendOutcome, StoreFailure>] {
         let began = DispatchTime.now()
         var record = CommitRecord(
@@ -322,7 +323,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             record.seconds = Double(DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1e9
             if !isSplit { observer?.commitEnded(record) }
         }
-        // Counts alone are written below the floor too: they take no more than they had.
+        // Counts alone are also written below the floor, because they need no additional space.
         if !jobs.isEmpty, let free = freeSpace(), free < diskFloorBytes {
             let failure = StoreFailure(
                 reason: .full, detail: "\(free >> 20) MiB are free, the floor is \(diskFloorBytes >> 20) MiB")
@@ -339,7 +340,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             var last: String?
             let results = jobs.map { job -> Result<AppendOutcome, StoreFailure> in
                 let outcome = job.change == nil ? outcomes.removeFirst() : AppendOutcome()
-                // Those that come together are mostly one app's.
+                // Consecutive batches are usually of one app.
                 if outcome.accepted > 0, let appID = job.batch?.appID, appID != last {
                     changed.insert(appID)
                     last = appID
@@ -351,21 +352,21 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         } catch {
             let sqlite = error as? SQLiteError
             if sqlite?.isConstraint == true, jobs.count > 1 {
-                // One batch cannot be stored; the others must not fail with it, now and at every retry.
+                // Retries one by one, so that a batch that cannot be stored does not affect the others.
                 isSplit = true
                 return jobs.enumerated().flatMap { write([$1], $0 == 0 ? uses : nil) }
             }
             keep(uses)
             let failure = (error as? StoreFailure) ?? StoreFailure(error)
             record.failure = failure
-            // After a failed write or fsync the state of the pages is unknown: open again, which recovers from the
-            // log, instead of trying the same fsync twice. A full disk leaves the connection sound.
+            // After a failed write or fsync, the state of the pages is unknown. Opening the file again
+            // recovers from the write-ahead log. A full disk does not affect the connection.
             if failure.reason != .full { closeLog() }
             return jobs.map { _ in .failure(failure) }
         }
     }
 
-    /// Leaves for the next commit what this one could not keep.
+    /// Restores the counts of a failed commit.
     private func keep(_ uses: KeyUseTally?) {
         guard let uses else { return }
         condition.lock()
@@ -373,7 +374,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Does a small part of what retention asks for; what fails is tried again at the next sweep.
+    /// Performs a step of the retention sweep. After an error, the sweep is repeated later.
     private func sweep() {
         let began = DispatchTime.now()
         guard began >= nextSweep else { return }
@@ -406,7 +407,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    /// Does a small part of the erasure that waits first.
+    /// Performs a step of the first erasure.
     private func erase(_ erasure: Erasure) {
         var erasure = erasure
         let result: Result<Void, GatewayError>
@@ -464,10 +465,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         self.log = nil
     }
 
-    /// Stops storing until the next start: this process's readers still hold the old files.
+    /// Stops storing until the gateway is restarted, because readers of this process still use the old files.
     private func loseFiles() -> StoreFailure {
         hasLostFiles = true
-        // Never closed: that would copy what lies in a deleted log into a database that others have gone on with.
+        // Closing would checkpoint the deleted write-ahead log into a database that another process may use.
+        // So the connection is leaked.
         if let log { _ = Unmanaged.passRetained(log) }
         return Self.lostFiles
     }

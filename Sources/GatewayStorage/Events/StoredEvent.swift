@@ -4,13 +4,12 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// One stored event.
 package struct StoredEvent: Sendable {
-    /// Counts up in the order of storing.
+    /// Increases in the order of storing.
     package let sequence: Int64
     package let timestampMilliseconds: Int64
     package let receivedMilliseconds: Int64
-    /// The event as it came, as JSON.
+    /// The JSON of the event as received.
     package let body: [UInt8]
     private let knownVerdict: EventProof.Verdict?
     private let code: Int64?
@@ -43,8 +42,8 @@ package struct StoredEvent: Sendable {
         self.texts = texts
     }
 
-    /// A copy without its body and all text from a client, for a reader who may not see it. The given ids replace the
-    /// stored ones.
+    /// A copy without the body and other text from a client, for readers without permission. The given ids
+    /// replace the stored ones.
     package func withoutContent(userID: String?, anonymousID: String?) -> StoredEvent {
         StoredEvent(
             self,
@@ -54,7 +53,7 @@ package struct StoredEvent: Sendable {
             ]))
     }
 
-    /// The event of a row with the columns of ``EventPageBuilder``.
+    /// Reads a row with the columns of ``EventPageBuilder``.
     init(_ row: SQLiteStatement) {
         sequence = row.int64(0)
         timestampMilliseconds = row.int64(6)
@@ -71,7 +70,7 @@ package struct StoredEvent: Sendable {
     package var anonymousID: String? { texts[.anonymousID] }
     package var name: String? { texts[.name] }
 
-    /// How it was judged; nil for events that were stored before that was.
+    /// The verification result; nil for events of a version without verdicts.
     package var proof: EventProof? {
         knownVerdict.map { verdict in
             EventProof(
@@ -81,14 +80,14 @@ package struct StoredEvent: Sendable {
         }
     }
 
-    /// `unknown` for events that were stored before verdicts were.
+    /// `unknown` for events of a version without verdicts.
     package var verdict: String { knownVerdict?.rawValue ?? "unknown" }
 
-    /// The event as a JSON object, appended to `output`, with its position when one is given, and with `events_missed` when
-    /// it is the first after a gap.
+    /// Appends the event as a JSON object to `output`, with its position if given, and with `events_missed`
+    /// if it is the first after a gap.
     ///
-    /// The body's bytes are those that came, so no number and no order of members changes. A line has none inside: the
-    /// line breaks between members, the only ones that JSON allows, are spaces there.
+    /// The body is copied byte for byte, so numbers and the order of members do not change. With `isLine`,
+    /// line breaks between tokens are replaced by spaces.
     package func write(
         to output: inout [UInt8], position: String? = nil, asLine isLine: Bool = false,
         afterGap isAfterGap: Bool = false
@@ -117,7 +116,7 @@ package struct StoredEvent: Sendable {
         output.append(UInt8(ascii: "}"))
     }
 
-    /// Null when it is no JSON: somebody else has written it.
+    /// Writes null if the body is not JSON, as after changes by another program.
     private func writeBody(to output: inout [UInt8], asLine isLine: Bool) {
         guard BodyParsers.isJSON(body) else {
             output.append(contentsOf: "null".utf8)
@@ -139,7 +138,7 @@ package struct StoredEvent: Sendable {
         }
     }
 
-    /// The body as a JSON value; null when it cannot be read, or has names that may take long to compare.
+    /// The body as a JSON value; null when it cannot be parsed or has names longer than 1,024 bytes.
     package var bodyValue: JSONValue {
         let parser = StrictJSONParser(maximumBytes: max(1, body.count), maximumNameBytes: 1_024)
         return (try? parser.parse(bytes: body) { $0.value }) ?? .null

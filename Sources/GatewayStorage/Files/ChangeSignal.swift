@@ -4,16 +4,17 @@ package import GatewayModel
 
 /// Lets a command that changed a data directory wait until the running gateway has loaded the change.
 ///
-/// The file `gateway.changes` has two counters: changes that commands have asked the gateway to load, and changes that
-/// it has loaded. The gateway creates the file. Without a running gateway, a command does not wait.
+/// The file `gateway.changes` has two counters: changes that commands have asked the gateway to load, and
+/// changes that it has loaded. The gateway creates the file. Without a running gateway, a command does not
+/// wait.
 package final class ChangeSignal: Sendable {
     private static let fileName = "gateway.changes"
     private static let pauseMicroseconds: UInt32 = 5_000
 
     private let descriptor: Int32
 
-    /// The gateway's side. Call it before loading the data directory and answering the first request. Marks earlier
-    /// requests as loaded. Throws `dataDirectory`.
+    /// Opens the counters in the gateway. Must be called before the gateway loads the data directory and
+    /// serves requests. Marks earlier requests as loaded. Throws `dataDirectory`.
     package init(in directory: DataDirectory) throws(GatewayError) {
         descriptor = open(try directory.file(Self.fileName), O_RDWR | O_CLOEXEC)
         noteLoaded(asked)
@@ -32,8 +33,8 @@ package final class ChangeSignal: Sendable {
     /// Records that all changes up to this one are loaded.
     package func noteLoaded(_ number: UInt64) { Self.write(number, descriptor, 1) }
 
-    /// The command's side. Returns true once the running gateway has loaded everything committed before the call, or if
-    /// no gateway is running. Returns false after `seconds`.
+    /// Waits in a command. Returns true once the running gateway has loaded everything committed before the
+    /// call, or if no gateway is running. Returns false after `seconds`.
     package static func settle(_ dataDirectory: String, seconds: Int64 = 5) -> Bool {
         let descriptor = open(dataDirectory + "/" + fileName, O_RDWR | O_CLOEXEC)
         // No gateway of this version has run here. An older version loads changes within a second.

@@ -2,14 +2,14 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The folder that holds everything the gateway keeps.
+/// The folder of a gateway's data.
 package struct DataDirectory: Sendable {
     package let path: String
 
     private static let another = "Give another folder."
 
-    /// Makes the folder with mode 0700, or checks the one that is there. Throws `dataDirectory` when it cannot be made,
-    /// is no folder, or others may write to it.
+    /// Creates the folder with mode 0700, or checks an existing folder. Throws `dataDirectory` when it cannot
+    /// be created, is not a folder, or is accessible to other users.
     package init(path: String) throws(GatewayError) {
         let absolute = URL(fileURLWithPath: path).standardizedFileURL.path
         self.path = absolute
@@ -36,11 +36,11 @@ package struct DataDirectory: Sendable {
         }
     }
 
-    /// The path of a file in the folder, made empty with mode 0600 when it does not exist yet.
+    /// The path of a file in the folder. Creates an empty file with mode 0600 if necessary.
     ///
-    /// A file that exists is not opened. Closing a descriptor lets go of every POSIX lock that the process has on the file
-    /// (fcntl(2)), SQLite's among them, and the next program that closes the database would then take itself for the last one
-    /// and delete the log that this process goes on writing (https://sqlite.org/howtocorrupt.html, section 2.2).
+    /// An existing file is not opened. Closing a descriptor releases all POSIX locks of the process on the
+    /// file (fcntl(2)), including SQLite's. Another process could then delete the write-ahead log in use
+    /// (https://sqlite.org/howtocorrupt.html, section 2.2).
     package func file(_ name: String) throws(GatewayError) -> String {
         let file = path + "/" + name
         let descriptor = open(file, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
@@ -53,11 +53,11 @@ package struct DataDirectory: Sendable {
         return file
     }
 
-    /// Takes the lock that one gateway at a time holds on the folder.
+    /// Takes the exclusive lock of a gateway on the folder.
     package func lock() throws(GatewayError) -> DataDirectoryLock {
         let file = try self.file("gateway.lock")
         let descriptor = open(file, O_RDWR | O_CLOEXEC)
-        // Whoever only looks for a running gateway holds it for a moment.
+        // A check for a running gateway holds the lock for a moment, so retry.
         for _ in 0..<50 where descriptor >= 0 {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return DataDirectoryLock(descriptor: descriptor) }
             usleep(10_000)
@@ -69,7 +69,7 @@ package struct DataDirectory: Sendable {
     }
 }
 
-/// The lock on a data directory; it ends with this object, or with the process.
+/// The lock on a data directory. It is released with this object or with the process.
 package final class DataDirectoryLock: Sendable {
     private let descriptor: Int32
 
@@ -78,7 +78,7 @@ package final class DataDirectoryLock: Sendable {
     }
 
     deinit {
-        // A child that is just being made has the descriptor too, and would keep what closing alone lets go.
+        // Unlocks explicitly, because a forked child may still hold the descriptor.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
@@ -91,7 +91,7 @@ package final class DataDirectoryLock: Sendable {
         return flock(descriptor, LOCK_SH | LOCK_NB) != 0
     }
 
-    /// Leaves the gateway's addresses for programs that find it by its data directory.
+    /// Writes the gateway's URLs to the lock file, for other programs.
     package func note(url: String, adminURL: String) {
         let text = Array("\(url)\n\(adminURL)\n".utf8)
         // Overwrite before truncating: a truncated file might get no space again on a full disk.
@@ -100,11 +100,11 @@ package final class DataDirectoryLock: Sendable {
     }
 }
 
-/// The gateway that runs on a data directory.
+/// A gateway running on a data directory.
 package struct RunningGateway: Sendable {
-    /// Where clients reach it, such as `http://127.0.0.1:8787`.
+    /// The URL for clients, such as `http://127.0.0.1:8787`.
     package let url: String
-    /// Where operators reach it: the same, unless they have a listener of their own.
+    /// The URL for operators. Differs from `url` if there is a separate admin listener.
     package let adminURL: String
 
     package init(url: String, adminURL: String) {
@@ -112,7 +112,6 @@ package struct RunningGateway: Sendable {
         self.adminURL = adminURL
     }
 
-    /// Nil when none runs.
     package init?(dataDirectory: String) {
         guard DataDirectoryLock.isHeld(in: dataDirectory),
             let text = FileManager.default.contents(atPath: dataDirectory + "/gateway.lock")

@@ -1,16 +1,16 @@
 internal import CountersignSQLite
 internal import Foundation
 
-/// Which files an open database with a write-ahead log consists of.
+/// The identity of an open database's files, to detect their replacement.
 ///
-/// Somebody may delete or replace them while they are open: by hand, with a backup, or with a program that sees no locks, as
-/// on some network file systems and across virtual machines. What is written then goes to a file that has no name any more,
-/// and SQLite does not notice.
+/// The files may be deleted or replaced while they are open: by hand, by a restore, or by a program that does
+/// not see the locks, as on some network file systems and across virtual machines. SQLite does not notice
+/// that it then writes to an unlinked file.
 struct DatabaseFiles {
     private enum Identity: Equatable {
         case file(device: dev_t, number: ino_t)
         case missing
-        /// The system did not say, which is no reason to stop.
+        /// The identity could not be read, which does not count as a change.
         case unknown
     }
 
@@ -18,21 +18,22 @@ struct DatabaseFiles {
     private let database: Identity
     private let log: Identity
 
-    /// The files of a database that is open and was read, so that it has a log.
+    /// The database must be open and have been read, so that its write-ahead log exists.
     init(of path: String) {
         self.path = path
         database = Self.identity(of: path)
         log = Self.identity(of: path + "-wal")
     }
 
-    /// Whether the same files still have their names.
+    /// Whether the paths still refer to the same files.
     var areInPlace: Bool { databaseIsInPlace && isInPlace(path + "-wal", log) }
 
-    /// Whether the same database still has its name. Its log comes and goes with the last connection.
+    /// Whether the path still refers to the same database. The write-ahead log is deleted with the last
+    /// connection.
     var databaseIsInPlace: Bool { isInPlace(path, database) }
 
     private func isInPlace(_ path: String, _ known: Identity) -> Bool {
-        // One that had gone before anybody looked.
+        // The file was already missing when its identity was recorded.
         guard known != .missing else { return false }
         let found = Self.identity(of: path)
         return found == known || found == .unknown || known == .unknown

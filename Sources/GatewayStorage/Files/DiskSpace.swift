@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// How much space files take and how much is left.
+/// File sizes and free disk space.
 enum DiskSpace {
-    /// Bytes of a file; 0 when there is none.
+    /// The size of a file in bytes; 0 when it does not exist.
     static func size(of path: String) -> Int {
         var status = stat()
         return stat(path, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    /// Bytes that a process without special rights may still write where this file or folder is; nil when unknown.
+    /// The bytes available to an unprivileged process at this path; nil when unknown.
     static func free(at path: String) -> Int? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }

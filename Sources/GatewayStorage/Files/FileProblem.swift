@@ -2,9 +2,8 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// Why a file cannot be read or written, in words.
 enum FileProblem {
-    /// The system's words where Foundation has them, without its own codes.
+    /// The system's description of an error, without Foundation's codes.
     static func text(_ error: any Error) -> String {
         if let error = error as? GatewayError { return error.reason }
         guard error is CocoaError || error is POSIXError else { return "\(error)" }

@@ -3,16 +3,16 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// Connections that only read one file; a gateway may write it. Each is opened when it is needed and used again.
+/// A pool of read-only connections to a file. Connections are opened on demand and reused.
 final class SQLiteReaders: SQLReader {
     let path: String
-    /// The most that stay open while nobody reads.
+    /// The maximum number of idle connections.
     private let mostIdle: Int
     private let busyTimeoutMilliseconds: Int32
-    /// Nil once it is closed.
+    /// Nil after ``close()``.
     private let idle = Lock<[Connection]?>([])
 
-    // Whoever has taken one out of `idle` has it alone.
+    // A connection taken out of `idle` belongs to one thread.
     private struct Connection: @unchecked Sendable {
         let sqlite: SQLiteConnection
     }
@@ -23,14 +23,14 @@ final class SQLiteReaders: SQLReader {
         self.busyTimeoutMilliseconds = busyTimeoutMilliseconds
     }
 
-    /// Closes what nobody reads with; later reads fail.
+    /// Closes idle connections; later reads fail.
     func close() {
         idle.withLock { $0 = nil }
     }
 
     var isThere: Bool { FileManager.default.fileExists(atPath: path) }
 
-    /// Reads on a connection of its own. Throws `storage`, and what `body` throws of the gateway's errors.
+    /// Reads with a connection of the pool. Throws `storage`, and rethrows the gateway's errors from `body`.
     func withConnection<Value>(_ body: (SQLiteConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing {
             let taken = try idle.withLock { idle throws(GatewayError) in
@@ -42,7 +42,7 @@ final class SQLiteReaders: SQLReader {
                 ?? Connection(
                     sqlite: SQLiteConnection(
                         path: path, mode: .readOnly, busyTimeoutMilliseconds: busyTimeoutMilliseconds))
-            // One that has failed is not used again.
+            // A connection that has failed is not reused.
             let value = try body(connection.sqlite)
             idle.withLock { if $0?.count ?? .max < mostIdle { $0?.append(connection) } }
             return value

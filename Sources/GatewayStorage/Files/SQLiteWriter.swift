@@ -3,24 +3,24 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// A file that one connection reads and writes, shared behind a lock.
+/// A file with one connection, guarded by a lock.
 final class SQLiteWriter: SQLDatabase {
     /// Nil while a full disk prevents opening the file.
     private let connection: Lock<Connection?>
     private let open: @Sendable () throws -> SQLiteConnection
 
-    // A connection has no lock of its own; `Lock` gives it one.
+    // `Lock` guards the connection, which has no lock of its own.
     private struct Connection: @unchecked Sendable {
         let sqlite: SQLiteConnection
     }
 
-    /// A log whose last commits may be lost when the machine fails, though not when the process does.
+    /// For files whose last commits may be lost in a power failure, but not when only the process fails.
     static let shortLog = """
         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304
         """
 
-    /// Opens the file, and creates it if it does not exist. On a full disk, each use tries to open it again, so that a
-    /// gateway can start and recovers when there is space. Throws `storage`.
+    /// Opens or creates the file. On a full disk, each use tries to open it again, so that a gateway can
+    /// start and recovers when there is space. Throws `storage`.
     init(
         path: String, pragmas: String, _ migrations: [String], at now: Date
     ) throws(GatewayError) {

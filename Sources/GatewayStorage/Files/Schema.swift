@@ -3,14 +3,14 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// Brings a database to this version's schema. One that holds data is copied aside first.
+/// Migrates a database to this version's schema. A database with data is backed up first.
 enum Schema {
-    /// Runs the migrations that the file has not seen, and notes each in the table `schema_version`.
+    /// Applies the missing migrations and records each in the table `schema_version`.
     ///
-    /// The copy goes into the folder `backups` beside the file, is complete and on disk before anything is changed, and
-    /// is named after the file, its schema and the time. To go back, stop the gateway and put it in the file's place.
-    /// Throws `SQLiteError` when the file was written by a newer version, or the copy or a migration fails; the file is
-    /// then as it was.
+    /// The backup is in the folder `backups` next to the file, and named after the file, its schema and the
+    /// time. It is durable before any change. To go back, stop the gateway and replace the file with the
+    /// backup. Throws `SQLiteError` when the file was written by a newer version, or when the backup or a
+    /// migration fails. The file is then unchanged.
     static func migrate(
         _ connection: SQLiteConnection, _ migrations: [String], at now: Date = Date()
     ) throws {

@@ -2,13 +2,13 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The mark of what a copy has begun to fill and not finished: nothing else may work with it.
+/// The mark of an unfinished copy, which prevents other use of the target.
 package enum UnfinishedCopy {
-    /// Where the target keeps which event was copied last. It goes with the end of the copy.
+    /// The table with the last copied event. It is dropped when the copy is complete.
     package static let table = "unfinished_copy"
 
     private static let file = "unfinished-copy"
-    /// In a data directory while a backup is restored into it.
+    /// Exists in a data directory during a restore.
     static let restoreFile = "unfinished-restore"
 
     package static let refusal = GatewayError(
@@ -16,7 +16,7 @@ package enum UnfinishedCopy {
 
     static func path(in folder: String) -> String { folder + "/" + file }
 
-    /// Throws ``refusal`` for a data directory that is half copied, and `conflict` for one that is half restored.
+    /// Throws ``refusal`` for an unfinished copy, and `conflict` for an unfinished restore.
     package static func check(_ folder: String) throws(GatewayError) {
         if FileManager.default.fileExists(atPath: path(in: folder)) { throw refusal }
         guard !FileManager.default.fileExists(atPath: folder + "/" + restoreFile) else {

@@ -1,10 +1,10 @@
-/// A table whose rows belong to apps: one with a column `app_id`, whatever else it holds. So a table that is added later
-/// is covered without a line here.
+/// A table with rows of apps, detected by its column `app_id`. So new tables are covered without changes
+/// here.
 package struct AppTable {
     package static let column = "app_id"
 
     package let name: String
-    /// The columns that a row is named by; one at least.
+    /// The key columns; at least one.
     package let key: [String]
 
     package init(name: String, key: [String]) {

@@ -1,7 +1,7 @@
 package import GatewayModel
 
 extension GatewayError {
-    /// What `body` gives; an error that is none of the gateway's own becomes `storage`.
+    /// Converts errors of `body` to `storage`, except for the gateway's own errors.
     package static func storing<Value>(_ body: () throws -> Value) throws(GatewayError) -> Value {
         do {
             return try body()

@@ -1,6 +1,6 @@
 internal import GatewayModel
 
-/// A database inside one of its own transactions. All reads and writes belong to that transaction.
+/// A database within an open transaction, to which all reads and writes belong.
 ///
 /// It must not be used after the transaction has ended, or by another thread.
 final class OpenTransaction: SQLDatabase, @unchecked Sendable {
@@ -35,8 +35,8 @@ final class OpenTransaction: SQLDatabase, @unchecked Sendable {
 }
 
 extension SQLDatabase {
-    /// Runs `body` in one exclusive transaction, with a database that reads and writes in it. `body` may run again from
-    /// its start, as in ``commit(alone:_:)``. Throws `storage`, and rethrows errors of `body`.
+    /// Runs `body` in one exclusive transaction, with a database that uses it. `body` may run again from its
+    /// start, as in ``commit(alone:_:)``. Throws `storage`, and rethrows errors of `body`.
     package func alone<Result>(_ body: (any SQLDatabase) throws -> Result) throws -> Result {
         do {
             return try commit(alone: true) { connection in

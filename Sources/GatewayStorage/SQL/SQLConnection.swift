@@ -1,10 +1,10 @@
 package import CountersignSQLite
 
-/// The row that a statement is at. Columns count from 0.
+/// The current row of a statement. Columns are numbered from 0.
 package protocol SQLRow {
-    /// True when the column is `NULL`.
+    /// Whether the column is `NULL`.
     func isNull(_ column: Int32) -> Bool
-    /// The column as an integer, 1 and 0 for true and false; 0 for `NULL`.
+    /// The column as an integer, with 1 and 0 for true and false; 0 for `NULL`.
     func int64(_ column: Int32) -> Int64
     /// The column as an integer; 0 for `NULL`.
     func int(_ column: Int32) -> Int
@@ -20,12 +20,12 @@ package protocol SQLRow {
     func blob(_ column: Int32) -> [UInt8]
 }
 
-/// One connection to a SQL database, whichever engine it is of. It belongs to one thread at a time.
+/// A connection to an SQL database of any engine. Must be used by one thread at a time.
 ///
-/// Stores that work on any engine give it SQL that SQLite and PostgreSQL both take, with placeholders as SQLite has them: `?`
-/// for the next value, `?1` for the first. What goes wrong is thrown as the engine says it, most often a ``StorageError``.
+/// Portable stores use SQL that both SQLite and PostgreSQL accept, with SQLite's placeholders: `?` for the
+/// next value, `?1` for the first. Errors are those of the engine, usually a ``StorageError``.
 package protocol SQLConnection: AnyObject {
-    /// Runs one or more statements that have no values and return no rows.
+    /// Runs one or more statements without values and rows.
     func execute(_ sql: String) throws
 
     /// Runs a statement with these values and calls `body` with each row, until it returns false.
@@ -34,22 +34,23 @@ package protocol SQLConnection: AnyObject {
     /// Rows changed by the last `INSERT`, `UPDATE` or `DELETE`.
     var changes: Int { get }
 
-    /// What a `SELECT` ends with whose rows the transaction goes on to change: ` FOR UPDATE`, or nothing where a transaction
-    /// that writes has the database alone.
+    /// The suffix of a `SELECT` that locks rows for a later change: ` FOR UPDATE`, or empty for an engine
+    /// with a single writer.
     var forUpdate: String { get }
 
-    /// What is to be stored in a column of secrets, in the row of this key.
+    /// Encrypts a secret for a column in the row with this key.
     func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8]
 
-    /// The secret that was stored in that row, sealed or not. Throws `conflict` when it was sealed elsewhere.
+    /// Decrypts a stored secret. Returns secrets that are not encrypted unchanged. Throws `conflict` when the
+    /// secret was encrypted for another row or with another key.
     func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8]
 
-    /// The tables of this database whose rows belong to apps, by name.
+    /// The tables with rows of apps, by name.
     func appTables() throws -> [AppTable]
 }
 
 extension SQLConnection {
-    /// Runs a statement with these values and throws its rows away.
+    /// Runs a statement with these values and discards its rows.
     package func run(_ sql: String, _ values: SQLValue...) throws {
         try each(sql, values) { _ in true }
     }
@@ -73,7 +74,6 @@ extension SQLConnection {
         try all(sql, values, row: row)
     }
 
-    /// All rows, of a statement whose values were gathered.
     package func all<Row>(
         _ sql: String, _ values: [SQLValue], row: (any SQLRow) throws -> Row
     ) throws -> [Row] {
@@ -85,7 +85,7 @@ extension SQLConnection {
         return rows
     }
 
-    /// Deletes at most `most` of an app's rows in a table. Returns how many.
+    /// Deletes at most `most` of an app's rows in a table. Returns their number.
     @discardableResult
     package func delete(of appID: String, in table: AppTable, most: Int) throws -> Int {
         let key = table.key.joined(separator: ", ")

@@ -1,34 +1,34 @@
 package import GatewayModel
 
-/// A database of one kind of things, read.
+/// Read access to a database.
 package protocol SQLReader: Sendable {
-    /// False while there is nothing to read, because no gateway has run yet.
+    /// False when the database does not exist yet, because no gateway has run.
     var isThere: Bool { get }
 
-    /// Reads on one connection. Throws `storage`, and what `body` throws of the gateway's errors.
+    /// Reads with one connection. Throws `storage`, and rethrows the gateway's errors from `body`.
     func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result
 }
 
-/// A database of one kind of things, such as what operators set or the sessions.
+/// A database for one kind of data, such as settings or sessions.
 package protocol SQLDatabase: SQLReader {
-    /// Runs `body` in one transaction: all of it is kept, or nothing. Throws what `body` and the engine throw, as it is.
+    /// Runs `body` in one transaction. Rethrows errors of `body` and the engine.
     ///
-    /// `alone`: nobody else writes this kind of things meanwhile, so that `body` may decide by what it reads. Without it,
-    /// an engine may let others write, and `body` says by ``SQLConnection/forUpdate`` what it has read to change. SQLite has
-    /// one writer at a time in either case.
+    /// With `alone`, no other transaction writes this kind of data meanwhile, so that `body` may rely on its
+    /// reads. Otherwise, an engine may allow concurrent writes, and `body` must lock the rows it changes with
+    /// ``SQLConnection/forUpdate``. SQLite always has a single writer.
     func transaction<Result>(
         alone: Bool, _ body: (any SQLConnection) throws -> Result
     ) throws -> Result
 
-    /// Changes whenever somebody else has committed. Throws `storage`.
+    /// A number that changes when another connection has committed. Throws `storage`.
     func version() throws(GatewayError) -> Int64
 }
 
 extension SQLDatabase {
     package var isThere: Bool { true }
 
-    /// Runs `body` in a transaction, again from its beginning when others were in its way: at most 5 times. So what `body`
-    /// does besides must not add up. Throws what `body` and the engine throw, as it is.
+    /// Runs `body` in a transaction, and again from its start after a conflict: at most 5 times. Side effects
+    /// of `body` must be idempotent. Rethrows errors of `body` and the engine.
     package func commit<Result>(
         alone: Bool, _ body: (any SQLConnection) throws -> Result
     ) throws -> Result {
@@ -42,8 +42,8 @@ extension SQLDatabase {
         return try transaction(alone: alone, body)
     }
 
-    /// Runs `body` in a transaction as ``commit(alone:_:)`` does. Throws `storage`, and what `body` throws of the gateway's
-    /// errors.
+    /// Runs `body` in a transaction like ``commit(alone:_:)``. Throws `storage`, and rethrows the gateway's
+    /// errors from `body`.
     package func write<Result>(
         alone: Bool = true, _ body: (any SQLConnection) throws -> Result
     ) throws(GatewayError) -> Result {

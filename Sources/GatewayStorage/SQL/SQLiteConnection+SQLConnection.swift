@@ -17,7 +17,7 @@ extension SQLiteConnection: SQLConnection {
 
     package var forUpdate: String { "" }
 
-    /// The file's mode is what keeps secrets.
+    /// Secrets in files are protected by the file's mode only.
     package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: String...) -> [UInt8] { secret }
 
     package func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: String...) -> [UInt8] { stored }

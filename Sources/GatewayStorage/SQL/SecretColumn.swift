@@ -1,34 +1,34 @@
 internal import CountersignCore
 
-/// A column of what operators keep secret with a gateway and it needs as it is, because it computes with it. An engine may keep
-/// such values sealed, so that whoever has a copy of the database alone cannot use them.
+/// A column with secrets that the gateway needs in plain text. An engine may encrypt such values, so that a
+/// copy of the database alone does not reveal them.
 package struct SecretColumn: Sendable {
     package let table: String
     package let column: String
-    /// The columns that name a row.
+    /// The key columns of a row.
     package let key: [String]
 
-    /// Whether the column holds text, and not bytes.
+    /// Whether the column is text instead of a blob.
     package var isText: Bool { column == "body" }
 
-    /// Private keys that sign customers' tokens with HS256.
+    /// Keys that sign customer tokens with HS256.
     static let customerTokenKey = SecretColumn(
         table: "customer_token_key", column: "secret", key: ["app_id", "id"])
-    /// What the passwords of operators' authenticator apps are computed from.
+    /// The secrets of operators' authenticator apps.
     static let secondFactor = SecretColumn(table: "admin_second_factor", column: "secret", key: ["user"])
-    /// Webhooks, whole: a URL may be a secret too.
+    /// Complete webhooks, because a URL may contain a secret too.
     static let webhook = SecretColumn(table: "webhook_endpoint", column: "body", key: ["id"])
-    /// Those of ``settings``, whole.
+    /// The complete values of ``settings``.
     package static let setting = SecretColumn(table: "app_setting", column: "body", key: ["app_id", "name"])
-    /// What users' pseudonyms are made with.
+    /// The key of users' pseudonyms.
     static let pseudonymKey = SecretColumn(table: "pseudonym_key", column: "key", key: ["id"])
 
     package static let all = [customerTokenKey, secondFactor, webhook, setting, pseudonymKey]
 
-    /// The settings that have secrets, by their names: where alerts go, and where a project's pushes go.
+    /// The names of settings with secrets: the alert webhook and the project with its push webhook.
     package static let settings = ["project", "webhook"]
 
-    /// Whether the row of this key holds a secret.
+    /// Whether the row with this key holds a secret.
     package func isSecret(_ key: [String]) -> Bool {
         table != Self.setting.table || key.last.map { Self.settings.contains($0) } == true
     }

@@ -1,10 +1,10 @@
 package import GatewayModel
 
-/// What a database or a disk reports, in what every engine can say of it.
+/// An error of a database or a disk, independent of the engine.
 package protocol StorageError: Error {
-    /// True when the disk, or the quota on it, is full.
+    /// Whether the disk or its quota is full.
     var isFull: Bool { get }
-    /// True when the transaction was undone only because of others at the same time: it may be run again as it is.
+    /// Whether the transaction failed only because of concurrent transactions, so that it can be retried.
     var isRetryable: Bool { get }
 }
 
@@ -13,7 +13,6 @@ extension StorageError {
 }
 
 extension StoreFailure {
-    /// What an error of a store means.
     package init(_ error: any Error) {
         let isFull = (error as? any StorageError)?.isFull == true
         self.init(reason: isFull ? .full : .failed, detail: "\(error)")

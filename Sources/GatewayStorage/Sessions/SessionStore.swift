@@ -2,15 +2,15 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Sessions, spent assertions and revoked access tokens, in `tokens.sqlite` or elsewhere.
+/// Stores sessions, used assertions and revoked access tokens in `tokens.sqlite` or another database.
 ///
-/// Everything goes through one queue, and whatever waits there shares one commit: the answer to each is given when the
-/// disk has it. The file keeps a rollback journal with `synchronous=EXTRA`, because the command line may write too (see
+/// All work goes through one queue, and waiting jobs share a commit. Each completes when it is durable. The
+/// file uses a rollback journal with `synchronous=EXTRA`, because the command line may also write (see
 /// `docs/adr/0002-two-databases.md`).
 package final class SessionStore: AppData, Sendable {
-    /// The most that may wait.
+    /// The maximum number of waiting jobs.
     static let capacity = 20_000
-    /// How often a commit is tried without the jobs that failed.
+    /// The maximum number of attempts to commit, each without the job that failed.
     private static let attempts = 8
 
     private let queue = DispatchQueue(label: "sessions")
@@ -29,7 +29,8 @@ package final class SessionStore: AppData, Sendable {
         let finish: @Sendable (StoreFailure?) -> Void
     }
 
-    /// Opens the file in a data directory, and makes it when it does not exist. Refresh tokens are derived with `refreshKey`.
+    /// Opens or creates the file in a data directory. `refreshKey` is the key from which refresh tokens
+    /// derive.
     package convenience init(
         dataDirectory: DataDirectory, refreshKey: [UInt8], at now: Date
     ) throws(GatewayError) {
@@ -40,9 +41,10 @@ package final class SessionStore: AppData, Sendable {
         self.init(file, refreshKey: refreshKey)
     }
 
-    /// Keeps sessions in a database of any engine that has the tables of `tokens.sqlite`.
-    /// `databaseTime` is the time by which gateways that share the database judge, in milliseconds since 1970; without it
-    /// the times that callers give count.
+    /// Uses a database with the tables of `tokens.sqlite`.
+    ///
+    /// `databaseTime` returns the time shared by the gateways of a database, in milliseconds since 1970.
+    /// Without it, the times passed by callers apply.
     package init(
         _ database: any SQLDatabase, refreshKey: [UInt8],
         databaseTime: (@Sendable (any SQLConnection) throws -> Int64)? = nil
@@ -53,11 +55,12 @@ package final class SessionStore: AppData, Sendable {
         shared = Lock(Shared())
     }
 
-    /// Changes whenever somebody else has committed. Not to be asked from within a transaction. Throws `storage`.
+    /// A number that changes when another connection has committed. Must not be called within a transaction.
+    /// Throws `storage`.
     package func version() throws(GatewayError) -> Int64 { try database.version() }
 
-    /// Runs `work` in a transaction that it may share with others, and calls `completion`, from any thread, when the
-    /// result is on disk or has failed. `work` may be run several times: what it does besides must not add up.
+    /// Runs `work` in a transaction that other jobs may share. Calls `completion`, from any thread, when the
+    /// result is durable or has failed. `work` may run several times, so its side effects must be idempotent.
     package func submit<Value: Sendable>(
         _ work: @escaping @Sendable (SessionTable) throws -> Value,
         completion: @escaping @Sendable (Result<Value, StoreFailure>) -> Void
@@ -89,7 +92,8 @@ package final class SessionStore: AppData, Sendable {
         if isFirst { queue.async { [self] in drain() } }
     }
 
-    /// Runs `work` in a transaction and waits for the disk. Not for the threads that serve requests.
+    /// Runs `work` in a transaction and blocks until it is durable. Must not be called on the threads that
+    /// serve requests.
     package func perform<Value: Sendable>(
         _ work: @escaping @Sendable (SessionTable) throws -> Value
     ) throws(GatewayError) -> Value {
@@ -108,12 +112,12 @@ package final class SessionStore: AppData, Sendable {
         }
     }
 
-    /// Removes the sessions of an app, a few at a time.
+    /// Deletes the sessions of an app in small steps.
     package func erase(appID: String) throws(GatewayError) {
         while try !perform({ try $0.erase(appID: appID) }) {}
     }
 
-    /// Commits what waits; later calls fail.
+    /// Commits waiting jobs; later calls fail.
     package func close() {
         shared.withLock { $0.isClosed = true }
         queue.sync { drain() }
@@ -125,12 +129,12 @@ package final class SessionStore: AppData, Sendable {
             return shared.jobs
         }
         var failure: StoreFailure?
-        // A job that fails is removed, and the others are committed without it. After several failures the cause is
-        // probably common to all.
+        // A job that fails is removed, and the others are committed without it. After several failures the
+        // cause is probably common to all.
         for _ in 0..<Self.attempts where !jobs.isEmpty {
             var running: Int?
             do {
-                // What a job reads to change it locks by `forUpdate`.
+                // Jobs lock the rows that they change with `forUpdate`.
                 try database.commit(alone: false) { connection in
                     let table = SessionTable(
                         connection: connection, key: refreshKey, databaseTime: try databaseTime?(connection))

@@ -3,21 +3,21 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// The rules by which sessions are opened, exchanged and ended. Works inside one transaction of ``SessionStore``.
+/// Opens, refreshes and revokes sessions, within a transaction of ``SessionStore``.
 ///
-/// A refresh token is exchanged for its child. The client may never see the answer, and two of its processes may refresh
-/// at once, so the direct parent of the active token gets the active one again until that one is exchanged, or the reuse
-/// window is over. Any other token that was replaced is a copy in somebody else's hands: the session ends (RFC 9700,
-/// section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
+/// A refresh token is exchanged for its child. The client may lose the response, or two of its processes may
+/// refresh at the same time. So the parent of the active token returns the active token again, until that one
+/// is exchanged or the reuse window is over. The use of any other replaced token indicates theft and revokes
+/// the session (RFC 9700, section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
 package struct SessionTable {
     let connection: any SQLConnection
-    /// Derives refresh tokens; see ``RefreshToken``.
+    /// The key from which refresh tokens derive; see ``RefreshToken``.
     let key: [UInt8]
-    /// What counts instead of the times that callers give: their clocks may differ by more than the reuse window. Milliseconds
-    /// since 1970; nil when one program has the sessions alone.
+    /// The database's time, which replaces the times passed by callers, because the clocks of gateways may
+    /// differ by more than the reuse window. In milliseconds since 1970; nil for a database of a single
+    /// gateway.
     let databaseTime: Int64?
 
-    /// What a session is opened with.
     package struct Opening: Sendable {
         package var appID: String
         package var subject: String
@@ -37,19 +37,19 @@ package struct SessionTable {
         }
     }
 
-    /// Who presents a refresh token, and when.
+    /// A request with a refresh token.
     package struct Presentation: Sendable {
-        /// The client that has proved itself; nil when none has.
+        /// The authenticated client; nil without client authentication.
         package var clientID: String?
-        /// The app whose devices ask, when the request says so.
+        /// The app named as a public client by the request, if any.
         package var publicClientID: String?
         /// Milliseconds since 1970.
         package var now: Int64
-        /// The rules of the session's app; nil when there is no such app any more.
+        /// Returns the rules of the session's app; nil for a deleted app.
         package var rules: @Sendable (_ appID: String) -> TokenRules?
-        /// What is asked for; nil asks for all that the session has.
+        /// The requested scope; nil requests the session's scope.
         package var scope: String?
-        /// What the client has proved itself by, when it may be used once only.
+        /// The client's assertion, if it may be used only once.
         package var assertion: SpentAssertion?
 
         package init(
@@ -67,27 +67,26 @@ package struct SessionTable {
     }
 
     package enum Exchange: Sendable {
-        /// The active token, and the session that it belongs to.
+        /// The session and its active token.
         case granted(Session, RefreshToken)
         case refused(Refusal)
     }
 
     package enum Refusal: Sendable, Equatable {
-        /// There is no such session, token or app.
+        /// The session, token or app does not exist.
         case unknown
         case expired
         case revoked
-        /// It was opened for another client.
+        /// The session belongs to another client.
         case otherClient
-        /// The token had been replaced; the session was ended.
+        /// The token was already replaced. The session was revoked.
         case reused(sessionID: String, appID: String)
         /// The client's assertion was used before.
         case replayed
-        /// More is asked for than the session has.
+        /// The requested scope exceeds the session's scope.
         case scope
     }
 
-    /// Opens a session.
     package func open(_ opening: Opening, at now: Int64) throws -> (Session, RefreshToken) {
         let now = time(now)
         let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
@@ -110,7 +109,7 @@ package struct SessionTable {
         return (session, token)
     }
 
-    /// Exchanges a refresh token that we made.
+    /// Exchanges an authentic refresh token.
     package func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
         let now = time(presentation.now)
         if let assertion = presentation.assertion, try !spend(assertion) { return .refused(.replayed) }
@@ -122,7 +121,7 @@ package struct SessionTable {
         else { return .refused(.otherClient) }
         guard session.revokedMilliseconds == nil else { return .refused(.revoked) }
         let lifetimeFrom = session.lifetimeFromMilliseconds
-        // The rules may have become stricter since the session's expiry was written.
+        // The rules may have become stricter since the session's expiry was stored.
         guard session.isActive(atMilliseconds: now), now < rules.end(of: lifetimeFrom) else {
             return .refused(.expired)
         }
@@ -160,7 +159,7 @@ package struct SessionTable {
         try connection.run(
             "INSERT INTO refresh_token (session_id, generation, hash, nonce) VALUES (?, ?, ?, ?)",
             .text(session.id), .integer(generation), .blob(child.hash), .blob(nonce))
-        // What is too old to be answered is not needed to be recognized: the token itself says what it is.
+        // Older tokens are not stored, because the token itself contains its session and generation.
         try connection.run(
             "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2", .text(session.id),
             .integer(generation - 1))
@@ -170,7 +169,7 @@ package struct SessionTable {
         return .granted(session, child)
     }
 
-    /// The active token, derived from its parent; nil when it is not a child of it.
+    /// The active token if it is a child of `parent`, otherwise nil.
     private func activeChild(of parent: RefreshToken, in session: Session) throws -> RefreshToken? {
         guard let active = try record(session.id, session.generation), let nonce = active.nonce else {
             return nil
@@ -179,7 +178,7 @@ package struct SessionTable {
         return child.hash == active.hash ? child : nil
     }
 
-    /// Notes that an assertion was used; false when it had been before.
+    /// Records the use of an assertion; false when it was used before.
     package func spend(_ assertion: SpentAssertion) throws -> Bool {
         try connection.run(
             "INSERT INTO used_assertion (client_id, id, expires_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -189,14 +188,13 @@ package struct SessionTable {
     }
 
     package enum Revocation: Sendable {
-        /// The session or the access token with this id.
+        /// The id of the revoked session or access token.
         case revoked(String)
-        /// There was nothing to revoke.
         case nothing
         case refused(Refusal)
     }
 
-    /// Ends the session of a refresh token, whichever of its tokens it is.
+    /// Revokes the session of a refresh token, which may have been replaced.
     package func revoke(
         _ token: RefreshToken, clientID: String?, publicClientID: String?, at now: Int64
     ) throws -> Revocation {
@@ -213,7 +211,7 @@ package struct SessionTable {
         return .revoked(session.id)
     }
 
-    /// Revokes an access token; its session goes on.
+    /// Revokes an access token without its session.
     package func revoke(_ claims: IssuedClaims, clientID: String?, publicClientID: String?) throws
         -> Revocation
     {
@@ -229,8 +227,8 @@ package struct SessionTable {
         return .revoked(claims.tokenID)
     }
 
-    /// Deletes some of the expired rows. Returns true when none is left. Ignores sudden clock jumps, because a deleted
-    /// revocation would become valid again when the clock is corrected.
+    /// Deletes some of the expired rows. Returns true when no expired row is left. Ignores sudden clock
+    /// jumps, because a deleted revocation would become valid again when the clock is corrected.
     package func prune(at now: Int64, by clock: Lock<RetentionClock>) throws -> Bool {
         let now = clock.withLock { $0.time(time(now)) }
         let limit = now - Self.doubtedMilliseconds
@@ -252,13 +250,13 @@ package struct SessionTable {
 
     /// Maximum rows of a table deleted by one call of ``prune(at:by:)``.
     static let prunedRows = 500
-    /// By so much the clock may be ahead without being doubted.
+    /// The grace period after expiry, in case the clock is ahead.
     private static let doubtedMilliseconds: Int64 = 86_400_000
-    /// How long a session that has expired can still be listed.
+    /// How long expired sessions can be listed.
     private static let keptMilliseconds: Int64 = 30 * 86_400_000
 
-    /// Ends a session; nothing happens to one that is over. Returns the session as it was, or nil when there is none or
-    /// it was ended before.
+    /// Revokes a session. Returns the session before the change; nil when it does not exist or was already
+    /// revoked.
     @discardableResult
     package func end(id: String, _ reason: Session.Revocation, at now: Int64) throws -> Session? {
         let now = time(now)
@@ -296,7 +294,7 @@ package struct SessionTable {
         }
     }
 
-    /// The session with this id, or nil. Nobody else changes it until the end of the transaction when it is `forUpdate`.
+    /// The session with this id, or nil. `forUpdate` locks it until the end of the transaction.
     package func session(id: String, forUpdate: Bool = false) throws -> Session? {
         try connection.first(
             "SELECT \(Self.columns) FROM session WHERE id = ?\(forUpdate ? connection.forUpdate : "")",
@@ -304,7 +302,7 @@ package struct SessionTable {
             row: Self.session)
     }
 
-    /// An app's sessions, the one opened last first, after `last`; at most `limit`.
+    /// An app's sessions before `last`, newest first; at most `limit`.
     package func sessions(
         of appID: String, subject: String?, before last: (milliseconds: Int64, id: String)? = nil, limit: Int
     ) throws -> [Session] {
@@ -317,7 +315,7 @@ package struct SessionTable {
             .integer(last?.milliseconds ?? .max), .text(last?.id ?? ""), row: Self.session)
     }
 
-    /// A page of those whose sessions an app has, each once, in the order of their ids.
+    /// A page of an app's subjects with sessions, ordered by id.
     package func subjects(of appID: String, after last: String, limit: Int) throws -> [String] {
         try connection.all(
             """
@@ -326,13 +324,13 @@ package struct SessionTable {
         ) { $0.text(0) }
     }
 
-    /// Whether anything was ever issued for an app that may still be in use.
+    /// Whether an app has sessions, so that issued tokens may still be in use.
     package func hasSessions(of appID: String) throws -> Bool {
         try connection.first("SELECT 1 FROM session WHERE app_id = ?1 LIMIT 1", .text(appID)) { _ in true }
             == true
     }
 
-    /// Removes some of what is kept of an app. Returns true when nothing is left.
+    /// Deletes some of an app's data. Returns true when no data is left.
     func erase(appID: String) throws -> Bool {
         var left = 200
         for table in try connection.appTables() where left > 0 {
@@ -341,8 +339,8 @@ package struct SessionTable {
         return left > 0
     }
 
-    /// Ends all sessions of a user, and keeps nothing that names the user; their access tokens stay refused. Returns how
-    /// many sessions had not ended before.
+    /// Deletes all sessions of a user and revokes their access tokens. Returns the number of sessions that
+    /// were active.
     package func forget(_ subject: String, in appID: String, at now: Int64) throws -> Int {
         let now = time(now)
         let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))
@@ -363,7 +361,7 @@ package struct SessionTable {
         return live
     }
 
-    /// The ids of sessions that were ended after `oldest`, and of revoked access tokens that are not over yet.
+    /// The ids of sessions revoked after `oldest`, and of revoked access tokens that have not expired.
     package func revokedIDs(after oldest: Int64, at now: Int64) throws -> [String] {
         try connection.all(
             """

@@ -3,15 +3,15 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Keeps the keys of the token service unreadable in a database that others copy, restore and look into: they are sealed
-/// with a key that lies in a file beside each gateway and never in the database.
+/// Encrypts the keys of the token service in a shared database. The encryption key is in a file of each
+/// gateway, never in the database.
 package struct TokenKeySeal: Sendable {
-    /// The file.
+    /// The path of the key file.
     package let path: String
     private let key: [UInt8]
 
-    /// Reads the key of a file, a line of base64url; nil when there is no such file. Throws `dataDirectory` when it cannot be
-    /// read, and `invalid` when it holds something else.
+    /// Reads the key from a file with a line of base64url; nil when the file does not exist. Throws
+    /// `dataDirectory` when it cannot be read, and `invalid` when it does not contain a key.
     package init?(file path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         guard let bytes = FileManager.default.contents(atPath: path) else {
@@ -29,12 +29,12 @@ package struct TokenKeySeal: Sendable {
         self.key = key
     }
 
-    /// Makes a file with a new key, which its owner alone may read, and the folder if it does not exist; takes the file that
-    /// another gateway has made meanwhile. Throws `dataDirectory`.
+    /// Creates a file with a new key and mode 0600, and its folder if necessary. Uses the file of another
+    /// gateway that was created meanwhile. Throws `dataDirectory`.
     package init(making path: String) throws(GatewayError) {
         let key = [UInt8].random(count: AES256GCM.keyBytes)
         let url = URL(fileURLWithPath: path)
-        // Whole from the beginning, for whoever else looks for it now.
+        // Written under another name first, so that other gateways never see an incomplete file.
         let draft = path + "." + UUID().uuidString
         defer { unlink(draft) }
         do {
@@ -64,8 +64,8 @@ package struct TokenKeySeal: Sendable {
             "cannot create the file of the token key, \(path): \(String(cString: strerror(errno)))")
     }
 
-    /// Text and blobs become base64url, for what is opened is bytes in either case. What was sealed with another key throws
-    /// `conflict`.
+    /// Encrypts text and blobs as base64url. Decrypting always returns bytes. Throws `conflict` for a secret
+    /// encrypted with another key.
     package var seal: TokenSecrets.Seal {
         TokenSecrets.Seal(
             seal: { secret in
@@ -88,12 +88,12 @@ package struct TokenKeySeal: Sendable {
             })
     }
 
-    /// A text sealed with the same key; `context` says what it is, and opens nothing else.
+    /// Encrypts a text. `context` must be the same for decryption.
     package func sealed(_ text: String, as context: String) -> String {
         Base64URL.encode(AES256GCM.seal(Array(text.utf8), key: key, context: Array(context.utf8)))
     }
 
-    /// Nil for what was sealed with another key, or as something else.
+    /// Decrypts a text; nil for another key or another context.
     package func opened(_ sealed: String, as context: String) -> String? {
         Base64URL.decode(sealed).flatMap { AES256GCM.open($0, key: key, context: Array(context.utf8)) }
             .map { String(decoding: $0, as: UTF8.self) }
@@ -101,18 +101,18 @@ package struct TokenKeySeal: Sendable {
 
     // MARK: Secrets in columns
 
-    /// What a sealed secret begins with, and no other.
+    /// The prefix of encrypted secrets.
     package static let mark = "sealed:"
 
-    /// A secret as it lies in a column of a row: a text, which opens nowhere else.
+    /// Encrypts a secret for a column of a row. Decryption fails for any other row or column.
     package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8] {
         let context = Self.context(column, key)
         return Array(
             (Self.mark + Base64URL.encode(AES256GCM.seal(secret, key: self.key, context: context))).utf8)
     }
 
-    /// The secret of that row; nil for what was sealed with another key or for another row. What was never sealed is
-    /// the secret itself.
+    /// Decrypts a secret of a row; nil for another key or another row. Returns a secret that is not encrypted
+    /// unchanged.
     package func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8]? {
         guard Self.isSealed(stored) else { return stored }
         return Base64URL.decode(String(decoding: stored.dropFirst(Self.mark.utf8.count), as: UTF8.self))
@@ -121,7 +121,7 @@ package struct TokenKeySeal: Sendable {
 
     package static func isSealed(_ stored: [UInt8]) -> Bool { stored.starts(with: mark.utf8) }
 
-    /// With the lengths, so that no two keys look alike.
+    /// Includes the lengths, so that different keys have different contexts.
     private static func context(_ column: SecretColumn, _ key: [String]) -> [UInt8] {
         let row = key.map { "\($0.utf8.count):\($0)" }.joined()
         return Array("countersign secret \(column.table).\(column.column) \(row)".utf8)

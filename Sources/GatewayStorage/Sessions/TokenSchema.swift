@@ -1,4 +1,4 @@
-/// The tables in `control.sqlite` of what operators set for the token service.
+/// The tables in `control.sqlite` with settings of the token service.
 enum TokenSchema {
     static let script = """
         CREATE TABLE token_rules (
@@ -19,14 +19,14 @@ enum TokenSchema {
         ) STRICT;
         """
 
-    /// A session that was allowed to rest for longer than the default may go on doing so.
+    /// Sessions with a longer idle time than the default keep it.
     static let absoluteLifetime = """
         ALTER TABLE token_rules ADD COLUMN absolute_seconds INTEGER NOT NULL DEFAULT 7776000;
         UPDATE token_rules SET absolute_seconds = max(absolute_seconds, refresh_seconds),
             reuse_seconds = min(reuse_seconds, 60);
         """
 
-    /// Shorter windows were set when they hardly mattered. Now they log out devices that lose an answer, or refresh twice at
-    /// once.
+    /// Raises shorter reuse windows, because they sign out devices that lose a response or refresh twice at
+    /// the same time.
     static let usualReuseWindow = "UPDATE token_rules SET reuse_seconds = 60 WHERE reuse_seconds < 60;"
 }

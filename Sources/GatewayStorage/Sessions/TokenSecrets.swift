@@ -4,24 +4,25 @@ package import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// The keys that sign access tokens and the one that refresh tokens are made with, in `token-keys.sqlite` or elsewhere.
+/// The keys that sign access tokens and the key of refresh tokens, in `token-keys.sqlite` or another
+/// database.
 ///
-/// The file is one of its own with mode 0600, so that a copy of the sessions alone is worth nothing. A signing key is made when
-/// the first token is; a new one is made every 90 days, published an hour before it signs, and the old one stays published
-/// until the last token that it signed has expired.
+/// The separate file has mode 0600, so that a copy of the sessions alone is useless. The first signing key is
+/// created with the first token. A new key is created every 90 days and published an hour before it signs.
+/// The old key stays published until the last token signed with it has expired.
 package final class TokenSecrets: Sendable {
-    /// How long a key signs until the next one is made.
+    /// How long a key signs before the next one is created.
     static let signingMilliseconds: Int64 = 90 * 86_400_000
     /// How long a key is published before it signs.
     package static let leadMilliseconds: Int64 = 3_600_000
-    /// How long a key is published after another has begun to sign: no token lives longer.
+    /// How long a key is published after the next one has begun to sign: the maximum lifetime of a token.
     package static let overlapMilliseconds = Milliseconds(seconds: TokenRules.accessRange.upperBound).count
 
-    /// How secrets lie in the database.
+    /// The encryption of secrets in the database.
     package struct Seal: Sendable {
-        /// What is stored instead of a secret, which is text or a blob.
+        /// Encrypts a secret, which is text or a blob.
         package var seal: @Sendable (SQLValue) throws -> SQLValue
-        /// The bytes of the secret, of those of what was stored.
+        /// Decrypts the bytes of a stored secret.
         package var open: @Sendable ([UInt8]) throws -> [UInt8]
 
         package init(
@@ -32,7 +33,7 @@ package final class TokenSecrets: Sendable {
             self.open = open
         }
 
-        /// As they are, in a file that only the gateway's account may read.
+        /// No encryption, for a file that only the gateway's account may read.
         static let none = Seal(seal: { $0 }, open: { $0 })
     }
 
@@ -46,7 +47,7 @@ package final class TokenSecrets: Sendable {
         var refreshKey: [UInt8]?
     }
 
-    /// Opens the file in a data directory, and makes it when it does not exist. Throws `dataDirectory` or `storage`.
+    /// Opens or creates the file in a data directory. Throws `dataDirectory` or `storage`.
     package convenience init(dataDirectory: DataDirectory, at now: Date) throws(GatewayError) {
         let file = try SQLiteWriter(
             path: try dataDirectory.file("token-keys.sqlite"),
@@ -64,20 +65,21 @@ package final class TokenSecrets: Sendable {
         self.init(file, seal: .none)
     }
 
-    /// Keeps keys in a database of any engine that has the tables of `token-keys.sqlite`; their columns hold what `seal` makes.
+    /// Uses a database with the tables of `token-keys.sqlite`. `seal` encrypts their columns.
     package init(_ database: any SQLDatabase, seal: Seal) {
         self.database = database
         self.seal = seal
     }
 
-    /// The key that refresh tokens are made with; the same forever.
+    /// The key of refresh tokens, which never changes.
     package func refreshKey() throws(GatewayError) -> [UInt8] {
         try use { state in
             if let key = state.refreshKey { return key }
             let kept =
                 try database.read { try Self.refreshKey($0) }
                 ?? database.write { connection in
-                    // Another process may have been faster: what is there stays.
+                    // Another process may have created the key since the read. The existing key has
+                    // precedence.
                     try connection.run(
                         "INSERT INTO refresh_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING",
                         seal.seal(.blob(.random(count: 32))))
@@ -89,7 +91,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// The keys that verify now, the one that signs last first. Empty before the first token.
+    /// The keys that verify now, the newest first. Empty before the first token.
     package func published(at now: Int64) throws(GatewayError) -> [IssuingKey] {
         try use { state in
             try load(&state)
@@ -97,25 +99,25 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// The key that signs now; made when there is none.
+    /// The key that signs now; created if necessary.
     package func signer(at now: Int64) throws(GatewayError) -> IssuingKey {
         try use { state in
             if state.keys.isEmpty { try load(&state) }
             if let key = Self.signer(state.keys, at: now) { return key }
             let made = try Self.make(signsFrom: now)
-            // Another process may have been faster.
+            // Another process may have created a key since the read.
             state.keys = try add(made, to: state.keys) { Self.signer($0, at: now) == nil }
             return Self.signer(state.keys, at: now) ?? made
         }
     }
 
-    /// Makes a key that signs from `instant` on. Throws `storage`.
+    /// Creates a key that signs from `instant` on. Throws `storage`.
     package func rotate(signsFrom instant: Int64, endsOthers: Bool = false) throws(GatewayError) -> IssuingKey
     {
         try rotate(endsOthers: endsOthers) { try Self.make(signsFrom: instant) }
     }
 
-    /// The same with a key that was made otherwise.
+    /// The same with a given key.
     package func rotate(
         endsOthers: Bool = false, _ make: () throws -> IssuingKey
     ) throws(GatewayError) -> IssuingKey {
@@ -131,14 +133,14 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// Makes a new key when it is time to, and deletes those that verify nothing any more. Returns the keys that verify
-    /// now, when they may have changed since the last call; else nil.
+    /// Creates the next key when it is due, and deletes keys that no longer verify tokens. Returns the keys
+    /// that verify now.
     package func maintain(at now: Int64) throws(GatewayError) -> [IssuingKey]? {
         try use { state in
             try load(&state)
             if Self.needsNext(state.keys, at: now) {
                 let made = try Self.make(signsFrom: now + Self.leadMilliseconds)
-                // Another gateway may have been faster.
+                // Another gateway may have created the key since the read.
                 state.keys = try add(made, to: state.keys) { Self.needsNext($0, at: now) }
             }
             let published = Self.published(state.keys, at: now)
@@ -164,7 +166,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// A key goes when the next one has signed for longer than any token lives.
+    /// A key is removed when the next one has signed for the maximum lifetime of a token.
     private static func published(_ keys: [IssuingKey], at now: Int64) -> [IssuingKey] {
         let sorted = keys.sorted { $0.signsFromMilliseconds > $1.signsFromMilliseconds }
         return sorted.enumerated().filter { index, _ in
@@ -172,9 +174,9 @@ package final class TokenSecrets: Sendable {
         }.map(\.element)
     }
 
-    /// Whether the newest key has signed for as long as one does.
+    /// Whether the newest key has signed for its full period.
     private static func needsNext(_ keys: [IssuingKey], at now: Int64) -> Bool {
-        // A key of a later time was made while the clock was ahead.
+        // Ignores keys created while the clock was ahead.
         keys.map(\.signsFromMilliseconds)
             .filter { $0 <= DueTime.last(at: now, within: leadMilliseconds) }.max()
             .map { now >= $0 + signingMilliseconds } ?? false
@@ -190,7 +192,7 @@ package final class TokenSecrets: Sendable {
         try connection.first("SELECT key FROM refresh_key") { $0.blob(0) }
     }
 
-    /// Adds a key if it is needed beside those that there are. Returns all there are then.
+    /// Adds a key if it is still needed. Returns all stored keys.
     private func add(
         _ key: IssuingKey, to known: [IssuingKey], if isNeeded: ([IssuingKey]) -> Bool
     ) throws -> [IssuingKey] {
@@ -208,7 +210,7 @@ package final class TokenSecrets: Sendable {
             seal.seal(.text(key.key.privatePEM)), .integer(key.signsFromMilliseconds))
     }
 
-    /// Reads the keys when somebody else has changed them since the last look.
+    /// Reads the keys if another connection has changed the database.
     private func load(_ state: inout State) throws {
         let version = try database.version()
         guard version != state.version else { return }

@@ -3,13 +3,14 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Which relay has which sink, and how far it has come, in `sinks.sqlite`.
+/// Stores the leases and the progress of sinks in `sinks.sqlite`.
 ///
-/// A sink's lease is what keeps two relays from publishing to one stream at the same time. It only avoids contention;
-/// correctness comes from the stream, which refuses what does not come next, also from a relay whose lease has ended.
+/// The lease of a sink prevents two relays from publishing to a stream at the same time. It only avoids
+/// contention. The stream ensures correctness, because it rejects messages out of sequence, even from a relay
+/// with an expired lease.
 package final class SinkStateStore: Sendable {
     package static let fileName = "sinks.sqlite"
-    /// How long a lease lasts that is not renewed.
+    /// The duration of a lease without renewal.
     package static let leaseMilliseconds: Int64 = 4_000
 
     private static let migrations = [
@@ -31,24 +32,24 @@ package final class SinkStateStore: Sendable {
 
     private let database: any SQLDatabase
 
-    /// Opens the file, and makes it when it does not exist. Throws `storage`.
+    /// Opens or creates the file. Throws `storage`.
     package convenience init(path: String, at now: Date) throws(GatewayError) {
         self.init(
             try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, Self.migrations, at: now))
     }
 
-    /// Keeps them in a database of any engine that has the tables of `sinks.sqlite`.
+    /// Uses a database with the tables of `sinks.sqlite`.
     package init(_ database: any SQLDatabase) {
         self.database = database
     }
 
-    /// Takes a sink's lease, or makes it last longer. False while another relay has it. Throws `storage`.
+    /// Takes or renews a sink's lease. False while another relay holds it. Throws `storage`.
     package func lease(_ sink: String, by holder: String, at milliseconds: Int64) throws(GatewayError) -> Bool
     {
         try database.write(alone: false) { connection in
             try connection.run(
                 "INSERT INTO sink_state (sink) VALUES (?1) ON CONFLICT DO NOTHING", .text(sink))
-            // One that lasts longer than any lease was taken by a clock that was set back since.
+            // A deadline beyond the maximum was set by a clock that was ahead.
             try connection.run(
                 """
                 UPDATE sink_state SET holder = ?2, until_ms = ?3 + ?4
@@ -58,7 +59,7 @@ package final class SinkStateStore: Sendable {
         }
     }
 
-    /// Gives a lease back, so that another relay may have it at once. Throws `storage`.
+    /// Ends a lease, so that another relay can take it immediately. Throws `storage`.
     package func release(_ sink: String, by holder: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             try connection.run(
@@ -67,7 +68,7 @@ package final class SinkStateStore: Sendable {
         }
     }
 
-    /// Keeps how far the relay that has the lease has come. Throws `storage`.
+    /// Stores the progress of the relay that holds the lease. Throws `storage`.
     package func keep(_ state: SinkState, of sink: String, by holder: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             try connection.run(
@@ -82,12 +83,12 @@ package final class SinkStateStore: Sendable {
         }
     }
 
-    /// What was kept, by the sink's key. Throws `storage`.
+    /// The stored states, by the sink's key. Throws `storage`.
     package func states() throws(GatewayError) -> BytewiseDictionary<SinkState> {
         try database.read { try SinkState.all($0) }
     }
 
-    /// Forgets all sinks but these. Throws `storage`.
+    /// Deletes the states of all other sinks. Throws `storage`.
     package func sweep(keeping sinks: BytewiseSet) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let known = try connection.all("SELECT sink FROM sink_state") { $0.text(0) }
@@ -98,13 +99,12 @@ package final class SinkStateStore: Sendable {
     }
 }
 
-/// What was kept of sinks, read; a gateway may go on publishing.
+/// Reads the states of sinks, also while a gateway publishes.
 package protocol SinkStates: Sendable {
-    /// By the sink's key. Throws `storage`.
+    /// The states, by the sink's key. Throws `storage`.
     func states() throws(GatewayError) -> BytewiseDictionary<SinkState>
 }
 
-/// Reads what ``SinkStateStore`` writes.
 package struct SinkStateReader: SinkStates {
     let database: any SQLReader
 

@@ -2,23 +2,23 @@ package import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// What became of deliveries to webhooks, read; a gateway may go on delivering.
+/// Reads webhook deliveries, also while a gateway delivers.
 package protocol DeliveryLog: Sendable {
     /// Attempts of an endpoint before `sequence`, newest first; nil begins with the newest.
     func deliveries(
         of endpointID: String, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> [DeliveryRecord]
 
-    /// The last attempt under a `webhook-id`; nil when it is not remembered.
+    /// The last attempt with a `webhook-id`; nil when it is no longer stored.
     func delivery(_ messageID: String, of endpointID: String) throws(GatewayError) -> DeliveryRecord?
 
-    /// How far the deliveries to each endpoint have come, by the endpoint's id.
+    /// The progress of each endpoint, by its id.
     func progress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress>
 }
 
 extension EventLog {
-    /// Milliseconds since 1970 when the oldest event was received that an endpoint has not come to yet; nil without one, or
-    /// when it cannot be read.
+    /// Time of receipt of the oldest event not yet delivered to an endpoint, in milliseconds since 1970; nil
+    /// without one, or when it cannot be read.
     package func oldestUnread(of endpoint: WebhookEndpoint, _ progress: DeliveryProgress?) -> Int64? {
         let page = try? oldest(
             EventQuery(appID: endpoint.appID), after: progress?.committed ?? endpoint.startSequence, limit: 1)
@@ -26,7 +26,6 @@ extension EventLog {
     }
 }
 
-/// Reads what ``DeliveryStore`` writes.
 package struct DeliveryReader: DeliveryLog {
     let database: any SQLReader
 

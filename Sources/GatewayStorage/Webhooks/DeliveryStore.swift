@@ -3,13 +3,13 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// What becomes of deliveries to webhooks, in `webhooks.sqlite`, which the gateway that runs alone writes: off the
-/// connection that stores events.
+/// Stores webhook deliveries in `webhooks.sqlite`. Only the running gateway writes it, on another connection
+/// than events.
 package final class DeliveryStore: AppData, Sendable {
     package static let fileName = "webhooks.sqlite"
-    /// The newest attempts that are kept of an endpoint.
+    /// The maximum number of stored attempts of an endpoint.
     package static let mostOfEndpoint = 200
-    /// How long attempts are kept, in days.
+    /// How long attempts are stored, in days.
     package static let keptDays = 14
 
     private static let migrations = [
@@ -49,7 +49,7 @@ package final class DeliveryStore: AppData, Sendable {
 
     private let database: any SQLDatabase
 
-    /// Opens the file, and makes it when it does not exist. Throws `storage`.
+    /// Opens or creates the file. Throws `storage`.
     package convenience init(path: String, at now: Date) throws(GatewayError) {
         self.init(
             try SQLiteWriter(
@@ -57,17 +57,17 @@ package final class DeliveryStore: AppData, Sendable {
                 at: now))
     }
 
-    /// Keeps them in a database of any engine that has the tables of `webhooks.sqlite`.
+    /// Uses a database with the tables of `webhooks.sqlite`.
     package init(_ database: any SQLDatabase) {
         self.database = database
     }
 
-    /// How far the deliveries to each endpoint have come, by the endpoint's id.
+    /// The progress of each endpoint, by its id.
     package func progress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
         try database.read { try DeliveryProgress.all($0) }
     }
 
-    /// Keeps how far an endpoint's deliveries have come, with the attempt that has brought them there.
+    /// Stores the progress of an endpoint together with the attempt that caused it.
     package func keep(
         _ progress: DeliveryProgress?, of endpointID: String, after record: DeliveryRecord?
     ) throws(GatewayError) {
@@ -111,7 +111,7 @@ package final class DeliveryStore: AppData, Sendable {
             """, .text(record.endpointID), .integer(Int64(mostOfEndpoint)))
     }
 
-    /// Forgets answers in which one of these texts stands: a webhook may answer with what it was sent.
+    /// Deletes responses with any of these texts, because a webhook may repeat the content of a delivery.
     package func forgetAnswers(with texts: [String], of endpointIDs: [String]) throws(GatewayError) {
         let texts = texts.map { Array($0.utf8) }
         for endpointID in endpointIDs {
@@ -127,8 +127,8 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    /// Deletes the attempts of an app's alert webhook, which are stored under the app's id. Attempts of other
-    /// endpoints, whose ids are random, are deleted by the next ``sweep(keeping:at:)``.
+    /// Deletes the attempts of an app's alert webhook, which are stored under the app's id. The next
+    /// ``sweep(keeping:at:)`` deletes attempts of other endpoints.
     package func erase(appID: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let id = DeliveryRecord.alerts(of: appID)
@@ -137,7 +137,8 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    /// Forgets what is too old, and all of endpoints that are no more. An app's alert webhook counts as one.
+    /// Deletes expired attempts and the data of deleted endpoints. An app's alert webhook counts as an
+    /// endpoint.
     package func sweep(keeping endpointIDs: BytewiseSet, at milliseconds: Int64) throws(GatewayError) {
         try database.write(alone: false) { connection in
             try connection.run(
