@@ -2,7 +2,7 @@ internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage
 
-/// One kind of data, as the stores want it that work on any engine.
+/// One kind of data in PostgreSQL, for the portable stores.
 package struct PostgreSQLDatabase: SQLDatabase {
     let pool: PostgreSQLPool
     let kind: DataKind
@@ -45,7 +45,7 @@ package struct PostgreSQLDatabase: SQLDatabase {
             try connection.first(
                 kind.isWrittenAlone
                     ? "SELECT number FROM generation WHERE kind = ?1"
-                    // Whichever transaction ends, the server's snapshot is another one.
+                    // The server's snapshot changes whenever a transaction ends.
                     : "SELECT hashtextextended(pg_current_snapshot()::text, 0) WHERE ?1 <> ''",
                 .text(kind.rawValue)
             ) { $0.int64(0) } ?? 0

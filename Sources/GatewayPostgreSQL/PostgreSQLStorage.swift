@@ -3,21 +3,22 @@ package import Foundation
 package import GatewayModel
 package import GatewayStorage
 
-/// One PostgreSQL database that any number of gateways share; see `docs/scaling.md`.
+/// Storage in a PostgreSQL database, which any number of gateways may share; see `docs/scaling.md`.
 package struct PostgreSQLStorage: Storage {
-    /// Connections for everything but the writing of events: as many as threads wait for the database.
+    /// The maximum number of connections for everything except writing events.
     private static let connections = 16
 
     private let settings: PostgreSQLSettings
-    /// Reads the key that seals what nobody may read in the database.
+    /// Reads the key that encrypts secrets in the database.
     private let tokenKey: @Sendable () throws -> TokenKeySeal
     private let pool: PostgreSQLPool
     private let gateways: PostgreSQLCluster
     private let takesGivenTime: Bool
     private let now: @Sendable () -> Date
 
-    /// Connects, and brings the database to this version's schema. The file of the token key is made where none has been made, and
-    /// every gateway needs the same one. Throws `storage`, and `conflict` for a database that a copy has not finished.
+    /// Connects and migrates the database to this version's schema. Creates the token key file if the
+    /// database has no keys yet; all gateways need the same file. Throws `storage`, and `conflict` for the
+    /// target of an unfinished copy.
     package init(
         _ address: DatabaseAddress, now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {
@@ -55,7 +56,7 @@ package struct PostgreSQLStorage: Storage {
         TokenSecrets(database(.secrets), seal: try GatewayError.storing { try tokenKey() }.seal)
     }
 
-    /// Reads the key of a file once, when it is first asked for.
+    /// Returns a function that reads the key file once, on first use.
     private static func tokenKey(
         _ file: String, _ settings: PostgreSQLSettings
     ) -> @Sendable () throws -> TokenKeySeal {
@@ -63,10 +64,10 @@ package struct PostgreSQLStorage: Storage {
         return {
             try kept.withLock { kept in
                 if let kept { return kept }
-                // On a connection of its own, since whoever asks has taken one.
+                // A separate connection, because the caller already holds one of the pool.
                 let secrets = PostgreSQLDatabase(PostgreSQLPool(settings, connections: 1), .secrets)
                 let seal = try tokenKeySeal(file, for: secrets)
-                // Another gateway may have sealed with another file: better said now than to whoever signs in.
+                // Fails early if another gateway has encrypted the keys with another file.
                 _ = try TokenSecrets(secrets, seal: seal.seal).refreshKey()
                 kept = seal
                 return seal
@@ -74,7 +75,7 @@ package struct PostgreSQLStorage: Storage {
         }
     }
 
-    /// The seal of a file, which is made where the database has no keys yet. Throws `conflict` where it has.
+    /// Reads the key file, or creates it if the database has no keys yet. Throws `conflict` if it has.
     static func tokenKeySeal(
         _ tokenKeyFile: String, for secrets: any SQLReader
     ) throws(GatewayError) -> TokenKeySeal {
@@ -85,7 +86,8 @@ package struct PostgreSQLStorage: Storage {
             } == true
         }
         guard !isKept else {
-            // A gateway beside this one may have made both meanwhile, the file first.
+            // Another gateway on this machine may have created both since the first read, beginning with the
+            // file.
             if let seal = try TokenKeySeal(file: tokenKeyFile) { return seal }
             throw GatewayError(
                 .conflict,

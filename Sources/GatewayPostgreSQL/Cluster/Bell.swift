@@ -1,14 +1,14 @@
 internal import CPostgreSQL
 internal import Foundation
 
-/// Wakes a thread that waits for a socket.
+/// Wakes a thread that polls a socket (self-pipe).
 final class Bell: Sendable {
     private let reader: Int32
     private let writer: Int32
 
     init() {
         var ends: [Int32] = [-1, -1]
-        // Without descriptors nobody is woken early.
+        // If creating the pipe fails, threads wait for the full time.
         _ = pipe(&ends)
         (reader, writer) = (ends[0], ends[1])
         for end in ends where end >= 0 {
@@ -25,9 +25,9 @@ final class Bell: Sendable {
         _ = write(writer, [0], 1)
     }
 
-    /// Returns when it rings, when the socket has something to say, or when the time is over.
+    /// Returns after ``ring()``, when the socket is readable, or after the time limit.
     func wait(besides socket: Int32?, milliseconds: Int32) {
-        // A descriptor below 0 is passed over.
+        // `poll` ignores negative descriptors.
         var descriptors = [
             pollfd(fd: reader, events: Int16(POLLIN), revents: 0),
             pollfd(fd: socket ?? -1, events: Int16(POLLIN), revents: 0),

@@ -3,12 +3,12 @@ internal import CountersignJOSE
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// The table of transient messages between gateways. It is not in the write-ahead log, so it costs no replica
-/// anything, and is empty after a crash of the server.
+/// The table of transient messages between gateways. It is unlogged, so it is not replicated and is empty
+/// after a crash of the server.
 enum ClusterMessages {
-    /// Others look every second while there is something to hear.
+    /// How long messages are stored. Gateways poll at least once a second.
     static let keptMilliseconds: Int64 = 10_000
-    /// Where it is told that there is something to hear.
+    /// The channel that announces new messages.
     static let channel = "countersign_message"
 
     static func send(
@@ -26,11 +26,11 @@ enum ClusterMessages {
             FROM unnest($3, $4) WITH ORDINALITY AS sent (kind, body, place)
             """, parameters
         ) { _ in true }
-        // Verdicts are many, and a commit that notifies waits for every other that does.
+        // Verdicts do not notify, because there are many and commits with notifications are serialized.
         if messages.contains(where: { $0.kind != .verdicts }) { try connection.execute("NOTIFY \(channel)") }
     }
 
-    /// What the other gateways have sent after the numbers that are known of them, in the order in which each has sent it.
+    /// Messages of other gateways after the known numbers, in the order of sending for each gateway.
     static func heard(
         by gateway: String, after known: BytewiseDictionary<Int64>, _ connection: PostgreSQLConnection
     ) throws -> [(gateway: String, number: Int64, message: ClusterMessage?)] {
@@ -51,7 +51,7 @@ enum ClusterMessages {
         return heard
     }
 
-    /// Removes a gateway's own that the others have had time to hear. Returns whether any are left.
+    /// Deletes a gateway's messages that the others have had time to read. Returns whether any remain.
     static func forget(of gateway: String, all: Bool, _ connection: PostgreSQLConnection) throws -> Bool {
         try connection.run(
             "DELETE FROM cluster_message WHERE gateway = ?1 AND sent_ms < \(ClusterTables.now) - ?2",
@@ -61,17 +61,15 @@ enum ClusterMessages {
         ) { _ in true } == true
     }
 
-    /// Removes what gateways have left that were killed.
     static func sweep(_ connection: PostgreSQLConnection) throws {
         try connection.run(
             "DELETE FROM cluster_message WHERE sent_ms < \(ClusterTables.now) - ?1",
             .integer(6 * keptMilliseconds))
     }
 
-    /// Nil for what a later version has to say.
+    /// Nil for a message kind of a later version.
     private static func message(_ kind: String, _ body: [UInt8]) -> ClusterMessage? {
         guard let kind = ClusterMessage.Kind(rawValue: kind) else { return nil }
-        // Our own words.
         let value = try? StrictJSONParser(maximumBytes: max(1, body.count), maximumDepth: 8)
             .parse(bytes: body) { $0.value }
         return value.map { ClusterMessage(kind, $0) }

@@ -4,15 +4,15 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The table of small things that gateways agree on.
+/// The table of ``ClusterNote``.
 struct ClusterNotes {
     private static let lock: Int64 = 2
 
     let connection: PostgreSQLConnection
-    /// Reads the key that seals some of them.
+    /// Reads the key that encrypts some of the notes.
     let tokenKey: @Sendable () throws -> TokenKeySeal?
 
-    /// Changes notes under a lock that all changes of notes share: they are rare.
+    /// Changes notes under a single advisory lock, because changes are rare.
     func change<Value>(
         _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
     ) throws -> Value {
@@ -28,7 +28,6 @@ struct ClusterNotes {
         }
     }
 
-    /// Forgets what is old.
     static func sweep(_ connection: PostgreSQLConnection) throws {
         for kind in ClusterNote.Kind.allCases {
             try connection.run(
@@ -52,7 +51,6 @@ struct ClusterNotes {
             }
             text = opened
         }
-        // Our own words.
         return try? StrictJSONParser(maximumBytes: max(1, text.utf8.count), maximumDepth: 8)
             .parse(bytes: Array(text.utf8)) { $0.value }
     }
@@ -80,7 +78,7 @@ struct ClusterNotes {
         return seal
     }
 
-    /// A note opens nowhere but in its place.
+    /// Binds the encrypted text to its note.
     private static func context(_ name: ClusterNote.Name) -> String {
         "countersign \(name.kind.rawValue) \(name.text)"
     }

@@ -3,8 +3,8 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// One gateway's end of the channel: a thread with a connection of its own that sends and hears by a table. It looks there
-/// when it is notified of something, and after a pause.
+/// A gateway's end of the message channel, with its own thread and connection. It polls the table after
+/// notifications and periodically.
 final class PostgreSQLChannel: ClusterChannel {
     private static let busyMilliseconds: Int32 = 200
     private static let rememberedMilliseconds: Int64 = 600_000
@@ -17,12 +17,12 @@ final class PostgreSQLChannel: ClusterChannel {
     private let wasStarted = Lock(false)
     private let ended = CountingSemaphore(value: 0)
 
-    /// What the thread has from one look to the next.
     private struct Looks {
         var connection: PostgreSQLConnection?
         var sent: Int64 = 0
         var hasSent = false
-        /// The number of the last message of each gateway, and when it was heard; nil before the first look, which hears nothing.
+        /// The last message number of each gateway and the time of its receipt. Nil before the first poll,
+        /// which ignores existing messages.
         var known: BytewiseDictionary<(number: Int64, at: Int64)>?
     }
 
@@ -43,7 +43,7 @@ final class PostgreSQLChannel: ClusterChannel {
                 do {
                     try look(&looks, take, hear)
                 } catch {
-                    // What was to be sent is lost. The member's thread says that the database is gone.
+                    // The messages are lost. The thread of ``PostgreSQLMember`` reports the failed database.
                     looks.connection = nil
                 }
                 wait(looks.connection, milliseconds: isBusy() ? Self.busyMilliseconds : pauseMilliseconds)
@@ -63,12 +63,13 @@ final class PostgreSQLChannel: ClusterChannel {
         isStopping.withLock { $0 = true }
         guard wasStarted.withLock({ $0 }) else { return }
         bell.ring()
-        // A server that does not answer notices by itself that the connection is gone.
+        // Does not wait long for a server that does not respond. The server detects the closed connection
+        // itself.
         _ = ended.wait(until: .now() + 3)
     }
 
     private func wait(_ connection: PostgreSQLConnection?, milliseconds: Int32) {
-        // It may have come with the answer to something else.
+        // Notifications may have arrived with a query's result.
         if let connection, !connection.notifications().isEmpty { return }
         bell.wait(besides: connection?.socket, milliseconds: milliseconds)
         connection?.takeNotifications()
@@ -87,7 +88,7 @@ final class PostgreSQLChannel: ClusterChannel {
         looks.connection = connection
         let heard = try ClusterMessages.heard(
             by: id, after: (looks.known ?? [:]).mapValues(\.number), connection)
-        // Who has been silent for longer than messages are kept may be gone.
+        // Removes gateways that were silent for longer than messages are stored.
         let time = Uptime.milliseconds
         var known = (looks.known ?? [:]).filter { $0.value.at > time - Self.rememberedMilliseconds }
         for (gateway, number, message) in heard {
@@ -97,7 +98,7 @@ final class PostgreSQLChannel: ClusterChannel {
         looks.known = known
         let messages = take()
         if !messages.isEmpty {
-            // Counted before: whether a lost connection has sent them, nobody knows.
+            // Increments first, because the outcome of sending on a lost connection is unknown.
             let last = looks.sent
             looks.sent += Int64(messages.count)
             looks.hasSent = true

@@ -4,7 +4,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The gateways of one database, by the rows in which each says that it lives.
+/// The gateways of a database, identified by their rows in the table `gateway`.
 final class PostgreSQLCluster: Cluster {
     private static let longestLook = 0.1
 
@@ -13,13 +13,13 @@ final class PostgreSQLCluster: Cluster {
     private let tokenKey: @Sendable () throws -> TokenKeySeal?
     private let connection = Lock(Connection())
 
-    // `Lock` gives it to one thread at a time.
+    // `Lock` restricts the connection to one thread at a time.
     private struct Connection: @unchecked Sendable {
         var opened: PostgreSQLConnection?
     }
 
-    /// `tokenKey` reads the key that seals what nobody may read in the database. With `takesGivenTime` the time that gateways
-    /// share is that of their own clocks: for tests.
+    /// `tokenKey` reads the key that encrypts secrets in the database. `takesGivenTime`, for tests, replaces
+    /// the database's clock by the gateways' clocks.
     init(
         _ settings: PostgreSQLSettings, takesGivenTime: Bool = false,
         tokenKey: @escaping @Sendable () throws -> TokenKeySeal? = { nil }
@@ -40,8 +40,9 @@ final class PostgreSQLCluster: Cluster {
 
     func makeChannel(id: String) -> any ClusterChannel { PostgreSQLChannel(id, settings) }
 
-    /// Each gateway has heard of it when its row says so. One whose row is old judges nothing, and after
-    /// ``ClusterRules/deadMilliseconds`` that is true of every gateway that has not heard, even if this one cannot ask.
+    /// Waits until the rows of all live gateways contain the change. A gateway with an old row does not
+    /// accept requests. After ``ClusterRules/deadMilliseconds`` this applies to every gateway that has not
+    /// read the change, even if the database is unreachable.
     func settle() {
         let start = Uptime.milliseconds
         var generation: Int64?
@@ -58,7 +59,7 @@ final class PostgreSQLCluster: Cluster {
         }
     }
 
-    /// Has all gateways look now. Returns what they must have seen.
+    /// Makes all gateways read changes now. Returns the generation that they must reach.
     private func tell() throws -> Int64 {
         try use { connection in
             try connection.execute(
@@ -129,7 +130,7 @@ final class PostgreSQLCluster: Cluster {
             """
         ) { row in
             let name = row.text(0)
-            // -1 before the server has counted.
+            // The estimate is -1 before the first `ANALYZE`.
             return ClusterStatus.Partition(
                 name: name, dayMilliseconds: EventPartitions.day(of: name).map { Int64($0) * 86_400_000 },
                 rows: row.int64(2) < 0 ? nil : row.int64(2), bytes: row.int64(1))

@@ -4,14 +4,14 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// One gateway's row, and the thread that keeps it up to date on a connection of its own.
+/// A gateway's row in the table `gateway`, updated by a thread with its own connection.
 ///
-/// Each second, and whenever a change is told of, it writes down the time, and only then reads what others have changed. Whoever
-/// waits for it to have heard of a change finds its row either old, and then it judges nothing; or up to date, and then it
-/// waits until the row says so; and a row that was old comes back before anything is judged by what was read before.
+/// Each second and after notifications, the thread first updates the row's time and then reads the changes of
+/// other gateways. So a row that is current but lacks a change tells other gateways to wait. A gateway with
+/// an expired row stops accepting requests, and updates its row before it accepts them again.
 final class PostgreSQLMember: ClusterMember {
     private struct State {
-        /// Until when what was read last may be judged by.
+        /// The uptime until which the last read of changes is valid.
         var goodUntil: Int64 = .min
         var gateways = 1
         var clockOffset: Int64 = 0
@@ -25,7 +25,7 @@ final class PostgreSQLMember: ClusterMember {
     }
 
     private static let pauseMilliseconds: Int64 = 1_000
-    /// Rows of gateways that were killed are shown for so long.
+    /// How long rows of terminated gateways are shown.
     private static let shownMilliseconds: Int64 = 3_600_000
     private static let firstDutyLock: Int64 = 100
 
@@ -80,7 +80,7 @@ final class PostgreSQLMember: ClusterMember {
         } catch {
             throw GatewayError(.storage, "cannot join the gateways of the database: \(error)")
         }
-        // Handed over: the thread alone uses it from here on.
+        // Only the thread uses the beat from here on.
         let first = Lock<Beat?>(beat)
         let thread = Thread { [self] in
             var beat = first.withLock { $0.take() } ?? Beat()
@@ -98,13 +98,13 @@ final class PostgreSQLMember: ClusterMember {
         }
         guard wasStarted else { return }
         bell.ring()
-        // A server that does not answer notices by itself that the connection is gone.
+        // Does not wait long for a server that does not respond. The server detects the closed connection
+        // itself.
         _ = ended.wait(until: .now() + 3)
     }
 
     // MARK: On the thread
 
-    /// What the thread has from one time to the next.
     private struct Beat: @unchecked Sendable {
         var connection: PostgreSQLConnection?
         var reported: Int64 = -1
@@ -120,7 +120,8 @@ final class PostgreSQLMember: ClusterMember {
                 work.tick()
                 noteBack(work)
             } catch {
-                // Its locks, and with them the duties, are another's once the server has noticed.
+                // The server releases the connection's locks, and thereby its duties, once it detects the
+                // loss.
                 if let error = error as? PostgreSQLError, error.isConnectionLost { beat.connection = nil }
                 if beat.connection?.isSound != true {
                     beat.connection = nil
@@ -131,7 +132,7 @@ final class PostgreSQLMember: ClusterMember {
         }
     }
 
-    /// Shows that the gateway lives, reads what others have changed, and says so.
+    /// Performs a heartbeat: updates the row, reads changes of other gateways and records their generation.
     private func show(_ beat: inout Beat, _ work: ClusterMemberWork) throws {
         let start = Uptime.milliseconds
         let connection = try beat.connection ?? connect()
@@ -157,7 +158,7 @@ final class PostgreSQLMember: ClusterMember {
         return connection
     }
 
-    /// Writes the row. Returns what had changed before, and how many gateways live.
+    /// Updates the row. Returns the generation before the read of changes, and the number of live gateways.
     private func note(
         _ connection: PostgreSQLConnection, _ readers: inout ReaderLag, _ work: ClusterMemberWork
     ) throws -> (generation: Int64, gateways: Int) {
@@ -203,7 +204,7 @@ final class PostgreSQLMember: ClusterMember {
         return counted ?? (0, 1)
     }
 
-    /// Takes the duties that nobody has. They are this connection's until it ends.
+    /// Takes free duties, which the connection holds until it ends.
     private func takeDuties(
         _ connection: PostgreSQLConnection, _ work: ClusterMemberWork
     ) throws -> Set<ClusterDuty> {
@@ -227,18 +228,18 @@ final class PostgreSQLMember: ClusterMember {
 
     private func leave(_ connection: PostgreSQLConnection?) {
         state.withLock { $0.duties = [] }
-        // What cannot be deleted is old soon.
+        // A row that cannot be deleted expires soon.
         try? connection?.run("DELETE FROM gateway WHERE id = ?1", .text(identity.id))
     }
 
-    /// Until it is time to look again, somebody tells of a change, or the bell rings.
+    /// Waits until the next heartbeat is due, a notification arrives or the bell rings.
     private func wait(_ connection: PostgreSQLConnection?) {
         if let connection, !connection.notifications().isEmpty { return }
         bell.wait(besides: connection?.socket, milliseconds: Int32(Self.pauseMilliseconds))
         connection?.takeNotifications()
     }
 
-    // MARK: What there is to say
+    // MARK: Reports
 
     private func noteFailure(_ detail: String, _ work: ClusterMemberWork) {
         let isCutOff = !isCurrent

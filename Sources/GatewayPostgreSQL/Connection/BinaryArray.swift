@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// An array in PostgreSQL's binary format, one-dimensional.
+/// A one-dimensional array in PostgreSQL's binary format.
 struct BinaryArray {
-    /// The type of the elements, by its object id.
+    /// The element type, by its OID.
     enum Element: UInt32 {
         case int8 = 20
         case int4 = 23
@@ -11,10 +11,9 @@ struct BinaryArray {
 
     private(set) var bytes: [UInt8] = []
 
-    /// `count` elements are added then.
     init(_ element: Element, count: Int) {
         append(UInt32(count == 0 ? 0 : 1))
-        // Says that there may be NULLs, which none needs to be.
+        // The flag for NULL elements, which may be set without any.
         append(1 as UInt32)
         append(element.rawValue)
         guard count > 0 else { return }
@@ -41,7 +40,7 @@ struct BinaryArray {
         text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
     }
 
-    /// A U+0000, which PostgreSQL does not hold, becomes U+FFFD, as wherever a text is bound.
+    /// PostgreSQL cannot store U+0000, so it is replaced by U+FFFD, as in all bound texts.
     mutating func add(_ text: UnsafeRawBufferPointer) {
         if let start = text.baseAddress, memchr(start, 0, text.count) != nil {
             return add(String(decoding: text, as: UTF8.self).holdable)

@@ -1,7 +1,7 @@
 internal import CPostgreSQL
 internal import CountersignSQLite
 
-/// The types of PostgreSQL that values are declared as, by their object ids.
+/// OIDs of the types that values are declared as.
 enum ServerType {
     static let unknown: Oid = 0
     static let bytea: Oid = 17
@@ -14,14 +14,15 @@ enum ServerType {
     static let int8Array: Oid = 1016
 }
 
-/// The values of one statement in PostgreSQL's binary format.
+/// The values of a statement in PostgreSQL's binary format.
 ///
-/// PostgreSQL's text holds no U+0000. U+FFFD stands in for it, in what is written and in what is looked for, or one such name
-/// would keep everything from the disk that is written with it. The columns of events are bound the same way, as a ``BinaryArray``.
+/// PostgreSQL cannot store U+0000 in texts, so it is replaced by U+FFFD in stored and compared values.
+/// Otherwise, one such name would fail the whole transaction. A ``BinaryArray`` does the same for the columns
+/// of events.
 struct Parameters {
     private(set) var types: [Oid] = []
     private var bytes: [UInt8] = []
-    /// Where each begins; nil for NULL.
+    /// The offset of each value; nil for NULL.
     private var starts: [Int?] = []
     private var lengths: [Int32] = []
 
@@ -73,7 +74,7 @@ struct Parameters {
         array.bytes.withUnsafeBytes { add(ServerType.int8Array, $0) }
     }
 
-    /// Calls `body` with what libpq's functions take: values, lengths and formats.
+    /// Calls `body` with the values, lengths and formats for libpq.
     func withPointers<Value>(
         _ body: (
             _ values: UnsafePointer<UnsafePointer<CChar>?>?, _ lengths: UnsafePointer<Int32>?,
@@ -81,7 +82,7 @@ struct Parameters {
         ) -> Value
     ) -> Value {
         bytes.withUnsafeBytes { room in
-            // libpq takes a null pointer for NULL, so an empty value needs an address too.
+            // libpq treats a null pointer as NULL, so an empty value needs an address.
             let base = room.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
             let values = starts.map { start in
                 start.flatMap { base?.advanced(by: $0).assumingMemoryBound(to: CChar.self) }

@@ -4,16 +4,16 @@ package import CountersignSQLite
 internal import Foundation
 package import GatewayStorage
 
-/// One connection to the server. Belongs to one thread at a time.
+/// A connection to the server. Must be used by one thread at a time.
 ///
-/// No call blocks forever: connecting and every statement have a deadline, after which the connection is lost.
+/// Connecting and every statement have a deadline, after which the connection is lost.
 package final class PostgreSQLConnection: SQLConnection {
     private struct Statement: Hashable {
         let sql: String
         let types: [Oid]
     }
 
-    /// More than the gateway has statements, each by the types of its values.
+    /// Exceeds the number of the gateway's statements, each counted by its value types.
     private static let mostStatements = 500
 
     let handle: OpaquePointer
@@ -21,13 +21,11 @@ package final class PostgreSQLConnection: SQLConnection {
     private var prepared: [Statement: String] = [:]
     /// Rows changed by the last statement.
     package private(set) var changes = 0
-    /// True once a statement has changed a row, until it is set again.
+    /// Set when a statement changes a row; reset by the caller.
     var hasChanged = false
-    /// What the numbers of events begin at here (see ``EventHorizon/base(_:)``), once it was asked for.
+    /// The base of event positions (see ``EventHorizon/base(_:)``), once it was read.
     var base: Int64?
-    /// Reads the key that secrets are sealed with.
     var tokenKey: (@Sendable () throws -> TokenKeySeal)?
-    /// What it is used for; for ``appTables()``.
     var kind: DataKind?
 
     /// Connects. Throws `PostgreSQLError`.
@@ -38,7 +36,7 @@ package final class PostgreSQLConnection: SQLConnection {
         defer { for text in names + values { free(text) } }
         let made = names.map { UnsafePointer($0) }.withUnsafeBufferPointer { names in
             values.map { UnsafePointer($0) }.withUnsafeBufferPointer { values in
-                // With 1, a connection string in `dbname` is taken apart.
+                // 1 expands a connection string in `dbname`.
                 PQconnectdbParams(names.baseAddress, values.baseAddress, 1)
             }
         }
@@ -50,9 +48,9 @@ package final class PostgreSQLConnection: SQLConnection {
         }
         handle = made
         deadlineMilliseconds = settings.statementMilliseconds + 5_000
-        // Notices are for those who type.
+        // Discards notices.
         PQsetNoticeProcessor(made, { _, _ in }, nil)
-        // When this throws, everything is set already: `deinit` ends the connection.
+        // If this throws, `deinit` closes the connection, because all properties are set.
         try execute(settings.sessionScript)
     }
 
@@ -63,12 +61,12 @@ package final class PostgreSQLConnection: SQLConnection {
         PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? "unknown"
     }
 
-    /// False when the connection is lost, as far as can be seen without asking the server.
+    /// Whether the connection is usable, as far as known without a query.
     var isSound: Bool {
         guard PQstatus(handle) == CONNECTION_OK, PQtransactionStatus(handle) == PQTRANS_IDLE else {
             return false
         }
-        // A server that was stopped has said so or hung up; nothing else comes unasked but notifications.
+        // The server only sends notifications unprompted, or closes the connection on shutdown.
         var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
         while poll(&descriptor, 1, 0) > 0 {
             guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else { return false }
@@ -82,7 +80,8 @@ package final class PostgreSQLConnection: SQLConnection {
         try finish { note($0) }
     }
 
-    /// Runs a statement, whose placeholders may be SQLite's, and calls `body` with each row until it answers false.
+    /// Runs a statement, with SQLite's or PostgreSQL's placeholders, and calls `body` with each row until it
+    /// returns false.
     package func each(
         _ sql: String, _ values: [SQLValue], _ body: (any SQLRow) throws -> Bool
     ) throws {
@@ -93,7 +92,7 @@ package final class PostgreSQLConnection: SQLConnection {
 
     package func appTables() throws -> [AppTable] { try appTables(of: kind) }
 
-    /// Nil for what has a store of its own for this engine.
+    /// `kind` is nil for tables with their own store for this engine.
     func appTables(of kind: DataKind?) throws -> [AppTable] {
         let columns = try all(
             """
@@ -127,8 +126,8 @@ package final class PostgreSQLConnection: SQLConnection {
         }
     }
 
-    /// Runs `body` in one transaction: all of it is committed, or nothing. Throws what `body` throws, or
-    /// `PostgreSQLError`: what a commit did during which the connection is lost, nobody knows.
+    /// Runs `body` in one transaction. Rethrows errors of `body`, and throws `PostgreSQLError`. The outcome
+    /// is unknown if the connection is lost during the commit.
     package func transaction<Value>(_ begin: String = "BEGIN", _ body: () throws -> Value) throws -> Value {
         try execute(begin)
         do {
@@ -141,12 +140,12 @@ package final class PostgreSQLConnection: SQLConnection {
         }
     }
 
-    /// Runs `body` in a transaction, again from its beginning when others were in its way: at most 5 times.
+    /// Runs `body` in a transaction, and again from its start after conflicts: at most 5 times.
     func committing<Value>(_ body: () throws -> Value) throws -> Value {
         try retrying { try transaction { try body() } }
     }
 
-    /// Runs `body`, again when others were in its way: at most 5 times.
+    /// Runs `body`, and again after conflicts: at most 5 times.
     func retrying<Value>(_ body: () throws -> Value) throws -> Value {
         for _ in 1..<5 {
             do {
@@ -158,7 +157,7 @@ package final class PostgreSQLConnection: SQLConnection {
         return try body()
     }
 
-    /// What the server has notified about since the last call, by channel.
+    /// The channels with notifications since the last call.
     func notifications() -> BytewiseSet {
         var channels: BytewiseSet = []
         while let notification = PQnotifies(handle) {
@@ -168,13 +167,12 @@ package final class PostgreSQLConnection: SQLConnection {
         return channels
     }
 
-    /// Takes what has come while nobody asked; a connection that has ended shows itself at the next question.
+    /// Reads and discards pending notifications. The next query reports a closed connection.
     func takeNotifications() {
         _ = PQconsumeInput(handle)
         _ = notifications()
     }
 
-    /// What has something to read when the server says something unasked.
     var socket: Int32 { PQsocket(handle) }
 
     private func note(_ result: OpaquePointer) {
@@ -201,7 +199,7 @@ package final class PostgreSQLConnection: SQLConnection {
 
     // MARK: Waiting
 
-    /// Takes all results of what was sent. The first error is thrown once the server has nothing more to say.
+    /// Reads all results of a query. Throws the first error after the last result.
     private func finish(_ body: (OpaquePointer) throws -> Void) throws {
         let deadline = DispatchTime.now().uptimeNanoseconds + UInt64(deadlineMilliseconds) * 1_000_000
         var failure: (any Error)?
@@ -218,7 +216,7 @@ package final class PostgreSQLConnection: SQLConnection {
         guard PQstatus(handle) == CONNECTION_OK else { throw PostgreSQLError(nil, of: handle) }
     }
 
-    /// The next result, or nil when there is none; throws when it does not come in time.
+    /// The next result; nil after the last. Throws after the deadline.
     func nextResult(until deadline: UInt64) throws -> OpaquePointer? {
         while true {
             let unsent = PQflush(handle)
@@ -237,7 +235,7 @@ package final class PostgreSQLConnection: SQLConnection {
         let ready = poll(&descriptor, 1, left)
         if ready < 0, errno == EINTR { return }
         guard ready > 0 else {
-            // Nothing that comes later may be taken for an answer to something else.
+            // Prevents a late response from being taken for the response to another query.
             shutdown(PQsocket(handle), Int32(SHUT_RDWR))
             throw PostgreSQLError.lost("the server has not answered in time")
         }

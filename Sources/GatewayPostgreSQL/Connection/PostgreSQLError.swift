@@ -2,14 +2,14 @@ internal import CPostgreSQL
 internal import CountersignCore
 internal import GatewayStorage
 
-/// What PostgreSQL or the way to it reported: its words and its code.
+/// An error of PostgreSQL or of the connection.
 ///
-/// Bound values are never part of it: PostgreSQL's detail, hint and context, which may quote them, are left out.
+/// Omits PostgreSQL's detail, hint and context, because they may quote bound values.
 package struct PostgreSQLError: StorageError, CustomStringConvertible {
-    /// The SQLSTATE, five characters; `08006` where the connection failed before the server had said anything.
+    /// The SQLSTATE of five characters; `08006` for errors of the connection.
     package let sqlState: String
     package let message: String
-    /// True when the connection is of no use any more. What a commit did that it was lost in is unknown.
+    /// Whether the connection is unusable. The outcome of a commit in progress is unknown.
     package let isConnectionLost: Bool
 
     package init(sqlState: String, message: String, isConnectionLost: Bool = false) {
@@ -18,7 +18,7 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
         self.isConnectionLost = isConnectionLost
     }
 
-    /// From a result that is none, or one that reports an error.
+    /// Reads an error from a result, or from the connection without a result.
     init(_ result: OpaquePointer?, of connection: OpaquePointer) {
         let isLost = PQstatus(connection) != CONNECTION_OK
         let state = result.flatMap { PQresultErrorField($0, Self.sqlStateField) }.map { String(cString: $0) }
@@ -31,7 +31,7 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
         isConnectionLost = isLost || state?.hasPrefix("57P") == true || state?.hasPrefix("08") == true
     }
 
-    // Macros of characters, which are not imported (postgres_ext.h).
+    // Character macros are not imported (postgres_ext.h).
     private static let sqlStateField = Int32(UInt8(ascii: "C"))
     private static let messageField = Int32(UInt8(ascii: "M"))
 
@@ -39,14 +39,14 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
         PostgreSQLError(sqlState: "08006", message: message, isConnectionLost: true)
     }
 
-    /// True when the disk, or the quota on it, is full.
+    /// Whether the server's disk or its quota is full.
     package var isFull: Bool { sqlState == "53100" }
 
-    /// True when the same transaction may succeed if it is tried again.
+    /// Whether the transaction can be retried.
     package var isRetryable: Bool { sqlState == "40001" || sqlState == "40P01" }
 
-    /// True when a value can never be stored: a text that PostgreSQL does not take, a number that is too large, or a
-    /// row that breaks a rule of the schema.
+    /// Whether a value can never be stored: an invalid text, a number that is too large, or a violated
+    /// constraint.
     package var isConstraint: Bool {
         sqlState.hasPrefix("22") || sqlState.hasPrefix("23") || sqlState == "54000"
     }

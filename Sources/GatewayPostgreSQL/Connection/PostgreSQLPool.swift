@@ -3,26 +3,26 @@ internal import Foundation
 internal import GatewayModel
 package import GatewayStorage
 
-/// Connections that threads share: each has one to itself for as long as it needs it.
+/// A pool of connections. Each is used by one thread at a time.
 package final class PostgreSQLPool: Sendable {
-    // A connection belongs to whoever took it out; the lock hands it over.
+    // A connection taken out of the pool belongs to one thread.
     private struct State: @unchecked Sendable {
         var idle: [PostgreSQLConnection] = []
         var load = DatabaseLoad()
-        /// Until then nobody tries to connect: the last attempts have failed.
+        /// The end of the back-off after failed attempts to connect.
         var pausedUntil = DispatchTime(uptimeNanoseconds: 0)
         var failures = 0
         var lastError: PostgreSQLError?
     }
 
     package let settings: PostgreSQLSettings
-    /// Reads the key that secrets are sealed with.
     let tokenKey: (@Sendable () throws -> TokenKeySeal)?
     private let state = Lock(State())
     private let places: CountingSemaphore
     private let limit: Int
 
-    /// At most so many connections are open at a time; who wants one more waits. `first` is one that is open already.
+    /// `connections` is the maximum number of connections in use; further callers wait. `first` is an open
+    /// connection to reuse.
     package init(
         _ settings: PostgreSQLSettings, connections: Int,
         tokenKey: (@Sendable () throws -> TokenKeySeal)? = nil, first: PostgreSQLConnection? = nil
@@ -36,7 +36,8 @@ package final class PostgreSQLPool: Sendable {
         state.withLock { $0.idle = [first] }
     }
 
-    /// Runs `body` with a connection. Throws `PostgreSQLError` when there is none, and what `body` throws.
+    /// Runs `body` with a connection. Throws `PostgreSQLError` when no connection becomes available, and
+    /// rethrows errors of `body`.
     package func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
         guard places.wait(until: .now() + .milliseconds(settings.statementMilliseconds)) else {
             let error = PostgreSQLError(
@@ -54,7 +55,7 @@ package final class PostgreSQLPool: Sendable {
         return try noting { try body(connection) }
     }
 
-    /// Runs `body`, which uses a connection, and counts what the server refuses.
+    /// Runs `body` and counts errors of the server.
     func noting<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()
@@ -68,13 +69,12 @@ package final class PostgreSQLPool: Sendable {
         state.withLock { $0.load.errors[String(error.sqlState.prefix(2)), default: 0] += 1 }
     }
 
-    /// A group of batches was written in so many attempts.
+    /// Counts the retries of a write.
     func noteWrite(attempts: Int) {
         guard attempts > 1 else { return }
         state.withLock { $0.load.writeRetries += attempts - 1 }
     }
 
-    /// What it does and what it has seen; it knows no partitions.
     var load: DatabaseLoad {
         var load = state.withLock { state in
             var load = state.load
@@ -85,8 +85,8 @@ package final class PostgreSQLPool: Sendable {
         return load
     }
 
-    /// A connection of its own for somebody who keeps it, such as a writer. Its statements may take so long; nil stands for what
-    /// the others' may take. Throws `PostgreSQLError`.
+    /// Opens a connection that does not count towards the limit, such as for a writer.
+    /// `statementMilliseconds` is its statement timeout, or nil for the default. Throws `PostgreSQLError`.
     func connect(statementMilliseconds: Int? = nil) throws -> PostgreSQLConnection {
         let pause = state.withLock { $0.pausedUntil > .now() ? $0.lastError : nil }
         if let pause { throw pause }
@@ -103,7 +103,7 @@ package final class PostgreSQLPool: Sendable {
             state.withLock { state in
                 state.failures += 1
                 state.lastError = error
-                // 50 ms, 100 ms, and so on until 1.6 s.
+                // 50 ms, 100 ms and so on, up to 1.6 s.
                 state.pausedUntil = .now() + .milliseconds(25 << min(state.failures, 6))
                 state.idle = []
             }

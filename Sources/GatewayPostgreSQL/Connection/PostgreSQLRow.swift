@@ -1,7 +1,6 @@
 internal import CPostgreSQL
 internal import GatewayStorage
 
-/// A row of a result, in PostgreSQL's text format.
 struct PostgreSQLRow: SQLRow {
     let result: OpaquePointer
     let index: Int32
@@ -17,7 +16,7 @@ struct PostgreSQLRow: SQLRow {
 
     func isNull(_ column: Int32) -> Bool { PQgetisnull(result, index, column) != 0 }
 
-    /// 0 for NULL, as SQLite has it; a boolean is 1 or 0.
+    /// 0 for NULL, as in SQLite; booleans are 1 or 0.
     func int64(_ column: Int32) -> Int64 {
         let bytes = bytes(column)
         var isNegative = false
@@ -25,7 +24,7 @@ struct PostgreSQLRow: SQLRow {
         for (place, byte) in bytes.enumerated() {
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"):
-                // Downwards, for the least number has no positive counterpart.
+                // Accumulates negative numbers, because the minimum has no positive counterpart.
                 number = number &* 10 &- Int64(byte - UInt8(ascii: "0"))
             case UInt8(ascii: "-") where place == 0: isNegative = true
             case UInt8(ascii: "t") where place == 0: return 1
@@ -45,11 +44,10 @@ struct PostgreSQLRow: SQLRow {
 
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
-    /// The bytes of a `bytea`, or of a text.
+    /// The bytes of a `bytea` or a text.
     func blob(_ column: Int32) -> [UInt8] {
         let bytes = bytes(column)
         guard PQftype(result, column) == ServerType.bytea else { return Array(bytes) }
-        // \x and two digits for each byte.
         guard bytes.count >= 2 else { return [] }
         return [UInt8](unsafeUninitializedCapacity: (bytes.count - 2) / 2) { room, count in
             for place in stride(from: 2, to: bytes.count - 1, by: 2) {

@@ -3,28 +3,27 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// Where the server is, and how long to wait for it.
+/// Connection settings and timeouts.
 package struct PostgreSQLSettings: Sendable {
-    /// `postgresql://…`, or libpq's keywords and values.
     let connection: String
     let password: String?
     package var connectSeconds = 5
     package var statementMilliseconds = 30_000
 
-    /// For what takes long, such as another index over all events.
+    /// Settings for long statements, such as building an index of all events.
     var patient: PostgreSQLSettings {
         var settings = self
         settings.statementMilliseconds = 1_800_000
         return settings
     }
 
-    /// `connection` is as psql takes it; a file of passwords or of services is libpq's own affair. `passwordFile` holds the
-    /// password and nothing else; its last line break does not count. Throws `invalid` when libpq cannot read the text, and
-    /// `dataDirectory` when the file cannot be read.
+    /// `connection` is a libpq connection string. libpq itself reads its password and service files.
+    /// `passwordFile` contains only the password; a final line break is ignored. Throws `invalid` when libpq
+    /// cannot parse the string, and `dataDirectory` when the file cannot be read.
     package init(_ connection: String, passwordFile: String? = nil) throws(GatewayError) {
         self.connection = connection
         guard Self.isReadable(connection) else {
-            // Its own words may quote the text, and with it a password.
+            // libpq's message may quote the string, including a password.
             throw GatewayError(
                 .invalid,
                 "the database's address cannot be read; write postgresql://user@host:port/database, or libpq's "
@@ -54,7 +53,8 @@ package struct PostgreSQLSettings: Sendable {
         return true
     }
 
-    /// Keywords and values for libpq; what the connection string says comes last but for what the gateway depends on.
+    /// Keywords and values for libpq. The connection string overrides the defaults before it, but not the
+    /// required settings after it.
     var words: [(String, String)] {
         [
             ("connect_timeout", String(connectSeconds)),
@@ -67,7 +67,6 @@ package struct PostgreSQLSettings: Sendable {
         ]
     }
 
-    /// What every session begins with.
     var sessionScript: String {
         """
         SET search_path = countersign; SET statement_timeout = \(statementMilliseconds);

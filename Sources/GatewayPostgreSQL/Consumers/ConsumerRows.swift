@@ -4,23 +4,23 @@ internal import GatewayStorage
 
 /// The rows of consumers, within a transaction.
 ///
-/// A lease is a part of its partition's row, so whoever changes the row has the lease: gateways need not know of each other.
+/// A lease is stored in its partition's row, so gateways coordinate through the row alone.
 struct ConsumerRows {
     struct Row {
         let id: EventConsumerID
         let settings: EventConsumerSettings
         let createdMilliseconds: Int64
         let partitions: [Partition]
-        /// True when it has passed a gap without an event, so that no lease has told of it yet.
+        /// Whether the position has passed deleted events, and no lease has reported this yet.
         let hasPassedGap: Bool
     }
 
     struct Partition {
         let position: Int64
-        /// When the lease that there is ends or has ended.
+        /// The deadline of the last lease, which may have expired.
         let leaseEnd: Int64?
 
-        /// When the lease that there is ends; nil when there is none, or it has ended.
+        /// The deadline of the current lease; nil without one.
         func lease(at now: Int64) -> Int64? {
             leaseEnd.flatMap { EventConsumerRules.hasEnded($0, at: now) ? nil : $0 }
         }
@@ -28,13 +28,13 @@ struct ConsumerRows {
         func isFree(at now: Int64) -> Bool { lease(at: now) == nil }
     }
 
-    /// A lease, or the one that was acknowledged last.
+    /// The current lease, or the last acknowledged one.
     struct Lease {
         let partition: Int
         let position: Int64
         let last: Int64
         let reached: Int64
-        /// Where it was acknowledged up to; nil while it is to be.
+        /// The acknowledged position; nil before the acknowledgement.
         let settled: Int64?
     }
 
@@ -44,7 +44,8 @@ struct ConsumerRows {
     private static let noLease =
         "lease_id = NULL, lease_last = NULL, lease_reached = NULL, lease_until_ms = NULL"
 
-    /// The time and the last deadline (`EventConsumerRules`) are parameters, from this one on.
+    /// The parameter with this number is the time, and the next one the latest valid deadline
+    /// (`EventConsumerRules`).
     private static func isFree(at parameter: Int) -> String {
         "(lease_id IS NULL OR lease_until_ms <= ?\(parameter) OR lease_until_ms > ?\(parameter + 1))"
     }
@@ -93,14 +94,15 @@ struct ConsumerRows {
         }.first
     }
 
-    /// Whether it is there; it stays until the end of the transaction.
+    /// Whether the consumer exists. Locks it until the end of the transaction.
     func holds(_ id: EventConsumerID) throws -> Bool {
         try connection.all(
             "SELECT 1 FROM event_consumer WHERE \(Self.isIt) FOR KEY SHARE", Self.key(id)
         ) { _ in true }.first == true
     }
 
-    /// How many of its kind the app has. Nobody makes another one of them until the end of the transaction.
+    /// Counts the app's consumers of this kind, and prevents the creation of more until the end of the
+    /// transaction.
     func countAlone(_ kind: EventConsumerID.Kind, of appID: String) throws -> Int {
         try connection.run(
             "SELECT pg_advisory_xact_lock(hashtextextended('consumers ' || ?1, 0))", .text(appID))
@@ -110,7 +112,7 @@ struct ConsumerRows {
         ) { $0.int(0) } ?? 0
     }
 
-    /// False when there is one of this name.
+    /// Returns false when a consumer of this name exists.
     func insert(
         _ id: EventConsumerID, _ settings: EventConsumerSettings, at sequence: Int64, milliseconds: Int64
     ) throws -> Bool {
@@ -133,7 +135,7 @@ struct ConsumerRows {
         return true
     }
 
-    /// False when it does not exist; so are the two that follow.
+    /// Returns false when the consumer does not exist, as do the next two methods.
     func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws -> Bool {
         try run(
             "UPDATE event_consumer SET verdict = ?4, type = ?5, event_name = ?6, user_id = ?7 WHERE \(Self.isIt)",
@@ -161,8 +163,9 @@ struct ConsumerRows {
 
     // MARK: Leases
 
-    /// Tries to have a partition alone for the rest of the transaction, to read its events. Not by its row: a lock of that
-    /// takes a transaction id, and readers of events stop at the oldest that is open.
+    /// Tries to reserve a partition for the rest of the transaction. Uses an advisory lock, because a row
+    /// lock would assign a transaction id, and readers of events wait for the oldest open transaction with an
+    /// id.
     func reserve(_ partition: Int, of id: EventConsumerID) throws -> Bool {
         try connection.all(
             """
@@ -172,7 +175,8 @@ struct ConsumerRows {
         ) { $0.int(0) != 0 }.first == true
     }
 
-    /// Leases what was read from `position` on; false when somebody has moved the position or has the partition.
+    /// Leases the events read from `position` on. Returns false if the position has changed or the partition
+    /// is leased.
     func lease(
         _ lease: String, _ partition: Int, of id: EventConsumerID, from position: Int64, last: Int64,
         reached: Int64, until milliseconds: Int64, at now: Int64
@@ -188,8 +192,8 @@ struct ConsumerRows {
         return connection.changes > 0
     }
 
-    /// Moves a position that nobody has leased on, over events that the filter leaves out. The consumer is told of a gap
-    /// among them with the next event that it gets.
+    /// Advances the position of a free partition over events that do not match the filter. The next leased
+    /// event reports a gap among them.
     func pass(
         _ partition: Int, of id: EventConsumerID, from position: Int64, to reached: Int64, hasMissed: Bool,
         at now: Int64
@@ -206,8 +210,8 @@ struct ConsumerRows {
             .integer(now))
     }
 
-    /// The lease with this id, expired or not, while nobody has leased its partition since. Nobody else changes it until
-    /// the end of the transaction.
+    /// Finds and locks a lease with this id. An expired lease can be found until its partition is leased
+    /// again.
     func find(_ lease: String, of id: EventConsumerID) throws -> Lease? {
         try connection.all(
             """
@@ -222,7 +226,7 @@ struct ConsumerRows {
         }.first
     }
 
-    /// Confirms a lease up to an event, after which the rest stays leased; or all of it.
+    /// Acknowledges a lease. After a partial acknowledgement, the rest stays leased.
     func settle(_ lease: String, _ found: Lease, of id: EventConsumerID, through sequence: Int64) throws {
         let end = sequence >= found.reached ? ", \(Self.noLease), settled_id = ?5, settled_seq = ?4" : ""
         try run(
@@ -231,7 +235,7 @@ struct ConsumerRows {
         try noteCaughtUp(id)
     }
 
-    /// False when there is no such lease.
+    /// Returns false when the lease does not exist.
     func release(_ lease: String, of id: EventConsumerID) throws -> Bool {
         try run(
             """

@@ -2,16 +2,15 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Finds places among an app's events.
 enum EventPlaces {
     private static let dayMilliseconds: Int64 = 86_400_000
 
-    /// The number after which the events begin that were received at a time or later. Clocks are set back, and a request may
-    /// take its time, so it looks from a minute before on.
+    /// The position before the first event received at or after a time. Starts a minute earlier, because
+    /// events are not strictly ordered by time: clocks are set back and requests take time.
     static func before(
         _ milliseconds: Int64, of appID: String, head: Int64, _ connection: PostgreSQLConnection
     ) throws -> Int64 {
-        // What was received on an earlier day is none of them; what was on a later one begins after them.
+        // Events of earlier days precede the result, and events of later days follow it.
         let day = floorDay(milliseconds - 60_000)
         var low = try first(of: appID, fromDay: day, connection).map { $0 - 1 } ?? head
         var high = try max(low, first(of: appID, fromDay: floorDay(milliseconds) + 1, connection) ?? head)

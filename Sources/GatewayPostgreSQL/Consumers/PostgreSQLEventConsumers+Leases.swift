@@ -17,7 +17,7 @@ extension PostgreSQLEventConsumers {
                 row.partitions.indices.filter { row.partitions[$0].isFree(at: now) }
             )
         }
-        // Beginning with another one each time, so that none waits forever.
+        // Starts at a random partition, so that no partition starves.
         let start = Int.random(in: 0..<max(1, count))
         var hasMore = false
         var looked = 0
@@ -41,13 +41,13 @@ extension PostgreSQLEventConsumers {
         return .nothing(hasMore: hasMore, untilExpiry: expiry)
     }
 
-    /// Leases the next events of one partition, if nobody has it and there are any.
+    /// Leases the next events of one partition, if it is free.
     private func lease(
         _ id: EventConsumerID, _ partition: Int, limit: Int, seconds: Int, _ connection: PostgreSQLConnection
     ) throws -> (lease: EventLease?, looked: Int, hasMore: Bool) {
         let rows = ConsumerRows(connection: connection)
         guard try rows.reserve(partition, of: id) else { return (nil, 0, false) }
-        // Only now, when nobody else reads on from the position.
+        // Read after the reservation, because no other worker can now read from the position.
         guard let row = try rows.row(id), partition < row.partitions.count else {
             throw EventConsumerRules.notFound(id)
         }
@@ -59,7 +59,7 @@ extension PostgreSQLEventConsumers {
             partition: EventPartition(partition, of: row.partitions.count))
         let stretch = try PostgreSQLEventLog.follow(following, after: from, limit: limit, connection)
         guard let last = stretch.events.last else {
-            // What the filter leaves out is passed, so that nobody looks at it again.
+            // Advances the position, so that these events are not examined again.
             if stretch.looked > 0 {
                 try rows.pass(
                     partition, of: id, from: from, to: stretch.reached, hasMissed: stretch.hasMissed, at: now)

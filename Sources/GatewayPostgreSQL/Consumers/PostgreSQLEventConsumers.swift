@@ -3,11 +3,11 @@ internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage
 
-/// Consumers whose positions and leases are rows that all gateways share, so a consumer's workers may speak to any of them.
+/// Consumers with positions and leases in rows that all gateways share. Workers of a consumer may use any
+/// gateway.
 ///
-/// A lease outlives the gateway that gave it. It ends by the database's clock.
+/// A lease does not depend on the gateway that granted it. It expires by the database's clock.
 package struct PostgreSQLEventConsumers: EventConsumers {
-    /// Whose clock leases end by.
     enum Clock: Sendable {
         case database
         /// Milliseconds since 1970, for tests.
@@ -24,11 +24,11 @@ package struct PostgreSQLEventConsumers: EventConsumers {
         }
     }
 
-    /// Events that are counted of those that a position has not passed. There may be any number, and counting takes time.
+    /// The maximum number of unread events that are counted, because counting takes time.
     static let mostCounted = 100_000
 
     let pool: PostgreSQLPool
-    /// Those of the gateway that runs.
+    /// The arrivals of the running gateway.
     let arrivals: EventArrivals?
     let clock: Clock
 

@@ -2,7 +2,8 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// The secrets in the rows of a table that is copied: sealed in a database, and open in a folder.
+/// Encrypts and decrypts the secrets of copied rows. They are encrypted in a database and in plain text in a
+/// data directory.
 struct CopySecrets {
     private static let tokenKeys: BytewiseDictionary = ["refresh_key": "key", "signing_key": "pem"]
 

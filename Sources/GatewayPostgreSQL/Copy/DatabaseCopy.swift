@@ -4,11 +4,11 @@ internal import Foundation
 package import GatewayModel
 package import GatewayStorage
 
-/// A database that is copied or filled.
+/// A database as the source or target of a copy.
 package final class DatabaseCopy: CopyPlace {
-    /// One copy at a time fills a database: `pg_try_advisory_lock(PostgreSQLSchema.lockClass, …)`.
+    /// The advisory lock of a copy into the database: `pg_try_advisory_lock(PostgreSQLSchema.lockClass, …)`.
     private static let lock = 3
-    /// Days of events that get a partition of their own; older ones lie in the default one.
+    /// The number of past days with a partition each; older events are in the default partition.
     private static let mostDays: Int64 = 400
 
     private let settings: PostgreSQLSettings
@@ -16,8 +16,8 @@ package final class DatabaseCopy: CopyPlace {
     private let tokenKey: TokenKeySeal
     private var days: Set<Int64> = []
 
-    /// Connects and brings the schema to this version's. Throws `storage`, `conflict` when the token keys in the database
-    /// were sealed with another file than `tokenKeyFile`, or when it is the source and a copy into it is not finished.
+    /// Connects and migrates the schema to this version. Throws `storage`, and `conflict` when the database's
+    /// token keys were encrypted with another file or the source is itself an unfinished copy.
     package init(
         _ settings: PostgreSQLSettings, tokenKeyFile: String, isSource: Bool
     ) throws(GatewayError) {
@@ -26,8 +26,8 @@ package final class DatabaseCopy: CopyPlace {
             try PostgreSQLSchema.migrate(settings)
             let connection = try PostgreSQLConnection(settings.patient)
             if isSource { try CopyMark.check(connection) }
-            // Rows are read page by page in the order of a key. Of keys of two columns the planner thinks that next to nothing
-            // comes after a row of the last app, and would read all that does, and sort it, for each page.
+            // Makes the planner use the index of the key. It underestimates the rows after a composite key,
+            // and would otherwise read and sort the rest of the table for each page.
             try connection.execute("SET enable_sort = off")
             let pool = PostgreSQLPool(settings, connections: 1)
             return (
@@ -55,11 +55,11 @@ package final class DatabaseCopy: CopyPlace {
             head: max(newest, try EventHorizon.head(connection)))
     }
 
-    // MARK: Numbers
+    // MARK: Row numbers
 
     private static let customerNumbers = ["customer_identifier", "inbox_read"]
 
-    /// The sequences of tables that number their rows.
+    /// The sequences of tables with automatic row numbers.
     private func sequences() throws -> BytewiseDictionary<String> {
         let own = try connection.all(
             """
@@ -81,7 +81,7 @@ package final class DatabaseCopy: CopyPlace {
 
     private func set(_ numbers: BytewiseDictionary<Int64>) throws {
         for (table, sequence) in try sequences() {
-            // Two tables share one.
+            // Two tables share a sequence.
             let number =
                 Self.customerNumbers.contains(table)
                 ? Self.customerNumbers.compactMap { numbers[$0] }.max() : numbers[table]
@@ -93,7 +93,7 @@ package final class DatabaseCopy: CopyPlace {
     // MARK: Reading
 
     package func key(of table: CopyTable) -> [String] {
-        // By an index that there is.
+        // Matches an existing index.
         table.name == CopyTable.events ? ["app_id", "seq"] : table.key
     }
 
@@ -110,13 +110,13 @@ package final class DatabaseCopy: CopyPlace {
             (SELECT app_id, key_id, sum(verified)::bigint AS verified, max(last_ms) AS last_ms FROM key_use
             GROUP BY app_id, key_id) AS key_use
             """
-        // Others were only taken, and never given to a customer.
+        // Excludes ids that are reserved but not assigned to a customer.
         case "customer_identifier": "(SELECT * FROM customer_identifier WHERE customer_id IS NOT NULL) AS own"
         default: "\"\(table.name)\""
         }
     }
 
-    /// The server counts the bytes: whatever it sends is held here.
+    /// Limits the bytes on the server, because libpq holds the complete result in memory.
     package func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
     {
         let key = key(of: table)
@@ -135,7 +135,7 @@ package final class DatabaseCopy: CopyPlace {
         return try CopySecrets(table).opened(rows, tokenKey)
     }
 
-    // MARK: Being filled
+    // MARK: Use as the target
 
     package func begin(_ log: CopiedLog, _ tables: [CopyTable]) throws {
         let isAlone = try connection.first(
@@ -200,7 +200,7 @@ package final class DatabaseCopy: CopyPlace {
         }
     }
 
-    /// Columns of text arrays, as they are in the table.
+    /// Expressions that convert text arrays to the columns' types.
     private static func expressions(_ table: CopyTable) -> [String] {
         table.columns.map { column in
             switch column.kind {
@@ -227,7 +227,7 @@ package final class DatabaseCopy: CopyPlace {
         var (names, key) = (table.list, table.key)
         var values = Self.expressions(table)
         switch table.name {
-        // Triggers add what the customer's other rows are.
+        // Starts at zero, because triggers add the size of the customer's other rows.
         case CopyTable.customers: values[table.place(of: "bytes")] = "0"
         case "app_usage", "key_use":
             names += ", lane"
@@ -239,7 +239,7 @@ package final class DatabaseCopy: CopyPlace {
         let conflict =
             table.isWrittenWhole
             ? "ON CONFLICT (\(CopyTable.quoted(key))) DO UPDATE SET \(changes.joined(separator: ", "))"
-            // Two texts that differ by U+0000 only may be one here: the comparison says so.
+            // Texts that differ only in U+0000 may be equal here, which the comparison reports.
             : "ON CONFLICT DO NOTHING"
         var parameters = Parameters()
         for column in table.columns.indices { parameters.add(texts: Self.texts(rows, column)) }
@@ -252,7 +252,7 @@ package final class DatabaseCopy: CopyPlace {
         ) { _ in true }
     }
 
-    /// With the ids that keep them from being stored again.
+    /// Inserts events together with their ids for duplicate detection.
     private func insertEvents(_ rows: [[SQLValue]], _ table: CopyTable) throws {
         func text(_ name: String, _ row: [SQLValue]) -> String? {
             if case .text(let text) = row[table.place(of: name)] { text } else { nil }

@@ -1,10 +1,10 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Makes, changes and joins the customers of batches, within the transaction that stores them.
+/// Creates, changes and merges the customers of batches, within the transaction that stores the batches.
 ///
-/// Whoever stores calls this once in a transaction, after the events: so everybody takes what they share in the same order.
-/// When it throws, the transaction must be undone.
+/// Must be called once in a transaction, after the events, so that all transactions take their locks in the
+/// same order. After an error, the transaction must be rolled back.
 enum CustomerChanges {
     static func store(_ batches: [EventBatch], _ connection: PostgreSQLConnection) throws {
         let changes = batches.flatMap { batch in batch.customers.map { (batch, $0) } }
@@ -39,7 +39,7 @@ enum CustomerChanges {
         ) { _ in true }
     }
 
-    /// An array as PostgreSQL reads it: an array of arrays would have to have as many in each.
+    /// An array literal. A nested array would require inner arrays of equal length.
     private static func array(_ texts: [String]) -> String {
         var output = Array("{".utf8)
         for (index, element) in texts.enumerated() {

@@ -3,18 +3,17 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// Tells those who wait for an app's events of what other gateways have stored, and of what this one has stored that could
-/// not be read at once, since a transaction before it was still open.
+/// Notifies waiters of an app's events stored by other gateways, and of this gateway's events that became
+/// readable only after an earlier transaction ended.
 final class ArrivalWatch: @unchecked Sendable {
     private static let seconds = 0.25
 
     private let pool: PostgreSQLPool
     private let arrivals: EventArrivals
-    // `condition` guards `isStopping` and `hasEnded`.
     private let condition = Condition()
     private var isStopping = false
     private var hasEnded = false
-    // The thread's own.
+    // Accessed by the thread only.
     private var looked: Int64 = 0
     private var known: BytewiseSet = []
 
@@ -48,7 +47,7 @@ final class ArrivalWatch: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Nobody is asked while nobody waits. What fails is looked for again.
+    /// Does nothing without waiters. Errors are retried at the next interval.
     private func look() {
         let awaited = arrivals.awaited
         guard !awaited.isEmpty else {
@@ -57,7 +56,7 @@ final class ArrivalWatch: @unchecked Sendable {
         }
         let found = try? pool.use { connection in
             let head = try EventHorizon.head(connection)
-            // Whoever was not waiting at the last look may have read before it, and reads again.
+            // Always wakes apps without waiters at the last poll, because they may have read before it.
             var apps = awaited.filter { !known.contains($0) }
             let rest = awaited.filter { known.contains($0) }
             if head > looked, !rest.isEmpty {

@@ -3,10 +3,10 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Events that are known by their content and have a user.
+/// Claims of users on events that are identified by their content.
 ///
-/// Such an event may have come before its customer had signed in: then it becomes the user's. That of another user is
-/// another event, for a stranger may know what it says and be first.
+/// An anonymous event from before the sign-in is assigned to the user. Events of other users are different
+/// events, because an attacker may know the content and send it first.
 struct ContentClaims {
     let isEmpty: Bool
 
@@ -33,7 +33,7 @@ struct ContentClaims {
         return (claiming, others)
     }
 
-    /// Gives events that are there to their users, and returns the rows that are none of these.
+    /// Assigns stored events to their users. Returns the rows that are not stored yet.
     func claim(
         _ rows: [EventInsert.Row], of batches: [EventBatch], _ outcomes: inout [AppendOutcome],
         _ connection: PostgreSQLConnection
@@ -45,7 +45,7 @@ struct ContentClaims {
         parameters.add(texts: rows.map { batches[$0.batch].appID })
         parameters.add(texts: rows.map { $0.key.id })
         parameters.add(texts: rows.map { batches[$0.batch].events[$0.event].userID })
-        // Locked in the order of their ids, as everybody does. Two users of one event in one group: the first has it.
+        // Rows are locked in the order of ids, as everywhere. The first user in a group gets the event.
         var found: [(row: Int, app: String, position: Int64, user: String)] = []
         try connection.each(
             """

@@ -2,9 +2,9 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// Deletes events with their ids.
+/// Deletes events and their ids.
 enum EventErasure {
-    /// Rows that one transaction deletes, so that nobody waits long for it.
+    /// The maximum number of rows deleted in a transaction, so that other transactions do not wait for long.
     static let rowsPerStep = 500
 
     struct Row {
@@ -12,7 +12,7 @@ enum EventErasure {
         let day: Int64
     }
 
-    /// Deletes these events of an app within a transaction, and their ids. Returns how many there were.
+    /// Deletes these events of an app and their ids, within a transaction. Returns their number.
     static func delete(_ rows: [Row], of appID: String, _ connection: PostgreSQLConnection) throws -> Int {
         guard !rows.isEmpty else { return 0 }
         var parameters = Parameters()
@@ -51,7 +51,6 @@ enum EventErasure {
         return keys.count
     }
 
-    /// Takes what was deleted off an app's sums.
     static func uncount(
         _ events: Int, _ bytes: Int64, of appID: String, _ connection: PostgreSQLConnection
     ) throws {
@@ -64,10 +63,10 @@ enum EventErasure {
             """, .text(appID), .integer(Int64(events)), .integer(bytes))
     }
 
-    /// Removes everything that is kept of an app's events, a step at a time. It may be asked for again.
+    /// Deletes all data of an app's events, in steps. May be repeated.
     static func erase(_ appID: String, _ connection: PostgreSQLConnection) throws {
         while try step(appID, connection) {}
-        // Ids that are known although their events are kept no longer.
+        // Ids whose events were already deleted by retention.
         for bucket in try connection.all("SELECT DISTINCT bucket FROM message_id", row: { $0.int64(0) }) {
             repeat {
                 try connection.run(

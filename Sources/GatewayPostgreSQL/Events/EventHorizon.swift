@@ -3,23 +3,23 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Where the positions of events begin, and up to where they may be read.
+/// The positions of events, and the end of the readable positions.
 ///
-/// A position is `base + (transaction id << 12 | ordinal)`. Of the transactions that are still open the oldest may yet
-/// store something, so whoever reads stops before it.
+/// A position is `base + (transaction id << 12 | ordinal)`. The oldest open transaction may still store
+/// events, so readers stop before it.
 package enum EventHorizon {
-    /// Events of one transaction, at most: their ordinals have 12 bits, and 0 is not used.
+    /// The maximum number of events in a transaction: ordinals have 12 bits, and 0 is not used.
     static let mostOfTransaction = 4_095
-    /// Another timeline, or another cluster, begins so much higher: its transaction ids may be lower than those that were
-    /// lost. More than all transactions of a cluster without a new timeline need.
+    /// The offset of a new timeline or cluster. Its transaction ids may be lower than ids that were lost. The
+    /// offset exceeds the transactions of a cluster within one timeline.
     private static let step: Int64 = 1 << 44
 
-    /// SQL for what the events that may be read are before.
+    /// An SQL expression for the end of the readable positions, exclusive.
     static func end(_ connection: PostgreSQLConnection) throws -> String {
         "(\(try base(connection)) + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 12))"
     }
 
-    /// The number of the newest event that may be read.
+    /// The highest readable position.
     static func head(_ connection: PostgreSQLConnection) throws -> Int64 {
         let base = try base(connection)
         return try connection.first("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint") {
@@ -27,13 +27,13 @@ package enum EventHorizon {
         } ?? 0
     }
 
-    /// How long to wait between two looks for the end of a transaction, in seconds: mostly it is near.
+    /// Back-off while waiting for transactions to end, in seconds.
     private static let pauses = (shortest: 0.001, longest: 0.05)
 
-    /// Waits until every transaction has ended that is open now, so that whatever was stored before may be read. Returns
-    /// false when that takes longer; one that another program has forgotten may stay open for hours.
+    /// Waits until all transactions that are open now have ended, so that everything stored before is
+    /// readable. Returns false after the time limit; an abandoned transaction may stay open for hours.
     ///
-    /// It asks again and again: the server tells nobody that another's transaction has ended.
+    /// Polls, because the server does not notify about the end of transactions.
     package static func settle(_ connection: PostgreSQLConnection, seconds: Double) throws -> Bool {
         let start = Uptime.milliseconds
         let now = "pg_current_snapshot()"
@@ -49,13 +49,13 @@ package enum EventHorizon {
         return true
     }
 
-    /// What positions of this cluster and timeline begin at. It holds as long as the connection does: a standby that takes
-    /// over ends none that was ours, for ours are to primaries alone.
+    /// The base of positions for this cluster and timeline. It is valid as long as the connection, because
+    /// connections go to primaries only and do not survive a failover.
     static func base(_ connection: PostgreSQLConnection) throws -> Int64 {
         if let base = connection.base { return base }
         var found = try connection.first("SELECT own_base()") { $0.optionalInt64(0) } ?? nil
         if found == nil {
-            // All that have just connected add the same row, and one does.
+            // Concurrent connections insert the same row, so conflicts are ignored.
             try connection.execute(
                 """
                 BEGIN;
@@ -74,7 +74,7 @@ package enum EventHorizon {
         return found ?? 0
     }
 
-    /// Lets positions begin after all that another log has given, before anything is stored.
+    /// Raises the base above all positions of another log, before events are stored.
     static func raise(above head: Int64, _ connection: PostgreSQLConnection) throws {
         let base = try base(connection)
         try connection.run(
@@ -84,7 +84,7 @@ package enum EventHorizon {
         connection.base = nil
     }
 
-    /// Keeps how far positions have come, for when the database is copied into another cluster.
+    /// Records the highest position so far, for a later copy of the database into another cluster.
     static func note(_ connection: PostgreSQLConnection) throws {
         let base = try base(connection)
         try connection.execute(

@@ -3,11 +3,11 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// The statement that stores the events of batches: ids first, then those events whose id was new.
+/// The statement that stores the events of batches: first their ids, then the events with new ids.
 ///
-/// One statement is one transaction, without a `BEGIN` and a `COMMIT` that the gateway would wait for.
+/// A single statement is its own transaction, which saves the round trips of `BEGIN` and `COMMIT`.
 enum EventInsert {
-    /// Counts what it stores in the row of the lane, in the same transaction. Answers with the ordinals of the duplicates.
+    /// Also counts the events in the row of the lane. Returns the ordinals of duplicates.
     static func sql(base: Int64) -> String {
         """
         WITH u AS MATERIALIZED (
@@ -41,11 +41,11 @@ enum EventInsert {
     ]
     private static let kept = columns.dropFirst(3).map(\.name).joined(separator: ", ")
 
-    /// An event with what it is sorted by.
+    /// An event and its sort key.
     struct Row {
         let batch: Int
         let event: Int
-        /// The place in the order of arrival, from 1.
+        /// The number in the order of arrival, from 1.
         let ordinal: Int32
         let key: MessageKey
     }
@@ -95,8 +95,8 @@ enum EventInsert {
         return parameters
     }
 
-    /// The rows of these batches, in the order in which all writers take ids: two that took the same ids in another order would
-    /// wait for each other.
+    /// The rows of batches in the order in which all writers insert ids. Another order could cause a
+    /// deadlock.
     static func rows(of batches: [EventBatch]) -> [Row] {
         var rows: [Row] = []
         var ordinal: Int32 = 0
@@ -117,14 +117,14 @@ enum EventInsert {
     }
 }
 
-/// What makes an event unique.
+/// The deduplication key of an event.
 struct MessageKey: Comparable {
     let bucket: Int32
-    /// The first 16 bytes of the id: mostly two differ there.
+    /// The first 16 bytes of the id, which usually decide a comparison.
     private let start: (UInt64, UInt64)
     let id: String
     let app: String
-    /// The sender, as SQLite's store has it.
+    /// The sender, as in the SQLite store.
     let whose: String
 
     init(_ event: EventBatch.Event, of app: String) {
@@ -143,7 +143,7 @@ struct MessageKey: Comparable {
         self.whose = whose
     }
 
-    /// Texts by their bytes: Swift takes some for equal that are written otherwise.
+    /// Compares bytes, because Swift considers canonically equivalent strings equal.
     static func < (one: MessageKey, other: MessageKey) -> Bool {
         if one.bucket != other.bucket { return one.bucket < other.bucket }
         if one.start != other.start { return one.start < other.start }
@@ -165,7 +165,7 @@ struct MessageKey: Comparable {
         return (UInt64(bigEndian: words.0), UInt64(bigEndian: words.1))
     }
 
-    /// The day that a UUIDv7 says; another id gets one of -16 to -1 by its hash.
+    /// The day of a UUIDv7; for other ids, a number from -16 to -1 by hash.
     static func bucket(of id: UnsafeBufferPointer<UInt8>) -> Int32 {
         if id.count == 36, id[8] == UInt8(ascii: "-"), id[13] == UInt8(ascii: "-"),
             id[14] == UInt8(ascii: "7")
@@ -189,7 +189,6 @@ struct MessageKey: Comparable {
         }
     }
 
-    /// FNV-1a.
     private static func other(_ id: UnsafeBufferPointer<UInt8>) -> Int32 {
         -1 - Int32(id.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 } >> 28)
     }

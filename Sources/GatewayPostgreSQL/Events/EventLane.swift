@@ -4,14 +4,15 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A connection that stores events. Belongs to one thread.
+/// A connection that stores events. Must be used by one thread.
 final class EventLane {
-    /// What is counted has a row for each lane of all gateways; a lane takes the first number that no other has.
+    /// The advisory lock class of lane numbers. Each lane takes the first free number for its rows of
+    /// counters.
     private static let lockClass = 0x4C41
-    /// Those who delete count in a row of their own.
+    /// The number for counters of deletions.
     static let ofDeletions: Int32 = -1
-    /// A device waits for the answer. With a network that takes what is sent and brings nothing back, the connection is given
-    /// up 5 s later.
+    /// The statement timeout, limited because devices wait for the response. On a network that drops packets,
+    /// the connection is closed 5 s later.
     private static let statementMilliseconds = 8_000
 
     private let pool: PostgreSQLPool
@@ -22,8 +23,8 @@ final class EventLane {
         self.pool = pool
     }
 
-    /// Stores batches, of no more than ``EventHorizon/mostOfTransaction`` events together, in one transaction. Throws
-    /// `PostgreSQLError`: nothing was stored then, unless the connection was lost during the commit.
+    /// Stores batches with at most ``EventHorizon/mostOfTransaction`` events in one transaction. Throws
+    /// `PostgreSQLError`. In this case nothing was stored, unless the connection was lost during the commit.
     func store(_ batches: [EventBatch]) throws -> [AppendOutcome] {
         var attempts = 0
         defer { pool.noteWrite(attempts: attempts) }
@@ -36,7 +37,8 @@ final class EventLane {
                 }
                 return try connection.transaction {
                     let rows = EventInsert.rows(of: batches)
-                    // Events without a user first: a later one of the same group may claim them.
+                    // Inserts events without a user first, because later events of the same group may claim
+                    // them.
                     let (claiming, others) = claims.split(rows, batches)
                     var outcomes = try insert(others, of: batches, connection)
                     let left = try claims.claim(claiming, of: batches, &outcomes, connection)
@@ -73,7 +75,6 @@ final class EventLane {
         return outcomes
     }
 
-    /// Adds up uses of keys.
     func note(_ uses: KeyUses) throws {
         try using { connection in
             let sorted = uses.sorted
@@ -94,7 +95,6 @@ final class EventLane {
         }
     }
 
-    /// Proves that the database can be written.
     func probe() throws {
         try using { connection in
             try connection.execute(
@@ -119,7 +119,7 @@ final class EventLane {
 
     private func connect() throws -> PostgreSQLConnection {
         let made = try pool.connect(statementMilliseconds: Self.statementMilliseconds)
-        // A statement's plan does not depend on what a group holds.
+        // The plan does not depend on the values.
         try made.execute("SET plan_cache_mode = force_generic_plan")
         number =
             try made.first(
@@ -133,7 +133,7 @@ final class EventLane {
     }
 }
 
-/// Uses of keys that are not written yet, added up.
+/// Sums of key uses that are not yet stored.
 struct KeyUses {
     private struct Key: Hashable {
         let appID: String
@@ -150,7 +150,6 @@ struct KeyUses {
             (use.count + count, max(use.lastMilliseconds, milliseconds))
     }
 
-    /// Puts back what could not be written.
     mutating func add(_ other: KeyUses) {
         for use in other.sorted {
             add(appID: use.appID, keyID: use.keyID, count: use.count, milliseconds: use.lastMilliseconds)

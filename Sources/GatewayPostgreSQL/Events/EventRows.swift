@@ -4,7 +4,6 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Reads rows of events, and gathers those of a page.
 struct EventRows {
     /// In the order in which ``event(_:)`` reads them.
     static let columns = """
@@ -15,11 +14,11 @@ struct EventRows {
     static let userID: Int32 = 3
     static let anonymousID: Int32 = 4
     static let sender: Int32 = 16
-    /// Rows that are asked for at once.
+    /// The number of rows read by one query.
     static let rowsPerStep = 128
 
     enum Range {
-        /// Counting down.
+        /// In descending order.
         case before(Int64)
         case after(Int64, through: Int64)
     }
@@ -62,7 +61,7 @@ struct EventRows {
         }
     }
 
-    /// The columns and, after them, whether a row is one that is looked for. What is not is read without its body.
+    /// The columns, and whether the row matches the conditions. The body of other rows is not read.
     static func columns(matching conditions: [String]) -> String {
         let matches = conditions.isEmpty ? "true" : conditions.joined(separator: " AND ")
         return columns.replacing("body", with: "CASE WHEN \(matches) THEN body ELSE '' END") + ", \(matches)"
@@ -70,7 +69,6 @@ struct EventRows {
 
     static func matches(_ row: PostgreSQLRow) -> Bool { row.int(columnCount) != 0 }
 
-    /// A page of the events that a query asks for.
     static func page(
         _ query: EventQuery, _ range: Range, limit: Int, at now: Date, _ connection: PostgreSQLConnection
     ) throws -> EventPage {
@@ -81,7 +79,7 @@ struct EventRows {
         conditions.match("name IS NOT DISTINCT FROM ?", query.name.map { .text($0) })
         conditions.match("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
         conditions.match("received_ms < ?", query.toMilliseconds.map { .integer($0) })
-        // Days are partitions: those outside are not opened.
+        // Skips partitions, because each holds a day.
         conditions.look("day >= ?", query.fromMilliseconds.map { .integer(day(of: $0)) })
         conditions.look("day <= ?", query.toMilliseconds.map { .integer(day(of: $0)) })
         if let verdict = query.verdict { conditions.matching.append(condition(verdict)) }
@@ -110,7 +108,7 @@ struct EventRows {
             conditions.values[start] = .integer(reached)
             try connection.each(sql, Parameters(conditions.values + [.integer(Int64(most))])) { row in
                 let matches = matches(row)
-                // One that does not fit any more says that there is a next page.
+                // An additional match shows that another page follows.
                 if matches, rows.isFull {
                     page.next = rows.events.last?.sequence
                     return false
@@ -134,25 +132,25 @@ struct EventRows {
     }
 }
 
-/// What a query asks of rows.
 private struct EventConditions {
     var values: [SQLValue]
-    /// An index finds the rows that are looked at by these.
+    /// Conditions for the rows to examine, which an index can find.
     private(set) var looking = ["app_id = ?1"]
-    /// Those are among them that a query asks for.
+    /// Conditions for the rows to return, among those examined.
     var matching: [String] = []
 
     init(of appID: String) {
         values = [.text(appID)]
     }
 
-    /// Nothing is added where the value is nil; the first question mark of `condition` stands for it.
+    /// Adds a condition for the rows to examine, unless the value is nil. The value replaces the first
+    /// question mark.
     mutating func look(_ condition: String, _ value: SQLValue?) {
         guard let value else { return }
         looking.append(numbered(condition, value))
     }
 
-    /// The same, and never null for any row.
+    /// Adds a condition for the rows to return, unless the value is nil. It must not evaluate to NULL.
     mutating func match(_ condition: String, _ value: SQLValue?) {
         guard let value else { return }
         matching.append(numbered(condition, value))
@@ -164,8 +162,8 @@ private struct EventConditions {
         return condition[..<mark.lowerBound] + "?\(values.count)" + condition[mark.upperBound...]
     }
 
-    /// By the table of ids; ids of a day that is over for devices are gone from there, so their events are looked for where
-    /// they must be.
+    /// Finds events by the table of ids. Ids of past days are already deleted there, so their events are
+    /// searched in the possible days.
     mutating func add(messageID id: String, at now: Date) {
         let bucket = Int64(MessageKey(id: id, app: "", whose: "").bucket)
         let today = Milliseconds(now).count / 86_400_000

@@ -4,9 +4,10 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Makes partitions ahead, deletes what is kept no longer and seals secrets that are not sealed yet: in one gateway at a time, whichever has the lock.
+/// Maintains the event tables: creates partitions, deletes expired data and encrypts remaining plain secrets.
+/// Only the gateway with the advisory lock does this.
 final class EventUpkeep: @unchecked Sendable {
-    /// What may be deleted before a store answers its first batch.
+    /// The time limit of deletions before the store acknowledges its first batch, in seconds.
     private static let secondsAtStart = 2.0
     /// The pause after a deletion step, as a multiple of the step's duration.
     private static let restShare: UInt64 = 3
@@ -30,20 +31,20 @@ final class EventUpkeep: @unchecked Sendable {
         _ pool: PostgreSQLPool, retention: @escaping @Sendable () -> BytewiseDictionary<AppRules>,
         observer: (any GatewayObserver)?, everySeconds: Double
     ) {
-        // Sums over a day may take longer than a request would wait.
+        // A separate pool, because sums over a day may exceed the statement timeout of requests.
         self.pool = PostgreSQLPool(pool.settings.patient, connections: 1, tokenKey: pool.tokenKey)
         self.retention = retention
         self.observer = observer
         self.everySeconds = everySeconds
     }
 
-    /// What the database takes on the server's disk, as of the last look.
+    /// The size of the database at the last round, in bytes.
     var databaseBytes: Int { size.withLock { $0.bytes } }
 
-    /// The partitions of events, as of the last look.
+    /// The number of event partitions at the last round.
     var partitions: Int { size.withLock { $0.partitions } }
 
-    /// Does a first round, and goes on with a thread. Throws what the database says.
+    /// Performs a first round and starts the thread. Rethrows errors of the database.
     func begin() throws {
         let isDone = try round(until: .now() + Self.secondsAtStart)
         let thread = Thread { [self] in run(atOnce: !isDone) }
@@ -65,7 +66,7 @@ final class EventUpkeep: @unchecked Sendable {
         while !isStopping {
             if condition.wait(until: next) { continue }
             condition.unlock()
-            // What fails is tried again in the next round.
+            // Errors are retried in the next round.
             _ = try? round(until: .distantFuture)
             next = .now() + everySeconds
             condition.lock()
@@ -75,7 +76,7 @@ final class EventUpkeep: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// False when there may be more to do.
+    /// Performs a round. Returns false when more work remains.
     private func round(until end: DispatchTime) throws -> Bool {
         try pool.use { connection in
             let looked = try connection.first(
@@ -85,7 +86,7 @@ final class EventUpkeep: @unchecked Sendable {
                 """
             ) { (bytes: $0.int(0), partitions: $0.int(1)) }
             if let looked { size.withLock { $0 = looked } }
-            // Also where another gateway has the lock, so that a leap is seen whoever has it.
+            // Read in every gateway, so that each detects sudden clock jumps.
             let told =
                 try connection.first("SELECT floor(extract(epoch FROM now()) * 1000)::bigint") { $0.int64(0) }
                 ?? 0
@@ -95,9 +96,9 @@ final class EventUpkeep: @unchecked Sendable {
             ) { $0.int(0) != 0 }
             guard isMine == true else { return true }
             defer { try? connection.execute("SELECT pg_advisory_unlock(\(PostgreSQLSchema.lockClass), 2)") }
-            // Without them events lie in the default partition until the next round.
+            // Without a partition, events are in the default partition until the next round.
             try? EventPartitions.make(connection)
-            // Those that are not sealed yet are shown among the cluster's warnings.
+            // Remaining plain secrets are among the cluster's warnings.
             try? connection.sealSecrets()
             try EventHorizon.note(connection)
             let rules = retention()

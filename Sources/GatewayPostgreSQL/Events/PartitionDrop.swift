@@ -4,7 +4,7 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension EventPartitions {
-    /// How long to wait for those who read or write, who wait in the meantime too.
+    /// Limits the wait for a table lock, because other transactions queue for it meanwhile.
     private static let lock = "BEGIN; SET LOCAL lock_timeout = 2000"
 
     /// The days of a table that have a partition.
@@ -18,7 +18,7 @@ extension EventPartitions {
         ) { $0.int(0) }
     }
 
-    /// Drops ids that no device sends again.
+    /// Drops ids that are too old to be sent again.
     static func dropIDs(nowMilliseconds: Int64, _ connection: PostgreSQLConnection) throws {
         let first = Int(nowMilliseconds / 86_400_000) - idDays
         for day in try days(of: "message_id", connection) where day < first {
@@ -26,9 +26,9 @@ extension EventPartitions {
         }
     }
 
-    /// Drops the partitions of days that no app retains. Returns consumers whose hold expired, so that unread events
-    /// were deleted. `keepers` caches an app that retains each other day; a day is not read while the app's rules
-    /// retain it.
+    /// Drops the partitions of days that no app retains. Returns consumers whose hold expired, so that unread
+    /// events were deleted. `keepers` caches an app that retains each other day; a day is not read while the
+    /// app's rules retain it.
     static func dropEvents(
         _ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64, keepers: inout [Int: String],
         _ connection: PostgreSQLConnection
@@ -73,7 +73,7 @@ extension EventPartitions {
         _ day: Int, of apps: [String], _ rules: BytewiseDictionary<AppRules>, _ now: Int64,
         _ connection: PostgreSQLConnection
     ) throws -> [EventConsumerID] {
-        // Whoever still stores something of that day waits, and finds the default partition.
+        // Transactions that store events of that day wait, and then use the default partition.
         try connection.execute("LOCK TABLE event_\(day) IN SHARE MODE")
         let sums = try connection.all(
             """
@@ -91,7 +91,7 @@ extension EventPartitions {
                 let cutoff: Int64 = now - (kept + holder.holdDays) * 86_400_000
                 return holder.position < sum.last && end > cutoff
             }
-            // Then the sweep deletes what is not held.
+            // The sweep deletes the events that are not held.
             guard !isHeld else { return [] }
             try EventErasure.uncount(sum.events, sum.bytes, of: sum.app, connection)
             passed += try RetentionHolders.noteDeleted(

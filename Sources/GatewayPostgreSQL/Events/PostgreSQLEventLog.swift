@@ -4,11 +4,11 @@ internal import Foundation
 package import GatewayModel
 package import GatewayStorage
 
-/// Reads what is stored, up to the oldest transaction that is still open.
+/// Reads stored events up to the oldest open transaction.
 package struct PostgreSQLEventLog: EventLog {
     let pool: PostgreSQLPool
     let now: @Sendable () -> Date
-    /// How long the last page of an export waits, in seconds, for transactions that are open.
+    /// The maximum time that the last page of an export waits for open transactions, in seconds.
     var patience = 1.0
 
     private func read<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws(GatewayError) -> Value {
@@ -18,7 +18,8 @@ package struct PostgreSQLEventLog: EventLog {
     package func newest(
         _ query: EventQuery, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> EventPage {
-        // Nobody goes on from here, so what is stored is shown at once, also before one that is still being stored.
+        // Pages in descending order are not continued later, so committed events are shown even if an earlier
+        // transaction is open.
         try read {
             try EventRows.page(query, .before(sequence ?? .max), limit: limit, at: now(), $0)
         }
@@ -29,7 +30,8 @@ package struct PostgreSQLEventLog: EventLog {
     ) throws(GatewayError) -> EventPage {
         try read { connection in
             let page = try page(query, after: sequence, limit: limit, connection)
-            // An export has all that was acknowledged before it began, and not what an open transaction leaves of it.
+            // An export must contain all events acknowledged before it began, so open transactions are
+            // awaited.
             guard page.next == nil, try EventHorizon.settle(connection, seconds: patience) else {
                 return page
             }
@@ -40,7 +42,7 @@ package struct PostgreSQLEventLog: EventLog {
     private func page(
         _ query: EventQuery, after sequence: Int64, limit: Int, _ connection: PostgreSQLConnection
     ) throws -> EventPage {
-        // As of one moment: what is deleted in the middle of it would be missing, and no gap.
+        // Uses one snapshot, so that a concurrent deletion is reported as a gap.
         try connection.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") {
             let head = try EventHorizon.head(connection)
             var page = try EventRows.page(
@@ -72,7 +74,7 @@ package struct PostgreSQLEventLog: EventLog {
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
         try read { connection in
-            // From user to user, whatever the number of events.
+            // Seeks from user to user, so the cost does not depend on the number of events.
             var last = last
             while let user = try connection.first(
                 """
@@ -111,13 +113,13 @@ package struct PostgreSQLEventLog: EventLog {
 }
 
 extension PostgreSQLEventLog {
-    /// Reads on within whatever the connection is in.
+    /// Follows events within the connection's current transaction, if any.
     static func follow(
         _ following: EventFollowing, after sequence: Int64, limit: Int, _ connection: PostgreSQLConnection
     ) throws -> EventStretch {
         let head = try EventHorizon.head(connection)
         var stretch = EventStretch(reached: sequence)
-        // After the head: what was deleted until then could have been read.
+        // Must be read after the head, so that events deleted before it count as readable.
         stretch.hasMissed = try floor(of: following.appID, connection) > sequence
         guard sequence < head else { return stretch }
         var page = EventRows(limit: limit)
@@ -146,7 +148,7 @@ extension PostgreSQLEventLog {
         }
     }
 
-    /// Up to which number an app's events were deleted because they are kept no longer.
+    /// The last event of an app that retention has deleted.
     private static func floor(of appID: String, _ connection: PostgreSQLConnection) throws -> Int64 {
         try connection.first("SELECT seq FROM event_floor WHERE app_id = ?1", .text(appID)) { $0.int64(0) }
             ?? 0
@@ -160,7 +162,7 @@ extension PostgreSQLEventLog {
         var conditions: [String] = []
         if let user = following.filter.userID {
             values.append(.text(user))
-            // One that became the user's later is not theirs here.
+            // Excludes events that were assigned to the user later.
             range += " AND user_id = ?\(values.count)"
             conditions.append("sender IS DISTINCT FROM '\(EventBatch.Event.anonymousContentSender)'")
         }
@@ -179,8 +181,8 @@ extension PostgreSQLEventLog {
         )
     }
 
-    /// An event that became a user's after it was stored stays in the part of its device, or it would go from one that was
-    /// not read to one that was.
+    /// Whether an event is in a partition. An event that was assigned to a user later stays in the partition
+    /// of its device. Otherwise it could be skipped or read twice.
     private static func isIn(_ partition: EventPartition, _ row: PostgreSQLRow) -> Bool {
         guard partition.count > 1 else { return true }
         let wasAnonymous = row.optionalText(EventRows.sender) == EventBatch.Event.anonymousContentSender

@@ -3,14 +3,14 @@ internal import Foundation
 package import GatewayModel
 internal import GatewayStorage
 
-/// Events in PostgreSQL: two threads with a connection each, and one transaction for all that waits.
+/// Stores events in PostgreSQL with two threads, each with its own connection.
 ///
-/// A lone batch is stored at once; batches that come during a transaction share the next one. What `completion` reports
-/// is committed. When the answer to a commit is lost, nobody knows whether it was: that is a failure, and the sender tries
-/// again, which stores nothing twice.
+/// A single batch is stored immediately. Batches that arrive during a transaction share the next one. Events
+/// are committed when `completion` is called. If the response to a commit is lost, its outcome is unknown and
+/// reported as a failure. The sender retries, and duplicates are detected.
 package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     private struct Job {
-        /// Nil proves that the database can be written.
+        /// Nil is a test write.
         let batch: EventBatch?
         let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
     }
@@ -23,7 +23,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     private let countSeconds: Double
     private let upkeep: EventUpkeep
     private let watch: ArrivalWatch
-    // `condition` guards what follows.
+    // `condition` guards the properties below.
     private let condition = Condition()
     private var gathering = 0
     private var waiting: [Job] = []
@@ -34,10 +34,10 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     private var openLanes = 0
 
     private static let lanes = 2
-    /// How long a commit waits for more batches when the one before had several.
+    /// The time that a commit waits for more batches after a shared commit.
     private static let gatherMicroseconds: UInt32 = 150
 
-    /// Connects once, deletes what is kept no longer, and starts. Throws `PostgreSQLError`, or `storage`.
+    /// Connects, deletes expired data, and starts. Throws `PostgreSQLError` or `storage`.
     init(
         _ pool: PostgreSQLPool, _ options: EventStoreOptions, retentionSeconds: Double = 60,
         countSeconds: Double = 1
@@ -97,7 +97,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         database.eventPartitions = upkeep.partitions
         condition.lock()
         defer { condition.unlock() }
-        // What is free on the server's disk is the server's to know.
+        // The free space on the server's disk is unknown.
         return StoreLoad(
             waitingBatches: waiting.count, waitingBytes: waitingBytes, fileBytes: upkeep.databaseBytes,
             database: database)
@@ -131,7 +131,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         if let refusal { job.completion(.failure(refusal)) }
     }
 
-    // MARK: A lane's thread
+    // MARK: Writer threads
 
     private func run() {
         let lane = EventLane(pool)
@@ -164,7 +164,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
                     zip(jobs, results).compactMap { job, result in
                         (try? result.get().accepted).map { $0 > 0 } == true ? job.batch?.appID : nil
                     }))
-            // All at once after the commit: the server's threads then wake once for many answers.
+            // All at once, so that the server's threads wake once for many responses.
             for (job, result) in zip(jobs, results) { job.completion(result) }
         }
         condition.lock()
@@ -175,7 +175,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
 
     private var isCountDue: Bool { !keyUses.isEmpty && DispatchTime.now() >= nextCount }
 
-    /// As many as one transaction takes; a batch that is larger comes alone.
+    /// Takes the jobs that fit into a transaction. A larger batch is taken alone.
     private func takeJobs() -> [Job] {
         var events = 0
         let count =
@@ -221,7 +221,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
             return jobs.map { .success($0.batch == nil ? AppendOutcome() : outcomes.removeFirst()) }
         } catch {
             if (error as? PostgreSQLError)?.isConstraint == true, jobs.count > 1 {
-                // One batch cannot be stored; the others must not fail with it, now and at every retry.
+                // Retries one by one, so that a batch that cannot be stored does not affect the others.
                 isSplit = true
                 return jobs.flatMap { write([$0], lane) }
             }
@@ -236,7 +236,8 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         guard batches.count == 1, batch.events.count > EventHorizon.mostOfTransaction else {
             return try lane.store(batches)
         }
-        // In parts, of which a failure may leave some: whoever tries again finds them stored.
+        // Stores parts of a large batch in separate transactions. After a failure, a retry finds the stored
+        // parts as duplicates.
         var outcome = AppendOutcome()
         for start in stride(from: 0, to: batch.events.count, by: EventHorizon.mostOfTransaction) {
             let end = min(start + EventHorizon.mostOfTransaction, batch.events.count)

@@ -3,20 +3,19 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The consumers that retention waits for: the rule is ``RetentionHold``'s.
+/// The consumers with a hold on retention, according to the rules of ``RetentionHold``.
 ///
-/// Within the transaction of a step of a sweep, on its connection.
+/// Must be used within the transaction of a sweep's step.
 enum RetentionHolders {
     struct Holder {
         let id: EventConsumerID
-        /// Its least position.
+        /// The lowest position of its partitions.
         let position: Int64
         let holdDays: Int64
-        /// True when it has lost an event and was told.
+        /// Whether the loss of an event was already reported.
         let isTold: Bool
     }
 
-    /// Those of an app.
     static func all(of appID: String, _ connection: any SQLConnection) throws -> [Holder] {
         try connection.all(
             """
@@ -35,8 +34,7 @@ enum RetentionHolders {
         }.compactMap(\.self)
     }
 
-    /// Keeps up to where an app's events were deleted, and returns the holders that have lost one and were not told yet;
-    /// now they are.
+    /// Stores the last deleted event of an app. Returns the holders that have lost an event, once each.
     static func noteDeleted(
         through sequence: Int64, of appID: String, atMilliseconds now: Int64, _ holders: [Holder],
         _ connection: any SQLConnection

@@ -2,10 +2,11 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Deletes events and customers beyond one app's retention, a few at a time.
+/// Deletes events and customers beyond one app's retention, in small steps.
 ///
-/// It remembers the last deleted event and the oldest event's time of receipt. No event is read until the oldest is
-/// due. Message ids of a day stay for as long as devices may send them again; all others are deleted with their events.
+/// Remembers the last deleted event and the oldest event's time of receipt, so that no event is read until
+/// the oldest is due. Message ids of a day stay for as long as devices may send them again; all others are
+/// deleted with their events.
 struct RetentionSweep {
     static let rowsPerStep = 500
     static let bytesPerStep: Int64 = 4 << 20
@@ -15,9 +16,9 @@ struct RetentionSweep {
     let nowMilliseconds: Int64
     /// The oldest event's time of receipt; nil if unknown.
     var oldestMilliseconds: Int64?
-    /// The bytes of all customers, cached after the first step, because their sum reads all of the app's customers.
+    /// The bytes of all customers, cached because their sum reads all customers of the app.
     private var customerBytes: Int64?
-    /// Consumers that have lost events which were held for them.
+    /// Consumers whose held events were deleted.
     var passed: [EventConsumerID] = []
 
     init(appID: String, rules: AppRules, nowMilliseconds: Int64, oldestMilliseconds: Int64? = nil) {
@@ -27,7 +28,7 @@ struct RetentionSweep {
         self.nowMilliseconds = nowMilliseconds
     }
 
-    /// Does a part of it within a transaction. Returns true when there may be more.
+    /// Performs a step within a transaction. Returns true when more may remain.
     mutating func step(_ connection: PostgreSQLConnection) throws -> Bool {
         passed = []
         let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? .min
@@ -56,7 +57,7 @@ struct RetentionSweep {
                 return row.position > holder.position && row.received >= cutoff
             }
             if isHeld { break }
-            // Of events and customers that are too much the older go first.
+            // Of events and customers over the size limit, the older are deleted first.
             if row.received >= cutoff, try forgetOne(seenUntil: row.received, connection) { return true }
             gone.append((row.position, row.day, row.bytes))
             bytes += row.bytes
@@ -71,7 +72,6 @@ struct RetentionSweep {
         return true
     }
 
-    /// The bytes of the app's events and customers.
     private mutating func keptBytes(_ connection: PostgreSQLConnection) throws -> Int64 {
         let events =
             try connection.first(
@@ -123,14 +123,15 @@ struct RetentionSweep {
             """, .text(appID), .integer(last))
     }
 
-    /// Returns true when there was one, so that there may be more.
+    /// Returns true if a customer was deleted, so that more may remain.
     private mutating func forgetCustomers(before cutoff: Int64, _ connection: PostgreSQLConnection) throws
         -> Bool
     {
         cutoff > .min ? try forgetOne(seenUntil: cutoff - 1, connection) : false
     }
 
-    /// Forgets the customer who was seen longest ago, or a part of one that has much.
+    /// Deletes the customer with the oldest activity, or a part of a large customer. Returns false when none
+    /// is found.
     private mutating func forgetOne(
         seenUntil milliseconds: Int64, _ connection: PostgreSQLConnection
     ) throws -> Bool {

@@ -4,12 +4,11 @@ internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage
 
-/// What is kept of one person in all tables.
 package struct PostgreSQLPeople: CustomerRecordStore {
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20
     private static let mostCounted = 100_000
-    /// Rows that one commit deletes, so that it holds nobody up for long.
+    /// The maximum number of rows deleted in a commit, so that other transactions do not wait for long.
     private static let rowsPerCommit = 500
 
     let pool: PostgreSQLPool
@@ -63,7 +62,8 @@ package struct PostgreSQLPeople: CustomerRecordStore {
                         reached = piece.reached
                     }
                 }
-                // The profile goes last: it says which devices are this person's, should this be interrupted.
+                // The profile is deleted last, because it lists the person's devices if the deletion must be
+                // repeated.
                 if let profile {
                     while try !connection.committing({ try Self.forgetPiece(profile, connection) }) {}
                     deletion.hasProfile = true
@@ -80,10 +80,11 @@ package struct PostgreSQLPeople: CustomerRecordStore {
 
     // MARK: Reading
 
-    /// What an event from a person's id says, with the app as ?1, the id's value as ?2 and its name as ?3.
+    /// A condition for events with a person's id. The parameters are the app, the id's value and the id's
+    /// name.
     ///
-    /// A device is known by its cookie. An id of another name may have the same value as somebody else's device, so the
-    /// event must say that it is meant.
+    /// A cookie identifies a device. Another soft id may have the same value as a cookie, so the event must
+    /// also contain the id's name.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
         if identifier.isHard { return "app_id = ?1 AND user_id = ?2 AND ?3::text IS NOT NULL" }
         let device = "app_id = ?1 AND anonymous_id = ?2 AND user_id IS NULL AND "
@@ -140,8 +141,8 @@ package struct PostgreSQLPeople: CustomerRecordStore {
 
     // MARK: Deleting
 
-    /// Deletes as many of a person's events after `sequence` as one commit may. Returns how many, and how far it came: nil
-    /// at the end.
+    /// Deletes a person's events after `sequence`, limited to one commit. Returns their number, and the last
+    /// event reached or nil at the end.
     private static func deletePiece(
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
         _ connection: PostgreSQLConnection
@@ -156,7 +157,7 @@ package struct PostgreSQLPeople: CustomerRecordStore {
         return (count, rows.count == rowsPerCommit ? rows.last?.position : nil)
     }
 
-    /// Deletes as much of a profile as one commit may; true when nothing is left.
+    /// Deletes a profile, limited to one commit. Returns whether it is completely deleted.
     private static func forgetPiece(_ profile: String, _ connection: PostgreSQLConnection) throws -> Bool {
         try connection.run("SELECT 1 FROM customer WHERE id = ?1 FOR UPDATE", .text(profile))
         return try connection.first(
@@ -164,7 +165,7 @@ package struct PostgreSQLPeople: CustomerRecordStore {
         ) { $0.int(0) != 0 } ?? true
     }
 
-    /// Whoever sent a request may have shown somebody else's token.
+    /// Deletes samples by user and by token, because the token of a request may belong to another user.
     private static func deleteSamples(
         of user: String, in appID: String, _ connection: PostgreSQLConnection
     ) throws -> Int {

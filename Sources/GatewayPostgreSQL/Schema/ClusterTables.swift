@@ -1,14 +1,13 @@
-/// The gateways that run.
 enum ClusterTables {
-    /// The row of `generation` that rises with each change that is waited for.
+    /// The row of `generation` that is incremented to make gateways synchronize.
     static let kind = "cluster"
 
-    /// Milliseconds since 1970 by the database's clock.
+    /// An SQL expression for the database's time, in milliseconds since 1970.
     static let now = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-    /// Rises with each change that gateways must hear of.
+    /// An SQL expression for a number that increases with each change that gateways must read.
     static let generation =
         "(SELECT sum(number)::bigint FROM generation WHERE kind IN ('control', 'secrets', '\(kind)'))"
-    /// Where such changes are told of.
+    /// The channels for notifications of these changes.
     static let channels = [DataKind.control.channel, DataKind.secrets.channel, "countersign_cluster"]
 
     static let script = """
@@ -37,7 +36,7 @@ enum ClusterTables {
 
         """
 
-    /// Transient messages between gateways, and what each has judged within the last minute.
+    /// Transient messages between gateways, and each gateway's traffic of the last minute.
     static let talk = """
         -- `number` counts the messages of one gateway.
         CREATE UNLOGGED TABLE cluster_message (
@@ -53,11 +52,11 @@ enum ClusterTables {
 
         """
 
-    /// Whether a gateway reads secrets that are sealed.
+    /// Whether a gateway can decrypt secrets.
     static let seals = "ALTER TABLE gateway ADD COLUMN opens_seals BIGINT NOT NULL DEFAULT 0"
 
-    /// The history of sessions is in the log. Programs of the versions before still write to the table: a view lets them,
-    /// and keeps nothing.
+    /// Replaces the table of session history, which is now in the log, by a view that discards writes.
+    /// Earlier versions still write to it.
     static let sessionHistory = """
         DROP TABLE session_audit;
         CREATE VIEW session_audit AS

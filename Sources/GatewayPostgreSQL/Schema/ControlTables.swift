@@ -1,5 +1,5 @@
-/// The tables of apps, operators and the audit log, and those of the token service: what lies in `control.sqlite`,
-/// `token-keys.sqlite` and `tokens.sqlite` otherwise, in its newest shape.
+/// The tables of apps, operators, the audit log and the token service. They correspond to the latest schemas
+/// of `control.sqlite`, `token-keys.sqlite` and `tokens.sqlite`.
 enum ControlTables {
     static let script = """
         CREATE TABLE app (
@@ -181,7 +181,7 @@ enum ControlTables {
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms BIGINT NOT NULL DEFAULT 0"
 
-    /// Expired rows are deleted by these.
+    /// For deleting expired rows.
     static let expiries = """
         CREATE INDEX revoked_access_token_expires ON revoked_access_token (expires_ms);
         CREATE INDEX used_assertion_expires ON used_assertion (expires_ms);

@@ -1,6 +1,6 @@
 internal import GatewayStorage
 
-/// The table of a database that a copy has begun to fill and not finished.
+/// The mark of an unfinished copy in a database.
 enum CopyMark {
     static func isThere(_ connection: PostgreSQLConnection) throws -> Bool {
         try connection.first("SELECT to_regclass('countersign.\(UnfinishedCopy.table)') IS NOT NULL") {
@@ -8,7 +8,7 @@ enum CopyMark {
         } == true
     }
 
-    /// Throws `conflict` when it is there.
+    /// Throws `conflict` for the target of an unfinished copy.
     static func check(_ connection: PostgreSQLConnection) throws {
         if try isThere(connection) { throw UnfinishedCopy.refusal }
     }

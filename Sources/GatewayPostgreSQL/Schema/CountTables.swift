@@ -1,5 +1,5 @@
-/// The tables of counted verdicts, of deliveries to webhooks and of sinks: what lies in `analytics.sqlite`,
-/// `webhooks.sqlite` and `sinks.sqlite` otherwise, in its newest shape.
+/// The tables of verdict counts, webhook deliveries and sinks. They correspond to the latest schemas of
+/// `analytics.sqlite`, `webhooks.sqlite` and `sinks.sqlite`.
 enum CountTables {
     static let script =
         ["minute", "hour", "day"].map { length in

@@ -1,7 +1,6 @@
-/// The tables of customers, and what changes them.
+/// The tables of customers and the functions that change them.
 ///
-/// A request's customers are changed by functions in the database: each change reads what the one before has written, so
-/// statement by statement the gateway would wait for the network as often.
+/// Database functions save round trips, because each change reads the results of the previous one.
 enum CustomerTables {
     static let script = tables + lock + change + forget + member
 
@@ -367,7 +366,7 @@ enum CustomerTables {
 
         """
 
-    /// PostgreSQL throws for what is not JSON, or holds U+0000.
+    /// Returns NULL where PostgreSQL reports an error: for text that is not JSON or contains U+0000.
     private static let member = """
         CREATE FUNCTION json_member(body text, member text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
         BEGIN

@@ -1,6 +1,5 @@
-/// The tables of consumers of events.
 enum EventConsumerTables {
-    /// Up to which number an app's events were deleted because they are kept no longer is in `event_floor`.
+    /// `event_floor` has the last event of each app that retention has deleted.
     static let script = """
         CREATE TABLE event_consumer (
             app_id TEXT NOT NULL,

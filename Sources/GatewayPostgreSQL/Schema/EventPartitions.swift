@@ -2,22 +2,21 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// The partitions of `event` and of `message_id`, one for each day.
+/// The daily partitions of `event` and `message_id`.
 ///
-/// A day's partition is made before the day comes. What came without one lies in the default partition, and moves when its
-/// day's partition is made.
+/// A partition is created before its day. Rows without a partition go to the default partition, and move when
+/// their partition is created.
 enum EventPartitions {
-    /// Days that are made ahead, today not counted.
+    /// The number of future days with partitions.
     static let daysAhead = 3
-    /// Days in which a UUIDv7 may be older than its receipt and still have a day's bucket.
+    /// The maximum age of a UUIDv7 in days for which its id is still in the bucket of its day.
     static let idDays = 45
 
-    /// The day that it is by the database's clock, in days since 1970.
+    /// The current day of the database's clock, in days since 1970.
     static func today(_ connection: PostgreSQLConnection) throws -> Int {
         try connection.first("SELECT floor(extract(epoch FROM now()) / 86400)::int") { $0.int(0) } ?? 0
     }
 
-    /// Makes those that are missing.
     static func make(_ connection: PostgreSQLConnection) throws {
         let today = try today(connection)
         let existing = BytewiseSet(
@@ -33,14 +32,14 @@ enum EventPartitions {
         let script = missing.filter { !existing.contains("\($0.0)_\($0.2)") }
             .map { add($0.2, to: $0.0, key: $0.1) }.joined()
         guard !script.isEmpty else { return }
-        // Whoever stores waits, so this does not wait long itself: it is tried again.
+        // Limits the wait for the lock, because writers queue for it meanwhile. Callers retry.
         try connection.transaction("BEGIN; SET LOCAL lock_timeout = 2000") { try connection.execute(script) }
     }
 
-    /// The day whose events or ids this table has, in days since 1970; nil for the default partition.
+    /// The day of a partition, in days since 1970; nil for the default partition.
     static func day(of table: String) -> Int? { table.split(separator: "_").last.flatMap { Int($0) } }
 
-    /// Makes a day of events that is over, for whoever brings them from elsewhere: nobody else works with the database.
+    /// Creates the partition of a past day, for a copy into an otherwise unused database.
     static func make(pastDay day: Int64, _ connection: PostgreSQLConnection) throws {
         guard
             try connection.first("SELECT to_regclass('countersign.event_\(day)') IS NULL", row: { $0.int(0) })
@@ -50,7 +49,7 @@ enum EventPartitions {
     }
 
     private static func add(_ day: Int, to table: String, key: String) -> String {
-        // Nobody may add to the default partition meanwhile what belongs into the new one.
+        // The lock prevents inserts into the default partition that belong into the new one.
         """
         LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE;
         CREATE TABLE \(table)_\(day) (LIKE \(table) INCLUDING ALL);

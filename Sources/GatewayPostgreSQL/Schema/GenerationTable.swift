@@ -1,5 +1,5 @@
-/// A number for each kind of data, which counts the transactions that have changed it. The row is also what a
-/// transaction that wants to have the kind alone locks.
+/// A generation number for each kind of data, which counts the transactions that have changed it. Exclusive
+/// transactions lock its row.
 enum GenerationTable {
     static let script = """
         CREATE TABLE generation (kind TEXT PRIMARY KEY, number BIGINT NOT NULL) WITH (fillfactor = 50);

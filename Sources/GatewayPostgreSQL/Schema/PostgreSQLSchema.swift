@@ -3,13 +3,14 @@ internal import CountersignSQLite
 package import GatewayModel
 internal import GatewayStorage
 
-/// The schema `countersign` in the operator's database, and how it comes to be this version's.
+/// The schema `countersign` in the operator's database, and its migrations.
 package enum PostgreSQLSchema {
-    /// One of the gateway's locks at a time per database: `pg_advisory_lock(class, …)`.
+    /// The class of the gateway's advisory locks: `pg_advisory_lock(class, …)`.
     static let lockClass = 0x4353
 
-    /// Each runs once, in a transaction of its own, and is then never changed. A program must be able to work with the
-    /// schema of the version after it: a step adds first, and takes away when no older program can be running.
+    /// Each migration runs once in its own transaction, and must never be changed. A program must work with
+    /// the schema of the next version, so a migration removes something only when no older program can be
+    /// running.
     static let migrations = [
         texts(
             ControlTables.script + CountTables.script + EventTables.script + EventConsumerTables.script
@@ -25,25 +26,24 @@ package enum PostgreSQLSchema {
         ControlTables.expiries,
     ]
 
-    /// What this program works with.
     package static var newest: Int { migrations.count }
 
-    /// What the database has; 0 for an empty one. Throws `storage`, also for one that a newer version has written.
+    /// The schema version of the database; 0 for an empty one. Throws `storage`, also for a database of a
+    /// newer version.
     package static func version(_ settings: PostgreSQLSettings) throws(GatewayError) -> Int {
         try GatewayError.storing { try version(PostgreSQLConnection(settings)) }
     }
 
-    /// Texts compare by their bytes, as in SQLite, whatever the database's locale is.
+    /// Makes texts compare by bytes, as in SQLite, regardless of the database's locale.
     static func texts(_ script: String) -> String {
         script.replacing(" TEXT", with: " TEXT COLLATE \"C\"")
     }
 
-    /// Brings the database to this version's schema. Any number of programs may do so at once: one does, the others wait
-    /// for it. Returns a connection with these settings. Throws `conflict` when a newer version has written it, or
-    /// `PostgreSQLError`.
+    /// Migrates the database to this version's schema. Concurrent calls are serialized. Returns a connection
+    /// with these settings. Throws `PostgreSQLError`, and `conflict` for a database of a newer version.
     @discardableResult
     package static func migrate(_ settings: PostgreSQLSettings) throws -> PostgreSQLConnection {
-        // A look without the lock: mostly there is nothing to do, and a lock needs the server's attention.
+        // Checks without the lock first, because usually no migration is needed.
         do {
             let connection = try PostgreSQLConnection(settings)
             if try version(connection) == migrations.count { return connection }
@@ -71,7 +71,8 @@ package enum PostgreSQLSchema {
 
         """
 
-    /// The schema version; 0 in an empty database. Throws `conflict` for a database whose encoding is not UTF-8.
+    /// The schema version; 0 in an empty database. Throws `conflict` for a database that is not encoded in
+    /// UTF-8.
     private static func version(_ connection: PostgreSQLConnection) throws -> Int {
         let encoding = connection.serverEncoding
         guard encoding == "UTF8" else {

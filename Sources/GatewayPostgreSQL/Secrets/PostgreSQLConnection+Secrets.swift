@@ -1,12 +1,12 @@
 internal import CountersignSQLite
 package import GatewayStorage
 
-/// Secrets are sealed with the token key, which is in no copy of the database.
+/// Encrypts secrets with the token key, which is never in the database.
 extension PostgreSQLConnection {
-    /// Rows that are sealed in one transaction.
+    /// Rows encrypted in one transaction.
     private static let rowsPerStep = 100
 
-    /// Left open while a gateway runs that could not read what is sealed, and where no key was given.
+    /// Returns the secret unchanged without a key, or while a gateway runs that cannot decrypt secrets.
     package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8] {
         guard let tokenKey, try everyGatewayOpensSeals() else { return secret }
         return try tokenKey().sealed(secret, column, key)
@@ -20,19 +20,19 @@ extension PostgreSQLConnection {
         return secret
     }
 
-    /// Seals what was left open, as soon as no gateway runs that could not read it.
+    /// Encrypts remaining plain secrets, once no gateway runs that cannot decrypt them.
     func sealSecrets() throws {
         for column in SecretColumn.all {
             while try sealSome(of: column) {}
         }
     }
 
-    /// True when there may be more.
+    /// Encrypts some secrets. Returns true when more may remain.
     private func sealSome(of column: SecretColumn) throws -> Bool {
         let isDone = try first("SELECT 1 FROM \(column.table) WHERE \(column.isOpen)") { _ in false } ?? true
         guard !isDone, let tokenKey, try everyGatewayOpensSeals() else { return false }
         let seal = try tokenKey()
-        // Nobody changes what operators set meanwhile, and whoever does so now is not waited for long.
+        // Excludes concurrent changes of control data, without waiting for long.
         let begin = """
             BEGIN; SET LOCAL lock_timeout = 2000;
             SELECT 1 FROM generation WHERE kind = '\(DataKind.control.rawValue)' FOR UPDATE
@@ -61,7 +61,7 @@ extension PostgreSQLConnection {
         }
     }
 
-    /// The gateways of the version before do not say that they do, and none starts any more once the schema is this one's.
+    /// Gateways of the previous version have 0 here, and cannot start with this version's schema.
     private func everyGatewayOpensSeals() throws -> Bool {
         try first(
             "SELECT 1 FROM gateway WHERE opens_seals = 0 AND seen_ms > \(ClusterTables.now) - ?1 LIMIT 1",

@@ -4,11 +4,11 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension SecretColumn {
-    /// SQL for how many secrets are not sealed.
+    /// An SQL expression for the number of plain secrets.
     static let countOfOpen = all.map { "(SELECT count(*) FROM \($0.table) WHERE \($0.isOpen))" }
         .joined(separator: " + ")
 
-    /// SQL for the rows whose secret is not sealed. Bytes have to be compared as they are shown.
+    /// An SQL condition for rows with a plain secret. Compares bytes in their text representation.
     var isOpen: String {
         let mark = TokenKeySeal.mark
         let shown = isText ? mark : "\\x" + Array(mark.utf8).hexadecimal
@@ -17,7 +17,6 @@ extension SecretColumn {
         return table == Self.setting.table ? isOpen + " AND name IN (\(names))" : isOpen
     }
 
-    /// What is stored.
     func value(_ bytes: [UInt8]) -> SQLValue {
         isText ? .text(String(decoding: bytes, as: UTF8.self)) : .blob(bytes)
     }
