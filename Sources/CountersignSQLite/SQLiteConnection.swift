@@ -144,7 +144,7 @@ package final class SQLiteConnection {
     /// abort the copy by throwing. After an error, the new file is unusable.
     package func copy(to path: String, step: () throws -> Void = {}) throws {
         let target = try SQLiteConnection(path: path)
-        // Holds one snapshot. Otherwise SQLite would restart the copy after each commit of another connection.
+        // Holds one snapshot. Otherwise SQLite restarts the copy after each commit of another connection.
         try execute("BEGIN")
         defer { try? execute("ROLLBACK") }
         _ = try first("SELECT 1 FROM sqlite_schema") { _ in true }

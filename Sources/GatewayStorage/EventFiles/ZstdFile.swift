@@ -45,7 +45,8 @@ final class ZstdFile {
         try compress(text, ZSTD_e_continue)
     }
 
-    /// Completes the file and renames it. Returns its SHA-256. After throwing `storage`, the file is deleted.
+    /// Completes the file and renames it. Returns its SHA-256. Throws `storage` if the file is incomplete or
+    /// not durable.
     func finish() throws(GatewayError) -> [UInt8] {
         try compress([], ZSTD_e_end)
         // Flushes before renaming, so that a power failure cannot leave an incomplete file under this name.

@@ -15,7 +15,7 @@ final class EventIndex {
         var mergeWidth = 8
         /// The level at which runs are no longer merged, with 16.8 million events each.
         var highestLevel = 3
-        /// Events of a range with a recorded time of receipt.
+        /// The number of events in a range of ``EventTimes``.
         var timeEvents = 8_192
         /// The maximum number of tables that wait to become runs. Beyond it, storing waits.
         var mostWaiting = 16

@@ -83,7 +83,7 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Ends, when the writer closes.
+    /// Drops all events, when the writer closes.
     func end() { state.withLock { $0 = nil } }
 }
 

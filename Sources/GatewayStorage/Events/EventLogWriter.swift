@@ -24,7 +24,7 @@ final class EventLogWriter {
         """
 
     let connection: SQLiteConnection
-    /// Stored, because a lookup by text costs more than binding all values.
+    /// Stored in a property, because a lookup by text costs more than binding all values.
     private let insertion: SQLiteStatement
     private let index: EventIndex
     /// The runs that erasures read.

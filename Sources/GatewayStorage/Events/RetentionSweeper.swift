@@ -14,7 +14,7 @@ struct RetentionSweeper {
         var newest: Int64
         /// Bytes of an app's events that `app_usage` does not count yet.
         var uncountedBytes: (_ appID: String) -> Int64 = { _ in 0 }
-        /// Sequence numbers of up to `limit` events of an app after one, oldest first. Some of the events may be
+        /// Sequence numbers of up to `limit` events of an app after a number, oldest first. Some may be
         /// deleted.
         var ofApp: (_ appID: String, _ after: Int64, _ limit: Int) throws -> [Int64]
         /// Whether a user of an app has an event after a sequence number.

@@ -10,7 +10,7 @@ package import GatewayModel
 package final class SessionStore: AppData, Sendable {
     /// The maximum number of waiting jobs.
     static let capacity = 20_000
-    /// The maximum number of attempts to commit, each without the job that failed.
+    /// The maximum number of attempts to commit, each without the jobs that failed before.
     private static let attempts = 8
 
     private let queue = DispatchQueue(label: "sessions")
