@@ -4,7 +4,6 @@ internal import CSQLite
 ///
 /// Must be used by one thread or actor at a time, because it has no lock (`SQLITE_OPEN_NOMUTEX`).
 package final class SQLiteConnection {
-    /// How to open the file.
     package enum Mode {
         /// Creates the file if it does not exist.
         case readWriteCreate
@@ -107,7 +106,6 @@ package final class SQLiteConnection {
         try all(sql, values, row: row)
     }
 
-    /// All rows.
     package func all<Row>(
         _ sql: String, _ values: [SQLValue], row: (SQLiteStatement) throws(SQLiteError) -> Row
     ) throws(SQLiteError) -> [Row] {
@@ -136,7 +134,6 @@ package final class SQLiteConnection {
         }
     }
 
-    /// Pages copied in one step.
     private static let copiedPages: Int32 = 256
 
     /// Copies a snapshot of the database into a new file (SQLite's online backup). Other connections may

@@ -66,7 +66,6 @@ package final class SQLiteStatement {
         }
     }
 
-    /// Binds `values` to the placeholders, starting with the first.
     package func bind(_ values: [SQLValue]) throws(SQLiteError) {
         for (index, value) in values.enumerated() { try bind(value, at: Int32(index + 1)) }
     }
@@ -131,7 +130,6 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Whether the column is `NULL`.
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
     /// Whether the column is an integer or a floating-point number.
@@ -142,7 +140,6 @@ package final class SQLiteStatement {
     /// The column as an integer; 0 for `NULL`.
     package func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
-    /// The column as an integer; 0 for `NULL`.
     package func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
 
     /// The column as an integer, or nil for `NULL`.
