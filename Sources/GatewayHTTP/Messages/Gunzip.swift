@@ -1,22 +1,22 @@
 internal import CZlib
 internal import GatewayModel
 
-/// Decompression of request bodies (RFC 1952), bounded while it runs.
+/// Decompression of request bodies (RFC 1952) with size limits.
 enum Gunzip {
-    /// Why a body cannot be decompressed.
     enum Failure: Error {
         /// Not gzip, cut off, or damaged.
         case damaged
-        /// Larger than a body may be, or suspiciously much larger than what was sent.
+        /// Larger than the body limit, or with a higher compression ratio than allowed.
         case tooLarge
     }
 
     private static let exempt = 64 * 1024
 
-    /// The most that a body can have, decompressed: what it says itself (ISIZE, RFC 1952, section 2.3.1), or the limit.
+    /// The maximum decompressed size: the body's own ISIZE (RFC 1952, section 2.3.1) or the limit, whichever
+    /// is less.
     static func size(of bytes: [UInt8], limits: GatewayLimits) throws(Failure) -> Int {
         guard bytes.count >= 18 else { throw .damaged }
-        // Of a body that was cut off these bytes say nothing, so the limit does not refuse yet.
+        // ISIZE is meaningless if the body was truncated, so a value over the limit is no error yet.
         return min(bytes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }, bound(of: bytes, limits))
     }
 
@@ -24,7 +24,6 @@ enum Gunzip {
         min(limits.bodyBytes, max(exempt, bytes.count * limits.compressionRatio))
     }
 
-    /// Decompresses a body. Throws why it cannot be decompressed.
     static func decompress(_ bytes: [UInt8], size: Int, limits: GatewayLimits) throws(Failure) -> [UInt8] {
         var stream = z_stream()
         // 16 + 15: a gzip header is required, with the largest window.
@@ -53,7 +52,7 @@ enum Gunzip {
             }
         }
         if status == Z_MEM_ERROR { throw .tooLarge }
-        // One member only: what follows it would be read by no one.
+        // Only one member is allowed: data after it would be ignored.
         guard status == Z_STREAM_END, stream.avail_in == 0 else { throw .damaged }
         return output
     }

@@ -1,9 +1,9 @@
 internal import CZlib
 
-/// Compression of answers (RFC 1952).
+/// Compression of responses (RFC 1952).
 package enum Gzip {
-    /// The bytes as one gzip member; nil when there is no memory for it. `level` is zlib's: 1 costs least, 9 packs best and
-    /// is for what is packed once.
+    /// Compresses the bytes to one gzip member. Returns nil if there is not enough memory. `level` is zlib's:
+    /// 1 is the fastest, 9 compresses best and suits data that is compressed once.
     package static func compress(_ bytes: [UInt8], level: Int32 = 1) -> [UInt8]? {
         var stream = z_stream()
         // 16 + 15: a gzip header, with the largest window.

@@ -1,16 +1,15 @@
 internal import CountersignCore
 
-/// What a handler makes of a request.
+/// The result of handling a request.
 package enum HTTPOutcome {
-    /// Answer now.
     case answer(HTTPResponse)
-    /// Answer when there is something to say. `start` begins the work, which calls the given closure, once and from any
-    /// thread, when it has ended; `poll` makes the answer then, once, and is nil before.
+    /// A deferred response. `start` begins the work, which must call the given closure exactly once, from any
+    /// thread, when it has ended. `poll` then returns the response, once; it returns nil before.
     case later(start: (@escaping @Sendable () -> Void) -> Void, poll: () -> HTTPResponse?)
 }
 
 extension HTTPOutcome {
-    /// Answers when `begin` has handed over its result, once, from any thread.
+    /// Responds when `begin` has passed its result to the closure, exactly once, from any thread.
     package static func waiting<Value: Sendable>(
         _ begin: @escaping (@escaping @Sendable (Value) -> Void) -> Void,
         finish: @escaping (Value) -> HTTPResponse

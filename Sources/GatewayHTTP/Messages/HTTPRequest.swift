@@ -1,9 +1,9 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Whoever waits for an answer, at the other end of a connection.
+/// The client of a connection.
 package protocol RequestPeer: AnyObject, Sendable {
-    /// True when it has closed the connection, or its half of it.
+    /// Whether the client has closed the connection or its sending half.
     var hasHungUp: Bool { get }
 }
 
@@ -13,33 +13,31 @@ package final class HTTPRequest {
     package let method: String
     /// The path as sent, not decoded, without the query.
     package let path: String
-    /// What followed `?`, not decoded; nil when there was none.
+    /// The query after `?`, not decoded; nil without `?`.
     package let query: String?
-    /// The client's address as text, as far as it can be believed; empty when unknown.
+    /// The client's address as text, resolved through trusted proxies; empty when unknown.
     package internal(set) var clientAddress: String
-    /// True when a proxy passed the request on, so that its peer's address says nothing about whose it is.
+    /// Whether a proxy forwarded the request, so that the peer's address is not the client's.
     package internal(set) var isForwarded = false
     /// Milliseconds since 1970 when the header was complete.
     package let receivedMilliseconds: Int64
-    /// What the answer and the log call this request.
+    /// The request id of the response and the log.
     package let id: String
-    /// The body, decompressed.
     package internal(set) var body: [UInt8]
-    /// True while the body is still compressed, as it was sent.
     var isCompressed = false
-    /// What is learnt of it on the way.
+    /// Data collected while the request is handled.
     package var context = RequestContext()
-    /// Reads the body as fields of a form, for as long as the request is in the hands of its connection; nil where it is not.
+    /// Parses the body as a form. Nil once the request has left its connection.
     package var readMultipartForm: (() -> MultipartForm?)?
-    /// Who sent it; nil for a request without a connection.
+    /// The client; nil for a request without a connection.
     package internal(set) var peer: (any RequestPeer)?
-    /// True when nothing is to be done for who has hung up, not even for one who may still read the answer.
+    /// Whether to abort when the client half-closes the connection.
     package var endsWithPeer = false
 
-    /// True when its method changes nothing (RFC 9110, section 9.2.1).
+    /// Whether the method is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }
 
-    /// The header fields, which may be the server's memory until the answer is sent.
+    /// They may point into the server's memory, which is valid until the response is sent.
     let fields: HeaderBlock
 
     package init(
@@ -57,8 +55,8 @@ package final class HTTPRequest {
         self.id = given ?? UUIDv7.make()
     }
 
-    /// The same request with header fields of its own, to be handled on another thread: those of this one go with its
-    /// connection, which the client may close meanwhile.
+    /// A copy with its own header fields, for another thread. The original's fields become invalid with the
+    /// connection, which the client may close at any time.
     func detached() -> HTTPRequest { HTTPRequest(detaching: self) }
 
     private init(detaching request: HTTPRequest) {
@@ -76,16 +74,17 @@ package final class HTTPRequest {
         fields = request.fields.copy()
     }
 
-    /// The bytes of the first field with this lower-case name, or nil; valid until the answer is sent.
+    /// The value of the first field with this lower-case name; nil if it is missing. Valid until the response
+    /// is sent.
     package func headerBytes(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? { fields.first(name) }
 
-    /// True when a proxy has left its mark.
+    /// Whether a header field shows that a proxy forwarded the request.
     package var namesProxies: Bool {
         headerBytes("x-forwarded-for") != nil || headerBytes("forwarded") != nil
             || headerBytes("via") != nil
     }
 
-    /// Whether the answer may be compressed with gzip (RFC 9110, section 12.5.3).
+    /// Whether the response may be compressed with gzip (RFC 9110, section 12.5.3).
     package var takesGzip: Bool {
         header("accept-encoding")?.lowercased().split(separator: ",").contains {
             let parts = $0.split(separator: ";").map { String($0.unicodeScalars.filter { $0 != " " }) }
@@ -93,23 +92,23 @@ package final class HTTPRequest {
         } == true
     }
 
-    /// The value of the first field with this lower-case name, or nil.
+    /// The value of the first field with this lower-case name; nil if it is missing.
     package func header(_ name: StaticString) -> String? {
         headerBytes(name).map { HTTPField.text($0) }
     }
 
-    /// The values of all fields with this lower-case name, in their order.
+    /// The values of all fields with this lower-case name, in order.
     package func headers(_ name: StaticString) -> [String] {
         fields.all.filter { $0.isNamed(name) }.map(\.value)
     }
 
-    /// The trace that the client says it belongs to, with the client's span.
+    /// The trace context sent by the client.
     var caller: TraceParent? { header("traceparent").flatMap { TraceParent($0) } }
 
-    /// The trace that requests belong to which are made for this one, with the span that they are made by.
+    /// The trace context for requests that the gateway makes on behalf of this one.
     package var trace: TraceParent? { context.span?.context ?? caller }
 
-    /// An id that may go back out in a header and into a log: 1 to 128 letters, digits, `-`, `_`, `.`.
+    /// Whether an id is safe in a header and a log: 1 to 128 letters, digits, `-`, `_` or `.`.
     private static func isHarmless(_ id: UnsafeBufferPointer<UInt8>) -> Bool {
         (1...128).contains(id.count) && id.allSatisfy { $0.isASCIIAlphanumeric(or: "-_.") }
     }

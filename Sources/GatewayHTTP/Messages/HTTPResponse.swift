@@ -1,18 +1,16 @@
-/// An answer.
 package struct HTTPResponse: Sendable {
     package var status: Int
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
-    /// The stable word of a failure, for the log; nil otherwise.
+    /// The stable code of a failure, for the log; otherwise nil.
     package var code: String?
-    /// True when many answers share the bytes of the body, which cost no memory of this one's.
+    /// Whether many responses share the body, so that it takes no memory of its own.
     package var isShared = false
-    /// True when its request has changed nothing, so that it may be refused for want of memory; so may those of safe
-    /// methods.
+    /// Whether the request changed nothing, so that the response may be replaced by 503 if there is no memory
+    /// for it. Not needed for safe methods.
     package var changesNothing = false
-    /// True when the connection must not be used again.
     package var closes = false
-    /// What is sent instead of the body, as it comes; nil for an answer that is whole.
+    /// A stream to send instead of the body; otherwise nil.
     package var stream: ResponseStream?
 
     package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8]) {
@@ -21,19 +19,18 @@ package struct HTTPResponse: Sendable {
         self.body = body
     }
 
-    /// A JSON answer, on a line of its own: a terminal goes on below it.
+    /// A JSON response, terminated by a newline for readers in a terminal.
     package static func json(_ status: Int, _ body: consuming [UInt8]) -> HTTPResponse {
         body.append(UInt8(ascii: "\n"))
         return HTTPResponse(status: status, headers: [("Content-Type", "application/json")], body: body)
     }
 
-    /// A text answer.
     package static func text(_ status: Int, _ text: String) -> HTTPResponse {
         HTTPResponse(
             status: status, headers: [("Content-Type", "text/plain; charset=utf-8")], body: Array(text.utf8))
     }
 
-    /// The same answer with one more header field.
+    /// A copy with one more header field.
     package func with(_ name: String, _ value: String) -> HTTPResponse {
         var copy = self
         copy.headers.append((name, value))

@@ -1,7 +1,7 @@
-/// The header fields of a request: in the server's memory, or in its own memory.
+/// The header fields of a request, in the server's memory or in their own.
 package struct HeaderBlock {
     let all: [HTTPField]
-    /// What the fields point into, when that is not the server's.
+    /// The memory of the fields; nil if they point into the server's.
     private let own: Memory?
 
     init(borrowing fields: [HTTPField]) {
@@ -17,7 +17,7 @@ package struct HeaderBlock {
         own = memory
     }
 
-    /// The same fields in their own memory.
+    /// A copy in its own memory.
     func copy() -> HeaderBlock { HeaderBlock(copying: all) }
 
     private init(copying fields: [HTTPField]) {
@@ -28,7 +28,7 @@ package struct HeaderBlock {
         own = memory
     }
 
-    /// The bytes of the first field with this lower-case name, or nil.
+    /// The value of the first field with this lower-case name; nil if it is missing.
     func first(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? {
         for field in all where field.isNamed(name) { return field.valueBytes }
         return nil
@@ -55,13 +55,13 @@ package struct HeaderBlock {
     }
 }
 
-/// One header field, as received. Borrowed from the server: valid until the answer is sent.
+/// One header field as received. Borrowed from the server and valid until the response is sent.
 package struct HTTPField {
     let nameBytes: UnsafeBufferPointer<UInt8>
     let valueBytes: UnsafeBufferPointer<UInt8>
 
-    /// The value; bytes that are not ASCII, which no field that is looked at has, are replaced. So nobody can send text
-    /// that takes long to compare.
+    /// The value. Non-ASCII bytes are replaced, because no used field has any and such text can be slow to
+    /// compare.
     package var value: String { Self.text(valueBytes) }
 
     static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
@@ -69,7 +69,8 @@ package struct HTTPField {
         return String(decoding: bytes.map { $0 < 0x80 ? UInt16($0) : 0xFFFD }, as: UTF16.self)
     }
 
-    /// True when the field has this name, given in lower case; field names ignore ASCII case (RFC 9110, section 5.1).
+    /// Whether the field has this lower-case name. Names are compared without ASCII case (RFC 9110, section
+    /// 5.1).
     func isNamed(_ name: StaticString) -> Bool {
         guard nameBytes.count == name.utf8CodeUnitCount else { return false }
         for index in 0..<nameBytes.count {

@@ -2,7 +2,7 @@ internal import CHTTPServer
 internal import CountersignCore
 internal import Foundation
 
-/// A long list, read page by page beside the server's threads and sent as fast as the client takes it.
+/// A long list that is read in pages outside the server's threads and sent as fast as the client reads it.
 package final class ListStream: Sendable {
     private struct State {
         var ready: [[UInt8]] = []
@@ -29,8 +29,8 @@ package final class ListStream: Sendable {
                 return (next.map { .bytes($0) } ?? rest, mustRead)
             }
             if mustRead {
-                // A thread of its own: whoever waits for the database holds up no other list, and whoever sends events does not
-                // wait for it.
+                // Runs in its own thread, so that waiting for the database delays neither other lists nor
+                // incoming events.
                 Thread.detachNewThread { [self] in
                     countersign_run_after_others()
                     read()

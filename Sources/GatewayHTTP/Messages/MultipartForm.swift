@@ -2,19 +2,18 @@ internal import CHTTPServer
 internal import CMicroHTTPD
 package import CountersignCore
 
-/// The fields of a `multipart/form-data` body (RFC 7578), as libmicrohttpd reads them.
+/// The fields of a `multipart/form-data` body (RFC 7578), parsed by libmicrohttpd.
 package struct MultipartForm {
-    /// The most fields of a body.
     package static let maximumFields = 64
     private static let longestName = 128
 
-    /// The fields by name. Each stands once.
+    /// The fields by name. Names are unique.
     package private(set) var fields: BytewiseDictionary<[UInt8]> = [:]
 
     private final class Collector {
         var fields: BytewiseDictionary<[UInt8]> = [:]
 
-        /// False for what no form may have, which ends the reading.
+        /// Returns false to stop the parser if the part is not allowed.
         func take(_ name: String?, isFile: Bool, _ piece: UnsafeRawBufferPointer, at offset: UInt64) -> Bool {
             guard let name, !isFile, name.utf8.count <= MultipartForm.longestName,
                 offset > 0 || fields[name] == nil && fields.count < MultipartForm.maximumFields
@@ -24,10 +23,8 @@ package struct MultipartForm {
         }
     }
 
-    /// Reads a whole body.
-    ///
-    /// Nil comes back for anything but fields that each stand once, in a body that ends as it must: for files, too many
-    /// fields, a missing boundary.
+    /// Parses a complete body.
+    /// Returns nil for files, repeated names, too many fields, a missing boundary or a truncated body.
     init?(_ body: [UInt8], connection: OpaquePointer) {
         let collector = Collector()
         let isWhole = withExtendedLifetime(collector) {
@@ -46,7 +43,7 @@ package struct MultipartForm {
                     MHD_post_process(processor, $0.assumingMemoryBound(to: CChar.self), bytes.count)
                 } == .YES
             }
-            // The end of the last field is only seen here.
+            // The end of the last field is checked only here.
             return MHD_destroy_post_processor(processor) == .YES && isRead
         }
         guard isWhole else { return nil }

@@ -3,11 +3,11 @@ internal import Foundation
 
 /// The query of a request, as `name=value` pairs joined by `&`.
 package enum QueryString {
-    /// Of a value as it is sent: 512 bytes, each as `%XX`, and some.
+    /// The maximum length of an encoded value: 512 bytes as `%XX`, and some.
     private static let longest = 2_048
 
-    /// The first value of a name, percent-decoded, with a plus sign for a space, as forms are sent and most libraries write
-    /// queries; nil when it does not exist, cannot be decoded or is longer than any that means something.
+    /// The first value of a name, percent-decoded, with plus signs as spaces. Returns nil if the name is
+    /// missing or the value is malformed or too long.
     package static func value(of name: String, in query: String?) -> String? {
         for pair in (query ?? "").split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

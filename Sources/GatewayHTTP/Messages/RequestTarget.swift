@@ -1,17 +1,18 @@
 internal import CountersignCore
 
-/// What stands between method and version of the request line (RFC 9112, section 3.2).
+/// The target of the request line (RFC 9112, section 3.2).
 struct RequestTarget {
-    /// Where it stood; only to be compared.
+    /// The start of the bytes as received. For comparison only: never dereference it.
     let start: UnsafePointer<UInt8>?
     let count: Int
-    /// As sent, without the query; `/` when an absolute target has none, and `*` for the gateway itself.
+    /// The path as sent, without the query. `/` if an absolute target has none; `*` in an OPTIONS request for
+    /// the server.
     let path: String
-    /// What followed `?`, not decoded; nil when there was none.
+    /// The query after `?`, not decoded; nil without `?`.
     let query: String?
-    /// Host and port of an absolute target, lower case; nil for all others.
+    /// Host and port of an absolute target in lower case; nil for other forms.
     let authority: String?
-    /// Why it is no target that an origin server takes, or nil.
+    /// Why the target is invalid for an origin server; otherwise nil.
     let fault: String?
 
     init(_ bytes: UnsafeBufferPointer<UInt8>) {
@@ -19,7 +20,6 @@ struct RequestTarget {
         count = bytes.count
         var rest = bytes[...]
         var authority: Slice<UnsafeBufferPointer<UInt8>>?
-        // Nearly all begin with a slash.
         for scheme in ["http://", "https://"]
         where rest.first != UInt8(ascii: "/") && Self.begins(rest, with: scheme) {
             rest = rest.dropFirst(scheme.utf8.count)
@@ -50,8 +50,8 @@ struct RequestTarget {
         return nil
     }
 
-    /// Why a path is none, or nil. Whoever reads the query judges its parameters; in the path NUL would end it for whoever
-    /// works with C strings.
+    /// Why a path is invalid; otherwise nil. An encoded NUL would end the path in C code. The query is
+    /// checked where its parameters are read.
     static func fault(ofPath path: String) -> String? {
         guard path.utf8.contains(UInt8(ascii: "%")) else { return nil }
         let path = Array(path.utf8)

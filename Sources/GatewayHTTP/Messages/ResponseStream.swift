@@ -1,21 +1,21 @@
 internal import CountersignCore
 
-/// The body of an answer that comes piece by piece.
+/// A response body that is sent piece by piece.
 package final class ResponseStream: Sendable {
-    /// What there is to send now.
     package enum Piece: Sendable {
         case bytes([UInt8])
-        /// Nothing yet; asked again at the server's next pass.
+        /// No data yet. The server asks again at its next pass.
         case nothing
         case end
-        /// The rest is not available: the connection is closed, so that nobody takes what came for the whole.
+        /// The rest is not available. The connection is closed, so that the client notices that the response
+        /// is incomplete.
         case failed
     }
 
-    /// Nothing more comes, and what came is not all.
+    /// The stream ended before it was complete.
     package struct Failed: Error {}
 
-    /// The next page, for whoever may wait for it; nil for what never ends.
+    /// Reads the next page and may block; nil for a stream without end.
     package let page: (@Sendable () throws -> [UInt8]?)?
     private let pull: @Sendable () -> Piece
     private let ended: @Sendable () -> Void
@@ -34,8 +34,8 @@ package final class ResponseStream: Sendable {
         ended()
     }
 
-    /// Fills the buffer. Returns bytes written, 0 when there is nothing yet, nil at the end. Throws when the rest
-    /// is not available.
+    /// Fills the buffer. Returns the number of bytes, 0 if no data is available yet, or nil at the end.
+    /// Throws if the rest is not available.
     package func read(into buffer: UnsafeMutableBufferPointer<UInt8>) throws(Failed) -> Int? {
         try rest.withLock { rest throws(Failed) in
             if rest.isEmpty {

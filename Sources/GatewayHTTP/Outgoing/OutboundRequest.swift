@@ -3,28 +3,27 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// One request from the gateway to somebody else's server.
-///
-/// The address is judged where it is connected to, so that a name which resolves to another address the second time
-/// gains nothing. Redirects are not followed and no proxy is used, because both would decide the address elsewhere.
-/// What is set by less than an owner reaches the public Internet only, at ports of web servers; link-local addresses and
-/// the metadata services of clouds are out of reach for all.
+/// One request from the gateway to another server.
+/// The address is checked when the socket is opened, so DNS rebinding cannot bypass the check. Redirects are
+/// not followed and no proxy is used, because both would choose the address elsewhere. Unless
+/// `allowsPrivateAddresses` is set, only public addresses and the ports of web servers are allowed.
+/// Link-local addresses and cloud metadata services are never allowed.
 package struct OutboundRequest {
     let url: String
-    /// Nil asks with GET, bytes are sent with POST.
+    /// The body of a POST request; nil sends GET.
     var body: [UInt8]?
     var headers: [(name: String, value: String)] = []
     /// PEM file with the certificates to trust instead of the system's; nil trusts the system's.
     let certificateAuthorityFile: String?
-    /// The schemes that may be spoken, separated by commas.
+    /// The allowed URL schemes, separated by commas.
     var schemes = "https"
     let allowsPrivateAddresses: Bool
     let timeoutMilliseconds: Int
-    /// Bytes of the answer that are read; a longer one is a failure, unless ``cutsLongAnswers``.
+    /// The maximum size of the response. A longer one is a failure unless ``cutsLongAnswers`` is set.
     let maximumBytes: Int
-    /// True where the status counts, and not all of the answer.
+    /// Whether a long response is truncated, for callers that only need the status.
     let cutsLongAnswers: Bool
-    /// Asked about once a second; true ends the request.
+    /// Called about once a second. True cancels the request.
     let isCancelled: @Sendable () -> Bool
 
     package init(
@@ -48,24 +47,24 @@ package struct OutboundRequest {
     package struct Answer {
         package let status: Int
         package let body: [UInt8]
-        /// When the server wants to be asked again (RFC 9110, section 10.2.3); nil when it does not say.
+        /// The `Retry-After` delay (RFC 9110, section 10.2.3); nil without it.
         package let retryAfterSeconds: Int?
     }
 
-    /// Why there is no answer; holds no part of the URL.
+    /// Why there is no response. Contains no part of the URL.
     package struct Failure: Error {
-        /// What kind of failure it is, as a stable word.
+        /// The kind of failure, a stable identifier.
         package enum Code: String, Sendable, TextEnum {
             case timeout
             case unknownHost = "unknown_host"
             case cannotConnect = "cannot_connect"
             /// The server's certificate is not valid, or TLS failed before that.
             case tls
-            /// The address is one that the gateway does not ask.
+            /// The address is not allowed.
             case refusedAddress = "refused_address"
             case longAnswer = "long_answer"
             case cancelled
-            /// The connection ended early, or what came is no HTTP.
+            /// The connection ended early, or the response is not HTTP.
             case connection
         }
 
@@ -93,12 +92,11 @@ package struct OutboundRequest {
         }
     }
 
-    /// The most milliseconds until there is a connection, TLS included.
+    /// Milliseconds to connect, TLS included.
     private static let connectTimeout = 5_000
 
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// Asks, and waits for the answer.
     package func perform() throws(Failure) -> Answer {
         guard Self.isReady, let handle = curl_easy_init() else {
             throw Failure(.connection, reason: "libcurl did not start")
@@ -110,7 +108,7 @@ package struct OutboundRequest {
         // No `Expect: 100-continue`: it costs a round trip.
         for field in ["User-Agent: Countersign", "Expect:"] { fields = curl_slist_append(fields, field) }
         _ = countersign_curl_set_string(handle, CURLOPT_URL, url)
-        // An id that is `..` is an id (RFC 3986 has no other way to write it).
+        // Ids may be `..`, which RFC 3986 cannot escape.
         _ = countersign_curl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
         _ = countersign_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, schemes)
         _ = countersign_curl_set_string(handle, CURLOPT_PROXY, "")
@@ -166,11 +164,11 @@ package struct OutboundRequest {
         var isCancelled: @Sendable () -> Bool = { false }
         var received: [UInt8] = []
         var isTooLong = false
-        /// True when the rest of a long answer was not read.
+        /// Whether a long response was truncated.
         var isCut = false
         var refusal: String?
 
-        /// Why there is no connection to an address; nil when there may be one.
+        /// Why a connection to the address is not allowed; otherwise nil.
         func refusal(of target: NetworkAddress?, port: UInt16) -> String? {
             guard let target else { return "its address is neither IPv4 nor IPv6" }
             return target.refusal(port: port, allowsPrivateAddresses: allowsPrivate)

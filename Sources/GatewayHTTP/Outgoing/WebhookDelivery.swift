@@ -2,40 +2,37 @@ internal import CountersignCore
 internal import Dispatch
 package import GatewayModel
 
-/// What became of a delivery.
 package enum WebhookOutcome: Sendable {
     /// The webhook answered 2xx.
     case delivered
-    /// It was not reached, or answered something else; the reason holds no part of its URL.
+    /// The webhook was not reached or did not answer 2xx. The reason contains no part of its URL.
     case refused(String)
-    /// Too many wait.
     case overloaded
 }
 
-/// What one attempt to deliver to a webhook has come to.
+/// The result of one attempt to deliver to a webhook.
 package struct WebhookAttempt: Sendable {
-    /// Nil when there was no answer.
+    /// The HTTP status; nil without a response.
     package var status: Int?
-    /// A stable word for why it was not delivered; nil when it was.
+    /// A stable identifier of the failure; nil on success.
     package var error: String?
-    /// The same for people; holds no part of the URL.
+    /// The failure in words. Contains no part of the URL.
     package var reason = ""
-    /// When the webhook wants to be asked again; nil when it does not say.
+    /// The `Retry-After` delay; nil without it.
     package var retryAfterSeconds: Int?
-    /// How the answer begins.
     package var answer: [UInt8] = []
     package var durationMilliseconds: Int64 = 0
 
     package init() {}
 
-    /// An attempt that was answered, whose time is not known.
+    /// An attempt that got a response. Its duration is unknown.
     package init(status: Int, answer: [UInt8] = [], retryAfterSeconds: Int? = nil) {
         self.status = status
         self.answer = answer
         self.retryAfterSeconds = retryAfterSeconds
         switch status {
         case 200..<300: break
-        // Elsewhere the body might go to somebody else, and the address was not judged.
+        // A redirect is not followed: the body could go to an address that was not checked.
         case 300..<400: error = "redirect"
         case 410: error = "gone"
         default: error = "status"
@@ -53,7 +50,7 @@ package struct WebhookAttempt: Sendable {
 
 /// One POST to a webhook.
 package struct WebhookDelivery {
-    /// Bytes of an answer that are read.
+    /// The maximum number of response bytes to read.
     private static let longestAnswer = 1 << 16
 
     let body: [UInt8]
@@ -73,7 +70,7 @@ package struct WebhookDelivery {
         self.isCancelled = isCancelled
     }
 
-    /// Delivers, and waits for the answer, of whose body only the beginning is kept.
+    /// Delivers and waits for the response. Only the beginning of its body is stored.
     package func perform() -> WebhookAttempt {
         let began = DispatchTime.now()
         let request = OutboundRequest(

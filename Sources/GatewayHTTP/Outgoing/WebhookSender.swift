@@ -3,9 +3,9 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Delivers to the webhooks of projects, on its own threads.
+/// Delivers to the webhooks of projects on its own threads.
 package final class WebhookSender: Sendable {
-    /// How long a delivery may take, in milliseconds.
+    /// The time limit of a delivery in milliseconds.
     private static let timeout = 10_000
     private static let maximumWaiting = 64
 
@@ -20,13 +20,13 @@ package final class WebhookSender: Sendable {
         queue.maxConcurrentOperationCount = 4
     }
 
-    /// Returns when nothing is being delivered.
+    /// Waits until no delivery is running.
     package func waitUntilIdle() {
         queue.waitUntilAllOperationsAreFinished()
     }
 
-    /// Delivers once, and calls `completion` from any thread; `report` before, unless too many wait. The trace is that of
-    /// the request which it is for.
+    /// Attempts one delivery, then calls `report` and `completion` from any thread. If too many deliveries
+    /// wait, calls only `completion`. `trace` is the context of the request that caused the delivery.
     package func send(
         _ body: [UInt8], id: String, to webhook: PushWebhook, trace: TraceParent? = nil,
         report: @escaping @Sendable (WebhookAttempt) -> Void = { _ in },

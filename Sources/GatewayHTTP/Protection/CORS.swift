@@ -3,20 +3,20 @@ internal import GatewayModel
 
 /// The web pages that may call an app (WHATWG Fetch, section 3.3). An app allows none by default.
 ///
-/// Only endpoints with ``Endpoint/forPages`` send CORS headers, also when they reject a request. Pages of other origins
-/// can read no other responses of the gateway.
+/// Only endpoints with ``Endpoint/forPages`` send CORS headers, also when they reject a request. Pages of
+/// other origins can read no other responses of the gateway.
 package struct CORS: Sendable {
     /// Origins by app id; `*` is every origin.
     let origins: @Sendable (_ appID: String) -> BytewiseSet
-    /// What any app allows: a preflight request does not say which app it is for.
+    /// The origins allowed by any app: a preflight request does not name its app.
     let originsOfAllApps: @Sendable () -> BytewiseSet
 
     /// The methods that pages may use on a path; empty if pages may not call it.
     let methods: @Sendable (_ path: String) -> [String]
-    /// The fields of the header that pages may send.
+    /// The header fields that pages may send.
     private let allowedHeaders: String
 
-    /// `requestHeaders` are those that pages may send beside the ones of every request.
+    /// `requestHeaders` are fields that pages may send in addition to ``headersOfEveryRequest``.
     package init(
         requestHeaders: [String],
         methods: @escaping @Sendable (_ path: String) -> [String],
@@ -37,7 +37,8 @@ package struct CORS: Sendable {
     private static let exposedHeaders =
         "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, traceresponse"
 
-    /// The answer to a preflight request; nil when this is none. Returns 204 with what the page may do, or 403.
+    /// Responds to a preflight request with 204, or 403 if the origin is not allowed. Returns nil for other
+    /// requests.
     func preflight(_ request: HTTPRequest) -> HTTPResponse? {
         guard request.method == "OPTIONS", let origin = request.header("origin"),
             request.header("access-control-request-method") != nil

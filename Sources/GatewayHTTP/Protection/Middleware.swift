@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// What every request passes before its endpoint: the limit of its address, and the rules for web pages.
+/// Runs before the endpoint of every request: the rate limit of the address and CORS.
 package struct Middleware: Sendable {
     let router: Router
     package let addresses: AddressLimiter
@@ -17,7 +17,7 @@ package struct Middleware: Sendable {
         if let refusal = addresses.rejection(request) {
             return cors.decorated(.answer(refusal), for: request)
         }
-        // No app's page may call the administration.
+        // CORS never applies to the admin API.
         if request.path.hasPrefix("/admin") { return router.route(request) }
         if let answer = cors.preflight(request) { return .answer(answer) }
         return cors.decorated(router.route(request), for: request)
@@ -34,13 +34,13 @@ package struct Middleware: Sendable {
 }
 
 extension HTTPRequest {
-    /// Whose requests count together for every limit of addresses; nil for this machine's own, which have none. Those of
-    /// whom a proxy says nothing count as one.
+    /// The address or network whose requests are limited together; nil for this machine. Forwarded requests
+    /// without a valid client address share one unit.
     package var limitedUnit: NetworkAddress? {
         isFromLoopback && !isForwarded ? nil : NetworkAddress(clientAddress)?.limitedUnit ?? .unspecified
     }
 
-    /// True when its address is one of this machine's own, which may be that of a proxy.
+    /// Whether the client's address is a loopback address. It may belong to a proxy.
     package var isFromLoopback: Bool {
         guard let address = NetworkAddress(clientAddress) else { return false }
         return AddressRange.loopback.contains { $0.contains(address) }

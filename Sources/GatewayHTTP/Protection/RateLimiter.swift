@@ -1,23 +1,20 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Token buckets in bounded memory. A bucket is stored as the time at which it will be full (the generic cell rate
-/// algorithm of ITU-T I.371).
+/// Token buckets in bounded memory. A bucket is stored as the time at which it will be full (the generic cell
+/// rate algorithm of ITU-T I.371).
 ///
-/// The table is set-associative: a keyed hash of the key selects a set of ``ways`` buckets. A new key may replace only
-/// a full bucket. If no bucket in the set is full, new keys share the set's overflow bucket. So a key never gets tokens
-/// earlier than its own bucket would give them.
+/// The table is set-associative: a keyed hash of the key selects a set of ``ways`` buckets. A new key may
+/// replace only a full bucket. If no bucket in the set is full, new keys share the set's overflow bucket. So
+/// a key never gets tokens earlier than its own bucket would give them.
 package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
-    /// What becomes of a request.
     package enum Decision: Equatable {
         case allowed
-        /// The bucket is empty; in this many seconds there is room again, at least 1.
+        /// The bucket is empty. It has a token again in this many seconds, at least 1.
         case limited(retryAfterSeconds: Int)
     }
 
-    /// Requests a second.
     let rate: Int
-    /// Requests at once.
     package var burst: Int { rate * 5 }
 
     private struct Bucket {
@@ -41,8 +38,8 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     private let secret = UInt64.random(in: .min ... .max)
     private let table = Lock(Table())
 
-    /// `sharers` is the number of gateways that share the rate, including this one; each uses an equal part. `capacity`
-    /// is the number of buckets, 16 bytes each.
+    /// `sharers` is the number of gateways that share the rate, including this one; each uses an equal part.
+    /// `capacity` is the number of buckets, 16 bytes each.
     package init(
         rate: Int, capacity: Int = 65_536, sharers: @escaping @Sendable () -> Int = { 1 },
         now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
@@ -53,13 +50,12 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
         self.now = now
     }
 
-    /// Takes a token out of the key's bucket.
     package func take(_ key: Key) -> Decision {
         guard rate > 0 else { return .allowed }
         let now = now()
         let whole = 1_000_000_000 / UInt64(rate)
         let cost = whole * UInt64(max(1, sharers()))
-        // At least one at once, however many share.
+        // At least one request at once, however many gateways share the rate.
         let depth = max(cost, whole * UInt64(burst))
         let hash = hash(key)
         let set = Int(UInt(bitPattern: hash) % UInt(sets))
@@ -78,8 +74,8 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
                     break
                 }
             }
-            // A key's new bucket starts with the level of the overflow bucket, so that replacing a bucket gives no
-            // extra tokens.
+            // A key's new bucket starts with the level of the overflow bucket, so that replacing a bucket
+            // gives no extra tokens.
             let fullAt = found.map { table.buckets[$0].fullAt } ?? table.overflow[set]
             let full = max(fullAt, now) + cost
             guard full - now <= depth else {
@@ -104,7 +100,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
 }
 
 extension RateLimiter.Decision {
-    /// The refusal of a request that came too soon, or nil. Returns 429 with when to come again, or nil.
+    /// The 429 response with `Retry-After` for a limited request; nil for an allowed one.
     package func refusal(_ request: HTTPRequest, policy: String, burst: Int) -> HTTPResponse? {
         guard case .limited(let seconds) = self else { return nil }
         // draft-ietf-httpapi-ratelimit-headers-10.

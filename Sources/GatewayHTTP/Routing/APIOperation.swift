@@ -1,8 +1,8 @@
 package import CountersignCore
 
-/// What `/openapi.json` says of an endpoint beside its method and path.
+/// The description of an endpoint in `/openapi.json`, without method and path.
 package struct APIOperation: Sendable {
-    /// A way to carry a credential, by the name that the document gives it.
+    /// A way to send a credential, with its name in the document.
     package struct SecurityScheme: Sendable {
         let name: String
         let json: JSONValue
@@ -12,7 +12,7 @@ package struct APIOperation: Sendable {
             self.json = json
         }
 
-        /// A field of the header.
+        /// A credential in a header field.
         package static func header(_ field: String, as name: String) -> SecurityScheme {
             SecurityScheme(name, ["type": "apiKey", "in": "header", "name": .string(field)])
         }
@@ -24,23 +24,21 @@ package struct APIOperation: Sendable {
 
     /// One line, without a full stop.
     var summary: String
-    /// What a request must carry: all of one row. Empty when it needs nothing.
+    /// The required credentials: all of one row. Empty for endpoints without authentication.
     var security: [[SecurityScheme]] = []
-    /// The schemas of parts of the path that are no ids of apps or projects.
+    /// The schemas of path parameters other than app and project ids.
     package var parts: JSONObject = [:]
-    /// Query parameters, each with whether it must be there.
     var query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
-    /// The schema of the body; nil takes none.
+    /// The schema of the body; nil without a body.
     var body: JSONValue?
-    /// What the body may be sent as.
     var bodyTypes = ["application/json"]
     var status = 200
     var contentType = "application/json"
-    /// The schema of the answer; nil leaves it open.
+    /// The schema of the response; nil does not specify it.
     var answer: JSONValue?
-    /// The statuses of refusals that this endpoint has of its own.
+    /// The error statuses that are specific to this endpoint.
     var refusals: [Int] = []
-    /// The schema of its own refusals. What is refused before an endpoint is a `Failure`.
+    /// The schema of the endpoint's own errors. Errors from the layers before it have the schema `Failure`.
     var failure = "Failure"
 
     package init(
@@ -62,10 +60,9 @@ package struct APIOperation: Sendable {
         self.failure = failure
     }
 
-    /// The names of its query parameters.
     package var parameters: [String] { query.map(\.name) }
 
-    /// A reference to a schema of the document.
+    /// A reference to a schema in the document.
     package static func schema(_ name: String) -> JSONValue {
         ["$ref": .string("#/components/schemas/\(name)")]
     }

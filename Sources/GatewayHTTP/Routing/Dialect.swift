@@ -1,21 +1,20 @@
 package import CountersignCore
 
-/// A language that clients speak to the gateway: everything that the gateway has to know of it before it passes a
-/// request on to one of its endpoints.
-///
-/// The router, the rules for web pages and the OpenAPI document are made from one list of dialects. What a dialect
-/// decodes, stores and answers is its own business, in its endpoints.
+/// A protocol that clients use with the gateway, such as Segment's. Consists of endpoints and of settings for
+/// the layers before them.
+/// The router, CORS and the OpenAPI document are built from one list of dialects. The endpoints decode, store
+/// and respond.
 package protocol Dialect: Sendable {
-    /// What a client can ask for. An endpoint says by its description what credentials it takes.
+    /// The endpoints. The description of each names the credentials it accepts.
     var endpoints: [Endpoint] { get }
 
-    /// The schemas that the descriptions of its endpoints refer to, by name. Dialects may share one.
+    /// The schemas referenced by the endpoints' descriptions, by name. Dialects may share a schema.
     var schemas: JSONObject { get }
 
-    /// The fields of the header that its clients send from web pages, beside those of every request.
+    /// The header fields that its clients send from web pages, in addition to the common ones.
     var requestHeaders: [String] { get }
 
-    /// How it says that it has no such path or method; nil says it in the native shape.
+    /// The format of errors for unknown paths and methods; nil uses the native format.
     var refusal: Router.Refusal? { get }
 }
 

@@ -1,13 +1,13 @@
-/// One thing that a client can ask for.
+/// A method and path template with the handler for its requests.
 package struct Endpoint: Sendable {
     let method: String
-    /// A path such as `/v1/batch`. A part in braces matches any one segment that is not empty.
+    /// A path such as `/v1/batch`. A part in braces matches any one non-empty segment.
     let path: String
-    /// What `/openapi.json` says of it; nil leaves it out.
+    /// The description in `/openapi.json`; nil omits the endpoint.
     var operation: APIOperation?
     /// Whether pages of an app's allowed origins may call the endpoint (``CORS``).
     private(set) var isForPages = false
-    /// Answers the request; the second argument holds what stood for the parts in braces, in their order.
+    /// Handles the request. The second argument has the values of the parts in braces, in order.
     let handle: @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
 
     package init(
@@ -18,14 +18,13 @@ package struct Endpoint: Sendable {
         self.handle = handle
     }
 
-    /// The same endpoint, callable by pages of an app's allowed origins. Use only for endpoints that apps call.
+    /// A copy that pages of an app's allowed origins may call. Use only for endpoints that apps call.
     package var forPages: Endpoint {
         var copy = self
         copy.isForPages = true
         return copy
     }
 
-    /// The same endpoint, described.
     package func described(_ operation: APIOperation) -> Endpoint {
         var copy = self
         copy.operation = operation

@@ -1,6 +1,6 @@
 package import CountersignCore
 
-/// What the gateway's OpenAPI 3.1 documents are written with.
+/// Builds the gateway's OpenAPI 3.1 documents.
 package enum OpenAPI {
     package static func document(
         _ title: String, _ summary: String, server: String, paths: BytewiseDictionary<JSONObject>,
@@ -17,7 +17,7 @@ package enum OpenAPI {
         ]
     }
 
-    /// An operation; `part` is the schema of each part of the path that stands in braces, and `types` are the body's.
+    /// An operation. `part` is the schema of each path parameter; `types` are the body's content types.
     package static func operation(
         _ method: String, _ path: String, _ summary: String, parts: JSONObject = [:],
         part: JSONValue,

@@ -1,11 +1,11 @@
 package import CountersignCore
 
-/// The OpenAPI 3.1 document of a table of endpoints.
+/// The OpenAPI 3.1 document of a list of endpoints.
 package struct OpenAPIDocument {
     private let endpoints: [Endpoint]
     private let schemas: JSONObject
 
-    /// A schema that several of `schemas` hold is shared and must be the same in all.
+    /// `schemas` may contain the same name several times if the schemas are equal.
     package init(endpoints: [Endpoint], schemas: [JSONObject]) {
         self.endpoints = endpoints
         self.schemas = schemas.reduce(into: OpenAPISchemas.ofEveryRequest) { all, some in
@@ -54,13 +54,13 @@ package struct OpenAPIDocument {
                 }))
     }
 
-    /// What every request may meet before its endpoint, and what it has of its own.
+    /// The responses of the layers before the endpoint, and the endpoint's own.
     private static func responses(_ operation: APIOperation) -> JSONObject {
         var statuses = [400, 413, 415, 429, 431, 503]
         if !operation.security.isEmpty { statuses.append(401) }
         var responses: JSONObject = [:]
         for status in statuses + operation.refusals {
-            // The layers below an endpoint speak the native shape.
+            // The layers before an endpoint use the native format.
             let own = operation.failure
             let schema: JSONValue =
                 own == "Failure"

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// What the document says of every endpoint alike.
+/// Descriptions and schemas shared by all endpoints.
 enum OpenAPISchemas {
     static let meanings: [Int: String] = [
         400: "The request is not valid; the reason says why", 401: "The credential is missing or invalid",
@@ -16,7 +16,7 @@ enum OpenAPISchemas {
 
     private static let text: JSONValue = ["type": "string"]
 
-    /// The schemas of what may come before any endpoint.
+    /// The schemas of errors that the layers before an endpoint return.
     static let ofEveryRequest: JSONObject = [
         "Failure": [
             "type": "object", "required": ["success", "code"],

@@ -1,15 +1,13 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Finds the endpoint of a request in the tables of all dialects.
 package struct Router: Sendable {
     private let exact: BytewiseDictionary<[Endpoint]>
     private let templates: [Template]
     private let refusals: [Refusal]
 
-    /// How a dialect says that it has no such path or method, or that a path is none.
+    /// A dialect's format of errors for unknown paths and methods and for malformed paths.
     package struct Refusal: Sendable {
-        /// Below which paths it holds.
         let prefixes: [String]
         let make: @Sendable (_ status: Int, _ code: String, _ reason: String, HTTPRequest) -> HTTPResponse
 
@@ -30,19 +28,18 @@ package struct Router: Sendable {
         templates = endpoints.filter { $0.path.contains("{") }.map { Template($0) }
     }
 
-    /// An endpoint whose path has parts that vary.
+    /// An endpoint whose path has parameters.
     private struct Template {
         let endpoint: Endpoint
         private let segments: [Substring]
 
         init(_ endpoint: Endpoint) {
             self.endpoint = endpoint
-            // As requests are split: a slash at the end is a separate segment.
+            // Split like requests: a slash at the end is a separate segment.
             segments = Array(
                 endpoint.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst())
         }
 
-        /// What stands for the parts in braces; nil for another path.
         func match(_ path: ArraySlice<Substring>) -> [Substring]? {
             guard path.count == segments.count else { return nil }
             var parameters: [Substring] = []
@@ -58,8 +55,8 @@ package struct Router: Sendable {
         }
     }
 
-    /// The endpoints of a path without parts that vary. One slash too many at the end means the same, since Braze's Web
-    /// SDK and others write it.
+    /// The endpoints of a path without parameters. Ignores one extra slash at the end, which Braze's Web SDK
+    /// and other clients send.
     private func exactly(_ path: String) -> [Endpoint] {
         if let endpoints = exact[path] { return endpoints }
         guard path.utf8.last == UInt8(ascii: "/") else { return [] }
@@ -79,7 +76,7 @@ package struct Router: Sendable {
         endpoints(of: path).filter(\.isForPages).map(\.method).sorted()
     }
 
-    /// What a path takes; empty when there is no such path.
+    /// The methods of a path; empty if the path is unknown.
     func methods(of path: String) -> [String] {
         let methods = BytewiseSet(endpoints(of: path).map(\.method))
         return (methods.contains("GET") ? methods.union(["HEAD"]) : methods).sorted()
@@ -91,7 +88,7 @@ package struct Router: Sendable {
             response.closes = true
             return .answer(response)
         }
-        // HEAD is GET without a body, which the server leaves out (RFC 9110, section 9.3.2).
+        // HEAD is GET without a body; the server omits the body (RFC 9110, section 9.3.2).
         let method = request.method == "HEAD" ? "GET" : request.method
         for endpoint in exactly(request.path) where endpoint.method == method {
             return Self.handle(request, endpoint, [])
@@ -101,7 +98,7 @@ package struct Router: Sendable {
             guard let parameters = template.match(segments) else { continue }
             return Self.handle(request, template.endpoint, parameters)
         }
-        // RFC 9110, section 9.3.7: about the server as a whole.
+        // RFC 9110, section 9.3.7: `OPTIONS *` is about the whole server.
         if request.path == "*" {
             return .answer(
                 HTTPResponse(

@@ -3,8 +3,8 @@ internal import Foundation
 
 /// Counts the bytes of request bodies and answers that all listeners hold together.
 package final class BodyMemory: Sendable {
-    /// A body up to this size may take what the larger ones must leave, a quarter of all: many that are large, or one
-    /// sender of many, do not keep out what a device usually sends.
+    /// Bodies larger than this may use at most three quarters of the limit. The rest is reserved for small
+    /// bodies, which devices usually send.
     private static let small = 64 * 1024
 
     private let limit: Int
@@ -14,7 +14,7 @@ package final class BodyMemory: Sendable {
         self.limit = limit
     }
 
-    /// Takes room for more bytes of a body. Returns false when there is no room.
+    /// Reserves memory for `count` more bytes of a body that has `held` bytes. Returns false over the limit.
     func take(_ count: Int, held: Int) -> Bool {
         let limit = held + count > Self.small ? limit / 4 * 3 : limit
         return used.withLock { used in
@@ -33,8 +33,8 @@ package final class BodyMemory: Sendable {
     }
 }
 
-/// What one request holds of the memory of all, its body and then its answer. It is given back when nobody who works on
-/// the request is left, which may be long after its client has gone.
+/// The memory reserved by one request, for its body and then for its response. It is released when the last
+/// reference goes away, which may be long after the client has disconnected.
 final class HeldMemory: Sendable {
     private let memory: BodyMemory
     private let state = Lock(State())
@@ -54,10 +54,10 @@ final class HeldMemory: Sendable {
 
     var bytes: Int { state.withLock { $0.bytes } }
 
-    /// True when it was taken for others.
+    /// Whether the memory was reclaimed for other requests.
     var isEvicted: Bool { state.withLock { $0.isEvicted } }
 
-    /// Takes room for more bytes; false when there is none, or was taken from it before.
+    /// Reserves memory for more bytes. Returns false over the limit or after an eviction.
     func take(_ count: Int) -> Bool {
         state.withLock { state in
             guard !state.isEvicted, memory.take(count, held: state.bytes) else { return false }
@@ -66,7 +66,7 @@ final class HeldMemory: Sendable {
         }
     }
 
-    /// Takes room that is needed in any case, beyond the limit too.
+    /// Reserves memory even beyond the limit.
     func takeAnyhow(_ count: Int) {
         state.withLock { state in
             memory.takeAnyhow(count)
@@ -76,7 +76,7 @@ final class HeldMemory: Sendable {
 
     func give(_ count: Int) {
         state.withLock { state in
-            // Whose memory was taken has nothing left to give.
+            // After an eviction there are no bytes to release.
             let count = min(count, state.bytes)
             memory.give(count)
             state.bytes -= count
@@ -90,7 +90,8 @@ final class HeldMemory: Sendable {
         }
     }
 
-    /// Gives back all and takes no more: its connection is being closed, which frees the bytes themselves.
+    /// Releases everything and rejects later reservations. The connection is being closed, which frees the
+    /// bytes.
     func evict() {
         state.withLock { state in
             memory.give(state.bytes)
@@ -99,15 +100,14 @@ final class HeldMemory: Sendable {
     }
 }
 
-/// The requests of all loops that hold memory which could be taken from them: bodies that are still coming, and answers on
-/// their way.
+/// Requests of all loops whose memory can be reclaimed: incomplete request bodies and responses being sent.
 final class MemoryHolders: Sendable {
-    /// What nobody is closed for: the body of a device that has little to say over a slow line.
+    /// Connections with at most this many bytes are never closed to reclaim memory.
     static let untouched = 4 * 1024
 
     private struct State: Sendable {
         var all: [ObjectIdentifier: (held: HeldMemory, connection: WatchedConnection)] = [:]
-        /// Until then nobody is looked for: the last look found none.
+        /// No search before this time, because the last one found no candidate.
         var nextSearch = DispatchTime(uptimeNanoseconds: 0)
     }
 
@@ -124,7 +124,7 @@ final class MemoryHolders: Sendable {
         state.withLock { $0.all[ObjectIdentifier(held)] = (held, connection) }
     }
 
-    /// Keeps what it holds from being taken; false when that has happened.
+    /// Protects the request's memory from being reclaimed. Returns false if that has already happened.
     func remove(_ held: HeldMemory) -> Bool {
         state.withLock { state in
             state.all[ObjectIdentifier(held)] = nil
@@ -132,15 +132,15 @@ final class MemoryHolders: Sendable {
         }
     }
 
-    /// Takes the memory of the slowest: a small part of all at once, so that a flood does not cost a search for each piece.
-    /// Returns false when there was nobody to take it from.
+    /// Closes the slowest connections until a sixteenth of the limit is reclaimed. A flood then does not cost
+    /// a search for each piece. Returns false if no connection could be closed.
     func makeRoom(at now: DispatchTime = .now()) -> Bool {
         state.withLock { state in
             guard now >= state.nextSearch else { return false }
             var found:
                 [(id: ObjectIdentifier, held: HeldMemory, connection: WatchedConnection, rate: Double)] = []
             for (id, holder) in state.all where holder.held.bytes > Self.untouched {
-                // Who has just begun may be the fastest of all.
+                // The rate of a new request cannot be measured yet.
                 let age = holder.connection.age(at: now)
                 guard age >= 1 else { continue }
                 found.append((id, holder.held, holder.connection, Double(holder.held.bytes) / age))

@@ -3,8 +3,8 @@ internal import GatewayModel
 
 /// Removes events that are not JSON from a body, so that the others can be stored.
 ///
-/// A replacement has the length of the removed value, so offsets in the body stay valid. Each level parses a part of
-/// the body at most once, so the time is linear.
+/// A replacement has the length of the removed value, so offsets in the body stay valid. Each level parses a
+/// part of the body at most once, so the time is linear.
 package struct BodyRepair {
     /// Limit for the members of an object around events.
     private static let mostMembers = 1_000
@@ -47,7 +47,8 @@ package struct BodyRepair {
             }) ?? false
     }
 
-    /// The members of the object at `offset`; nil if there is no object or the end of a member cannot be found.
+    /// The members of the object at `offset`; nil if there is no object or the end of a member cannot be
+    /// found.
     package func members(at offset: Int) -> [JSONText.Part]? {
         guard byte(at: offset) == UInt8(ascii: "{") else { return nil }
         let parts = request.body.withUnsafeBytes {
@@ -56,7 +57,8 @@ package struct BodyRepair {
         return parts.flatMap { $0.count > Self.mostMembers ? nil : $0 }
     }
 
-    /// The elements of the array at `offset`; nil if there is no array or the end of an element cannot be found.
+    /// The elements of the array at `offset`; nil if there is no array or the end of an element cannot be
+    /// found.
     ///
     /// If there are more than ``mostEvents``, one last element covers all others.
     package func elements(at offset: Int) -> [Range<Int>]? {
@@ -66,7 +68,8 @@ package struct BodyRepair {
         }
     }
 
-    /// Parses one value. If it is not JSON, records the reason and empties the value. Returns whether it is JSON.
+    /// Parses one value. If it is not JSON, records the reason and empties the value. Returns whether it is
+    /// JSON.
     ///
     /// An event is not rejected because of a number that is out of range in one of the members `times`.
     @discardableResult
@@ -86,8 +89,8 @@ package struct BodyRepair {
         return false
     }
 
-    /// Empties an array or object outside the events that is not JSON; replaces a number that is out of range with
-    /// `null`. These values are not stored, so the events are not rejected because of them.
+    /// Empties an array or object outside the events that is not JSON; replaces a number that is out of range
+    /// with `null`. These values are not stored, so the events are not rejected because of them.
     package mutating func clear(_ value: Range<Int>, nesting: Int) {
         guard error(of: value, nesting: nesting) != nil else { return }
         switch request.body[value.lowerBound] {
@@ -99,8 +102,8 @@ package struct BodyRepair {
         }
     }
 
-    /// Replaces numbers that are out of range in the members `times` of the object at `offset` with `null`. Such a member
-    /// counts as a time that cannot be read. Returns whether the body was changed.
+    /// Replaces numbers that are out of range in the members `times` of the object at `offset` with `null`.
+    /// Such a member counts as a time that cannot be read. Returns whether the body was changed.
     @discardableResult
     package mutating func clearTimes(_ times: [StaticString], at offset: Int) -> Bool {
         let found = (members(at: offset) ?? []).filter { member in
@@ -180,7 +183,7 @@ package struct BodyRepair {
     }
 }
 
-/// The events of a body that are not JSON, and the unpaired surrogates and times that were replaced. Empty for nearly all bodies.
+/// Events of a body that are not valid JSON, and replaced surrogates and times. Empty for nearly all bodies.
 package struct EventFaults {
     /// The reasons, by the offset of the event.
     fileprivate(set) var reasons: [Int: String] = [:]
@@ -191,7 +194,8 @@ package struct EventFaults {
 
     package init() {}
 
-    /// Why the event in this range is not JSON; nil if it is JSON. A part of an event that was emptied counts too.
+    /// Why the event in this range is not JSON; nil if it is JSON. An event with an emptied part is not JSON
+    /// either.
     package func reason(for event: Range<Int>) -> String? {
         if reasons.isEmpty { return nil }
         return reasons[event.lowerBound] ?? reasons.first { event.contains($0.key) }?.value

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Does work one piece after the other, beside the server's thread, and takes no more than it has places for.
+/// A serial queue outside the server's threads that holds a limited number of work items.
 package final class BoundedQueue: Sendable {
     private let queue: DispatchQueue
     private let places: Int
@@ -12,7 +12,8 @@ package final class BoundedQueue: Sendable {
         self.places = places
     }
 
-    /// Takes a place; false when there is none. Whoever has one calls ``async(_:)`` once.
+    /// Reserves a slot. Returns false if all are in use. After true, the caller must call ``async(_:)``
+    /// exactly once.
     package func take() -> Bool {
         taken.withLock { taken in
             guard taken < places else { return false }
@@ -21,7 +22,7 @@ package final class BoundedQueue: Sendable {
         }
     }
 
-    /// Does a piece of work that has a place, and gives the place back.
+    /// Runs work for a reserved slot, then frees the slot.
     package func async(_ work: @escaping @Sendable () -> Void) {
         queue.async { [self] in
             work()

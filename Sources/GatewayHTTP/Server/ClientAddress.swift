@@ -1,20 +1,19 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Whom a request comes from, behind proxies that may be believed.
+/// Determines the client's address behind trusted proxies.
 enum ClientAddress {
-    /// Of a request whose proxy named nobody in particular.
+    /// The address of a request for which a trusted proxy sent no valid address.
     static let unknown = ""
 
-    /// How many proxies there may be between a client and the gateway.
+    /// The maximum number of proxies between a client and the gateway.
     private static let longestWay = 32
 
     /// The address that limits and logs use for the client.
     ///
-    /// Each proxy appends whom it heard from, so the list is read from its end, and only as far as its writers are
-    /// trusted (RFC 7239, section 7.4 on why the rest is worth nothing). Some write the port too. Returns the last
-    /// address that nobody trusted wrote; `unknown` where a trusted proxy wrote something else than an address, which
-    /// is not taken for the proxy's own.
+    /// Each proxy appends the address of its peer. The list is therefore read from the end, while the
+    /// addresses belong to trusted proxies (RFC 7239, section 7.4). A port is accepted too. Returns the first
+    /// untrusted address, or `unknown` if a trusted proxy wrote something other than an address.
     static func resolve(peer: String, forwarded: [String], proxies: [AddressRange]) -> String {
         guard isTrusted(peer, proxies) else { return peer }
         var client = peer
@@ -24,7 +23,7 @@ enum ClientAddress {
             while true {
                 let comma = rest.lastIndex(of: ",")
                 let text = trimmed(comma.map { rest[rest.index(after: $0)...] } ?? rest)
-                // RFC 9110, section 5.6.1.2: empty elements are no elements.
+                // RFC 9110, section 5.6.1.2: empty elements are ignored.
                 if !text.isEmpty {
                     way += 1
                     guard way <= longestWay, let address = address(text) else { return unknown }
@@ -43,7 +42,8 @@ enum ClientAddress {
         return proxies.contains { $0.contains(address) }
     }
 
-    /// The address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`; nil for all else.
+    /// The address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`;
+    /// otherwise nil.
     private static func address(_ text: Substring) -> String? {
         var host = text
         if text.hasPrefix("[") {
@@ -59,7 +59,7 @@ enum ClientAddress {
         return NetworkAddress(host) == nil ? nil : String(host)
     }
 
-    /// True for a colon and a number that a port can have.
+    /// Whether the text is a colon and a valid port number.
     private static func isPort(_ text: Substring) -> Bool {
         text.hasPrefix(":") && (2...6).contains(text.utf8.count)
             && text.utf8.dropFirst().allSatisfy(\.isASCIIDigit)

@@ -3,7 +3,6 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// How many passes a loop has made.
 final class PassCount: Sendable {
     private let count = Lock(0)
 
@@ -12,25 +11,27 @@ final class PassCount: Sendable {
     func note(_ value: Int) { count.withLock { $0 = value } }
 }
 
-/// What a connection is doing, for the deadlines that the HTTP library does not have.
+/// The state of a connection, for the deadlines that libmicrohttpd does not enforce.
 final class WatchedConnection: RequestPeer, @unchecked Sendable {
     enum Phase {
-        /// Between requests: the library's own idle time-out holds, and a total one for a dripping request line.
+        /// Between requests. The library's idle time-out applies, and a total time-out for a request line
+        /// that drips in.
         case idle
         case header
         case body
-        /// The request is complete; it is our turn.
+        /// The request is complete and the gateway works on it.
         case handling
-        /// The answer is whole and on its way.
+        /// The response is complete and being sent.
         case answering(bytes: Int)
     }
 
     let socket: Int32
     /// The peer's address as text; empty when unknown.
     let address: String
-    /// Whose connections count together; nil for a trusted proxy, which brings those of many.
+    /// The address or network whose connections are counted together; nil for a trusted proxy, which has many
+    /// clients.
     let unit: NetworkAddress?
-    /// What HTTPS is served with; nil for HTTP.
+    /// The certificates for HTTPS; nil for HTTP.
     let certificates: TLSCertificates?
     /// The passes of its loop.
     let passes: PassCount
@@ -39,27 +40,26 @@ final class WatchedConnection: RequestPeer, @unchecked Sendable {
         var phase = Phase.idle
         var since = DispatchTime.now()
         var requests = 0
-        /// Pieces of the request's body that have come.
         var pieces = 0
-        /// The socket's number may be another's from now on.
+        /// Once true, the descriptor may belong to another connection.
         var isClosed = false
     }
 
-    /// Touched by its loop only: the request that has begun and not ended, as the loop keeps it.
+    /// Used by the loop's thread only: the current request.
     var request: AnyObject?
-    /// Touched by its loop only: when to look again whether the other end has hung up.
+    /// Used by the loop's thread only: the next time to check whether the peer has disconnected.
     private var nextLook = DispatchTime(uptimeNanoseconds: 0)
 
-    // Written by its loop, read by the watch.
+    // Written by the connection's loop, read by the watch.
     private let state = Lock(State())
 
-    /// Guarded by the watch's lock: it was shut down, and no longer counts.
+    /// Guarded by the watch's lock. Whether the connection was shut down and is no longer counted.
     fileprivate var isLeaving = false
-    /// Guarded by the watch's lock: what looks have found that will not go on unless the next one sees a difference.
+    /// Guarded by the watch's lock. Set while checks find no progress.
     fileprivate var stuck: (progress: Progress, pass: Int, looks: Int)?
 
-    /// What changes as long as a request comes: its phase, the pieces of its body, and the bytes that were read from the
-    /// socket, where the system tells (Linux): those of a header, of a trailer and of TLS bring no piece.
+    /// Changes while a request arrives: the phase, the pieces of the body, and on Linux the bytes read from
+    /// the socket. Header, trailer and TLS bytes arrive without a piece of the body.
     fileprivate struct Progress: Equatable {
         let since: DispatchTime
         let pieces: Int
@@ -91,10 +91,9 @@ final class WatchedConnection: RequestPeer, @unchecked Sendable {
         state.withLock { $0.pieces += 1 }
     }
 
-    /// Seconds in its phase.
     func age(at now: DispatchTime) -> Double { state.withLock { $0.age(at: now) } }
 
-    /// False once the request is complete.
+    /// Whether the client is still sending the request.
     var isSending: Bool {
         switch snapshot.phase {
         case .idle, .header, .body: true
@@ -102,8 +101,8 @@ final class WatchedConnection: RequestPeer, @unchecked Sendable {
         }
     }
 
-    /// True when the other end has closed the connection, or its half of it. Nothing else tells while a request is handled:
-    /// the library reads no further.
+    /// Whether the peer has closed the connection or its sending half. The library does not read while a
+    /// request is handled, so it does not notice.
     package var hasHungUp: Bool {
         state.withLock { $0.isClosed || countersign_has_hung_up(socket) != 0 }
     }
@@ -111,15 +110,15 @@ final class WatchedConnection: RequestPeer, @unchecked Sendable {
     /// Called before the library closes the socket.
     fileprivate func noteClosed() { state.withLock { $0.isClosed = true } }
 
-    /// True when the other end has hung up, and its request has waited for longer than what there is takes to be answered. Its
-    /// loop asks at every pass, the system once a second.
+    /// Whether the peer has disconnected and its request has been waiting for more than a second. The loop
+    /// calls this at every pass; the socket is checked at most once a second.
     func isAbandoned(at now: DispatchTime) -> Bool {
         guard now >= nextLook, age(at: now) > 1 else { return false }
         nextLook = now + 1
         return hasHungUp
     }
 
-    /// True when the other end has had more time than it may.
+    /// Whether the peer has exceeded the time limit of the current phase.
     func isOverdue(at now: DispatchTime, limits: GatewayLimits) -> Bool {
         let state = snapshot
         let seconds = state.age(at: now)
@@ -135,7 +134,7 @@ final class WatchedConnection: RequestPeer, @unchecked Sendable {
         }
     }
 
-    /// Bytes a second that a reader of a large answer must take on the whole.
+    /// The minimum average rate, in bytes per second, at which a client must read a large response.
     private static let slowestReader = 8 * 1024
 
     fileprivate var snapshot: State { state.withLock { $0 } }
@@ -147,38 +146,39 @@ extension WatchedConnection.State {
     }
 }
 
-/// Who may connect, and who must go: by address, by deadlines, and when all places are taken. One for all loops of a server;
-/// while several of them accept at the same moment there may be one connection too many for each but the first.
-///
-/// The library's time-out counts from the last byte, so one that drips a byte a second would stay for ever; its limit of
-/// connections of an address knows neither an IPv6 network nor a proxy.
+/// Limits connections by address, by deadlines and by their total number. All loops of a server share one
+/// watch. If several loops accept at the same moment, the limit can be exceeded by one connection for each
+/// additional loop.
+/// The library's own limits do not suffice. Its time-out restarts at every byte, so a client could send one
+/// byte a second for ever. Its limit for each address knows neither IPv6 networks nor proxies.
 final class ConnectionWatch: @unchecked Sendable {
     private struct Connections {
         var all: [ObjectIdentifier: WatchedConnection] = [:]
         var ofUnit: [NetworkAddress: [ObjectIdentifier: WatchedConnection]] = [:]
-        /// Those that were not told to go.
+        /// The number of connections that were not told to close.
         var staying = 0
-        /// No search for connections to close runs before this time, unless the new connection's address has fewer
-        /// connections than in the last failed search.
+        /// No search for connections to close runs before this time, unless the new connection's address has
+        /// fewer connections than in the last failed search.
         var nextLook = DispatchTime(uptimeNanoseconds: 0)
         var fruitless = 0
         var nextReport = DispatchTime(uptimeNanoseconds: 0)
     }
 
-    // Guards the set. A socket is shut down under the lock, and removed under it before it is closed, so its number
-    // cannot have been given to somebody else.
+    // A socket is shut down under this lock, and removed under it before it is closed. The descriptor can
+    // therefore not belong to another connection yet.
     private let connections = Lock(Connections())
     private let limits: GatewayLimits
     private let hasFreeDescriptor: @Sendable () -> Bool
     private let report: @Sendable (String) -> Void
     private let ticker = Ticker(queue: DispatchQueue(label: "connections"), everySeconds: 1)
 
-    /// How many go at once when all places are taken, so that a flood does not cost a look at all for each.
+    /// The number of connections closed at once when all slots are in use, so that a flood does not cost a
+    /// search for each connection.
     private static let room = 32
     private static let pauseNanoseconds: UInt64 = 100_000_000
 
-    /// `report` receives a message, at most once a minute, when connections were closed because no file descriptor was
-    /// free.
+    /// `report` receives a message, at most once a minute, when connections were closed because no file
+    /// descriptor was free.
     init(
         limits: GatewayLimits,
         hasFreeDescriptor: @escaping @Sendable () -> Bool = { countersign_has_free_descriptor() != 0 },
@@ -189,7 +189,8 @@ final class ConnectionWatch: @unchecked Sendable {
         self.report = report
     }
 
-    /// The maximum number of closing connections that still have a descriptor, in addition to `connections` open ones.
+    /// The maximum number of closing connections that still have a descriptor, in addition to `connections`
+    /// open ones.
     static func mostLeaving(_ connections: Int) -> Int { min(128, max(8, connections / 4)) }
 
     var count: Int { connections.withLock { $0.all.count } }
@@ -211,8 +212,9 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
-    /// Says whether somebody may connect, and closes others for them where that is fair: a connection of the same
-    /// address that idles; when all places are taken, those that idle, then the slowest of addresses that have more.
+    /// Returns whether a client may connect. May close other connections to make that possible: the oldest
+    /// idle one of the same address or, if all slots are in use, idle ones first and then the slowest of
+    /// addresses with more connections.
     func admits(_ unit: NetworkAddress?, at now: DispatchTime = .now()) -> Bool {
         connections.withLock { connections in
             if let unit, let own = connections.ofUnit[unit], own.count >= limits.connectionsPerAddress {
@@ -262,8 +264,9 @@ final class ConnectionWatch: @unchecked Sendable {
         ticker.start { [weak self] in self?.look() }
     }
 
-    /// Closes overdue connections and connections whose request can never be complete. Without a free file descriptor
-    /// the HTTP library accepts no connection, so some connections are closed as if all slots were in use.
+    /// Closes overdue connections and connections whose request can never be complete. Without a free file
+    /// descriptor the HTTP library accepts no connection, so some connections are closed as if all slots were
+    /// in use.
     func look(at now: DispatchTime = .now()) {
         let isFull = !hasFreeDescriptor()
         let isReported = connections.withLock { connections in
@@ -281,9 +284,10 @@ final class ConnectionWatch: @unchecked Sendable {
         if isReported { report("raise the limit of open files, or lower connections") }
     }
 
-    /// Closes those of a loop whose request can never become whole. A loop that goes round and round asks for it between
-    /// the looks of each second, since what the library does not take keeps it at work: it reads a line without an end
-    /// again at every pass. Only where the system tells how much was read: so many looks would mistake a slow sender.
+    /// Closes connections of a loop whose request can never be completed. The library reads an endless line
+    /// again at every pass, which keeps the loop busy, so a busy loop calls this between the checks of each
+    /// second. Works only where the system tells how many bytes were read: otherwise so many checks would
+    /// mistake a slow sender for a stuck one.
     func lookForStuck(of passes: PassCount) {
         connections.withLock { connections in
             for connection in connections.all.values
@@ -295,10 +299,10 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
-    /// True when the sender has ended before its request, or the library does not take what has come (a line that is
-    /// longer than its memory), and all was so at the two looks before, with its loop at work in between. One look more
-    /// than a difference takes: where the system does not tell how much was read, a piece that has just come from a slow
-    /// sender looks the same.
+    /// Whether the client stopped sending before its request was complete, or the library does not read the
+    /// received bytes (a line longer than its buffer). The state must be the same in three checks, between
+    /// which the loop ran. Two would not suffice: where the system does not tell how many bytes were read, a
+    /// piece that has just arrived from a slow sender looks the same.
     private static func isStuck(_ connection: WatchedConnection, isSure: Bool = false) -> Bool {
         let passes = connection.passes.value
         let state = connection.snapshot
@@ -335,7 +339,7 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
-    /// Ends a connection that holds what others need.
+    /// Closes a connection to free its resources.
     func close(_ connection: WatchedConnection) {
         connections.withLock { Self.close(connection, &$0) }
     }
@@ -345,7 +349,7 @@ final class ConnectionWatch: @unchecked Sendable {
     }
 
     private static func close(_ connection: WatchedConnection, _ connections: inout Connections) {
-        // One that was removed is leaving too: its socket's number may be another's.
+        // A removed connection is marked as leaving too: its descriptor may belong to another connection.
         guard !connection.isLeaving else { return }
         _ = shutdown(connection.socket, Int32(SHUT_RDWR))
         uncount(connection, &connections)

@@ -3,16 +3,16 @@ internal import CMicroHTTPD
 internal import Foundation
 internal import GatewayModel
 
-/// One request on its way in and its answer on its way out. Belongs to the loop of its connection.
+/// One request and its response. Belongs to the loop of its connection.
 final class Exchange {
     enum Phase {
-        /// The request line is here, the header fields are not.
+        /// The request line has arrived, the header fields have not.
         case header
         /// The body arrives.
         case body
-        /// The request waits, mostly for the disk.
+        /// The request waits, usually for a disk write.
         case waiting
-        /// It did wait, and has its answer.
+        /// The request has waited and has its response.
         case answered
     }
 
@@ -21,26 +21,25 @@ final class Exchange {
     var phase = Phase.header
     var request: HTTPRequest?
     var poll: (() -> HTTPResponse?)?
-    /// True when what it waits for has ended, so that it is worth asking.
+    /// Whether the awaited work has ended, so that `poll` can return the response.
     var isReady = false
-    /// True when its answer comes piece by piece.
+    /// Whether the response is sent as a stream.
     var isStreaming = false
-    /// What its body or answer takes of the memory of all.
+    /// The memory reserved for the body or the response.
     let held: HeldMemory
-    /// True while its memory may be taken for others.
+    /// Whether the memory may be reclaimed for other requests.
     var isListed = false
-    /// The loop's pass that brought the last piece of the body.
+    /// The pass of the loop in which the last piece of the body arrived.
     var lastPiece = 0
-    /// True when the observer has heard of it.
+    /// Whether the observer was told about the request.
     var isObserved = false
 
     private let began = DispatchTime.now()
 
-    /// The target as sent, for as long as the library has not decoded it in place.
+    /// The target as sent. Its bytes are only valid until the library decodes them in place.
     private let target: RequestTarget
-    /// The chunks of a chunked body that have come, and their bytes; nil for a body with a length.
+    /// The number of received chunks and their bytes; nil for a body with a length.
     private var chunks: (count: Int, bytes: Int)?
-    /// Why the body is not kept.
     private var discarding: Discarding?
 
     private enum Discarding {
@@ -57,7 +56,8 @@ final class Exchange {
         target = RequestTarget(bytes(uri, strlen(uri)))
     }
 
-    /// Reads the header fields. Returns the refusal of a request whose body is not worth reading, or nil.
+    /// Reads the header fields. Returns the response if the request is rejected before its body is read;
+    /// otherwise nil.
     func readHeader(
         method rawMethod: UnsafePointer<CChar>, version: UnsafePointer<CChar>, service: RequestService
     ) -> HTTPResponse? {
@@ -90,8 +90,9 @@ final class Exchange {
         return service.judgeHeader(of: request)
     }
 
-    /// Takes a piece of the body. Returns false when the sender goes on long after the limit, or sends chunks that cost
-    /// more than they carry: the library takes no answer before the end of the body, so the connection is closed.
+    /// Appends a piece of the body. Returns false to close the connection: when the client sends far more
+    /// than the limit, or chunks with hardly any content. The library accepts no response before the end of
+    /// the body.
     func append(_ bytes: UnsafeRawBufferPointer, limits: GatewayLimits, makeRoom: () -> Bool) -> Bool {
         guard let request else { return false }
         watched?.notePiece()
@@ -107,7 +108,7 @@ final class Exchange {
             }
         }
         if discarding != nil {
-            // The library takes an answer only after the body: read on, keep nothing.
+            // The library accepts a response only after the body, so read on and discard.
             discarded += bytes.count
             return discarded <= 4 * limits.bodyBytes
         }
@@ -115,17 +116,16 @@ final class Exchange {
         return true
     }
 
-    /// Takes memory for more bytes; false when there is none.
+    /// Reserves memory for more bytes. Returns false if there is not enough.
     func hold(_ count: Int, makeRoom: () -> Bool) -> Bool {
         held.take(count) || !held.isEvicted && makeRoom() && held.take(count)
     }
 
-    /// Remembers the size of the body, for when it is gone.
+    /// Stores the size of the body before the body is freed.
     func noteBody() {
         bodyBytes = request?.body.count ?? 0
     }
 
-    /// Gives up what it holds.
     func letGo() {
         request?.body = []
         held.giveAll()
@@ -136,8 +136,8 @@ final class Exchange {
         letGo()
     }
 
-    /// Looks at the trailer fields, and takes the memory that a compressed body will need. Returns the refusal of a
-    /// body that is too large or damaged, or nil.
+    /// Checks the trailer fields and reserves the memory for decompressing the body. Returns the response if
+    /// the body is too large or damaged; otherwise nil.
     func finishBody(limits: GatewayLimits, makeRoom: () -> Bool) -> HTTPResponse? {
         guard let request else { return nil }
         switch discarding {
@@ -145,7 +145,7 @@ final class Exchange {
         case .noRoom: return noRoom
         case nil: break
         }
-        // Only chunks are followed by trailer fields.
+        // Only chunked bodies have trailer fields.
         if chunks != nil {
             var trailers: [HTTPField] = []
             withUnsafeMutablePointer(to: &trailers) { pointer in
@@ -167,10 +167,10 @@ final class Exchange {
         return hold(unpackedBytes, makeRoom: makeRoom) ? nil : noRoom
     }
 
-    /// The most that the body has, decompressed.
+    /// The maximum size of the decompressed body.
     var largestBody: Int { max(request?.body.count ?? 0, unpackedBytes) }
 
-    /// What the observer hears: nil stands for an exchange without an answer.
+    /// The record for the observer; `response` is nil for an exchange without a response.
     func record(
         _ response: HTTPResponse?, trace: TraceParent?, at nowMilliseconds: @autoclosure () -> Int64
     ) -> RequestRecord {
@@ -184,7 +184,7 @@ final class Exchange {
     private var bodyBytes = 0
     private var unpackedBytes = 0
 
-    /// What a request gets for which there is no memory.
+    /// The response to a request for which there is no memory.
     var noRoom: HTTPResponse {
         .failure(
             503, code: "overloaded",

@@ -3,19 +3,19 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// What the HTTP library lets through and we do not (RFC 9112, sections 5.1, 6.1 and 6.3; RFC 9110, section 5.5).
-///
-/// A request whose end is in doubt may hide a second one after it, so it is refused and its connection closed.
+/// Checks of the request that the HTTP library does not make (RFC 9112, sections 5.1, 6.1 and 6.3; RFC 9110,
+/// section 5.5).
+/// A request whose end is ambiguous may smuggle a second one, so it is rejected and its connection closed.
 enum Framing {
-    /// Why the request must not be believed, or nil.
+    /// Returns the rejection of an invalid request; otherwise nil.
     static func fault(
         method: String, target: RequestTarget, version: String, fields: [HTTPField], limits: GatewayLimits
     ) -> HTTPResponse? {
         if fields.count > limits.headerFields {
             return refusal(431, "too_many_headers", "more than \(limits.headerFields) header fields")
         }
-        // The HTTP library accepts more than the limit, so that a request slightly over it still gets a complete
-        // response.
+        // The HTTP library accepts more than the limit, so that a request slightly over it still gets a
+        // complete response.
         let bytes = fields.reduce(method.utf8.count + target.count + " HTTP/1.1\r\n".utf8.count + 1) {
             $0 + $1.nameBytes.count + $1.valueBytes.count + ": \r\n".utf8.count
         }
@@ -27,7 +27,7 @@ enum Framing {
         guard method.utf8.allSatisfy({ isTokenByte[Int($0)] }), !method.isEmpty else {
             return refusal(400, "invalid_framing", "the method contains invalid characters")
         }
-        // RFC 9110, sections 9.3.6 and 9.3.7: no tunnels, and `*` only to ask about the server.
+        // RFC 9110, sections 9.3.6 and 9.3.7: no tunnels, and `*` only with OPTIONS.
         guard method != "CONNECT" else {
             return refusal(501, "invalid_target", "the gateway is not a proxy: it does not open tunnels")
         }
@@ -76,7 +76,8 @@ enum Framing {
         guard isHost(host) else {
             return refusal(400, "invalid_host", "Host is not a name or address with or without a port")
         }
-        // RFC 9112, section 3.2.2, lets the target win; who sends two hosts is not sure of either.
+        // RFC 9112, section 3.2.2, gives the target precedence. Two different hosts are rejected
+        // nevertheless, because one must be wrong.
         if let authority = target.authority, authority != HTTPField.text(host).lowercased() {
             return refusal(400, "invalid_host", "Host and the target of the request name different hosts")
         }
@@ -91,7 +92,7 @@ enum Framing {
         return nil
     }
 
-    /// Why the fields after a chunked body must not be believed, or nil. They are not looked at otherwise.
+    /// Returns the rejection of malformed trailer fields; otherwise nil. Their values are not used.
     static func fault(inTrailers fields: [HTTPField]) -> HTTPResponse? {
         let isSound = fields.allSatisfy {
             !$0.nameBytes.isEmpty && $0.nameBytes.allSatisfy { isTokenByte[Int($0)] }
@@ -100,20 +101,21 @@ enum Framing {
         return isSound ? nil : refusal(400, "invalid_framing", "a trailer field is malformed")
     }
 
-    /// True for a body of many chunks that carry next to nothing: to take them apart is nearly all the work of such a request,
-    /// and the thread that serves everybody does it.
+    /// Whether a body consists of many nearly empty chunks. Parsing them is nearly all the work of such a
+    /// request, and it blocks the thread that serves other clients.
     static func isCrumbled(chunks: Int, bytes: Int) -> Bool {
         chunks > 500 && bytes < 32 * chunks
     }
 
-    /// Fields of which one reader would take the first and another the last, or both.
+    /// Fields that must occur at most once: implementations differ in whether they use the first, the last or
+    /// all of them.
     private static let singles: [StaticString] = [
         "authorization", "content-encoding", "content-type", "cookie", "dpop", "idempotency-key", "if-match",
         "last-event-id", "origin", "x-braze-api-key", "x-braze-auth-signature", "x-countersign-signature",
         "x-csrf-token", "x-write-key",
     ]
 
-    /// The same by the length of the name, each with a bit of its own.
+    /// The fields of ``singles`` by the length of their name, each with its own bit.
     private static let singlesByLength: [[(name: StaticString, bit: UInt32)]] = {
         let longest = singles.map(\.utf8CodeUnitCount).max() ?? 0
         var table = [[(name: StaticString, bit: UInt32)]](repeating: [], count: longest + 1)
@@ -135,7 +137,8 @@ enum Framing {
         return nil
     }
 
-    /// True for `uri-host [ ":" port ]` (RFC 9110, section 7.2) with a registered name of the characters that names have.
+    /// Whether the text is `uri-host [ ":" port ]` (RFC 9110, section 7.2). Registered names must not be
+    /// percent-encoded.
     static func isHost(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         var rest = text[...]
         if rest.first == UInt8(ascii: "[") {
@@ -157,20 +160,20 @@ enum Framing {
             && port.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= UInt16.max
     }
 
-    /// True for versions of the HTTP library that overlook NUL, a lone CR and a lone LF in a header.
+    /// Whether this version of the HTTP library ignores NUL, a lone CR and a lone LF in a header.
     static let libraryIsLenient = countersign_mhd_is_lenient() != 0
 
-    /// What a header gets that holds more than its fields show.
+    /// The response to a header with bytes that belong to no field.
     static let swallowed = refusal(
         400, "invalid_framing", "the header contains NUL, or a CR or LF that is not part of a line ending")
 
-    /// Method, target, its length, and version, where the library shows them.
+    /// Method, target, target length and version, as pointers into the library's memory.
     typealias RequestLine = (
         method: UnsafePointer<CChar>, target: UnsafePointer<UInt8>?, count: Int, version: UnsafePointer<CChar>
     )
 
-    /// True when one space stands between the parts of the request line, each field begins two bytes (CR LF) after the
-    /// one before, and the header ends four bytes after the last: nothing is there that the library did not show.
+    /// Whether the header has no bytes that the library skipped: one space between the parts of the request
+    /// line, CR LF between fields, and four bytes after the last field.
     static func isWhole(_ fields: [HTTPField], after line: RequestLine, count: Int) -> Bool {
         let start = line.method
         guard let target = line.target,
@@ -196,7 +199,7 @@ enum Framing {
         return response
     }
 
-    /// By byte (RFC 9110, section 5.6.2).
+    /// Indexed by byte (RFC 9110, section 5.6.2).
     private static let isTokenByte: [Bool] = {
         let marks = Set("!#$%&'*+-.^_`|~".utf8)
         return (0...UInt8.max).map { byte in
@@ -205,17 +208,19 @@ enum Framing {
         }
     }()
 
-    /// By byte: those of a registered name without percent-encoding (RFC 3986, section 3.2.2).
+    /// Indexed by byte: the characters of a registered name, without percent-encoding (RFC 3986, section
+    /// 3.2.2).
     private static let isNameByte: [Bool] = (0...UInt8.max).map { $0.isASCIIAlphanumeric(or: "-._") }
 
-    /// Eight bytes at a time as far as none of them is in doubt, for a token has hundreds.
+    /// Checks eight bytes at a time, because tokens have hundreds of bytes.
     private static func hasControlCharacter(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         let all = UnsafeRawBufferPointer(bytes)
         var start = 0
         while start + 8 <= all.count {
             let word = all.loadUnaligned(fromByteOffset: start, as: UInt64.self)
             let delete = word ^ (0x7F * Self.eachByte)
-            // The highest bit of a byte is set when one is below 0x20, or is 0x7F. Tabs are too.
+            // The highest bit of a byte is set if the byte is below 0x20 or is 0x7F. That includes tabs,
+            // which are allowed.
             let low = (word &- (0x20 * Self.eachByte)) & ~word
             let isDelete = (delete &- Self.eachByte) & ~delete
             if (low | isDelete) & Self.highestBits != 0 { break }
@@ -229,8 +234,8 @@ enum Framing {
 }
 
 extension HTTPResponse {
-    /// A failure in the native dialect's shape: `code` is a stable word in snake case, `reason` says what happened and
-    /// what to do, `requestID` is nil when the request has no name yet.
+    /// A failure in the format of the native dialect. `code` is a stable identifier in snake case; `reason`
+    /// says what happened and what to do; `requestID` is nil if the request has no id yet.
     package static func failure(_ status: Int, code: String, reason: String, requestID: String?)
         -> HTTPResponse
     {
@@ -238,7 +243,7 @@ extension HTTPResponse {
         body.append(contentsOf: code.utf8)
         body.append(contentsOf: #"","reason":"#.utf8)
         JSONValue.write(reason, to: &body)
-        // Segment's clients look for the same text under this name.
+        // Segment's clients read the reason from this member.
         body.append(contentsOf: #","message":"#.utf8)
         JSONValue.write(reason, to: &body)
         if let requestID {

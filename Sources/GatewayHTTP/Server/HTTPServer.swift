@@ -5,24 +5,24 @@ package import GatewayModel
 
 /// HTTP/1.1 on libmicrohttpd: framing, limits, deadlines, and requests that wait for the disk.
 ///
-/// Several loops on one port, each with a thread and a daemon of the library; the system deals the connections out among
-/// them. Whatever is limited is limited for all of them together.
+/// Runs several loops on one port, each with a thread and a libmicrohttpd daemon. The system distributes the
+/// connections. All limits apply to the loops together.
 package final class HTTPServer: Sendable {
-    /// Runs what it is given, which starts the work of all requests of one pass.
+    /// Runs a closure that starts the work of all requests of one pass.
     package typealias Together = @Sendable (() -> Void) -> Void
 
-    /// What becomes of a request that has been read.
+    /// Handles requests that were read completely.
     package var service: RequestService { common.service }
     let common: ServerCommon
     private let loopCount: Int
     private let loops = Lock<[ServerLoop]>([])
 
-    /// One for each processor that this process may use. More than eight find nothing to do: the one writer of events is
-    /// busy then.
+    /// The default number of loops: one for each processor available to this process, at most 8. With more,
+    /// the single event writer is the bottleneck.
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
-    /// `report` receives a message with advice when no file descriptor is free for a connection. Throws `cannotBind` if
-    /// no descriptor is free now.
+    /// `report` receives a message with advice when no file descriptor is free for a connection. Throws
+    /// `cannotBind` if no descriptor is free now.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,
@@ -40,7 +40,7 @@ package final class HTTPServer: Sendable {
             handler: handler)
     }
 
-    /// Binds and starts to serve. Returns the port, which is a free one when `port` was 0.
+    /// Binds the port and starts to serve. Returns the port, which the system chooses if `port` is 0.
     package func start(host: String, port: UInt16) throws(GatewayError) -> UInt16 {
         var made: [ServerLoop] = []
         for _ in 0..<loopCount { made.append(try ServerLoop(common)) }
@@ -53,7 +53,7 @@ package final class HTTPServer: Sendable {
             throw GatewayError(
                 .cannotBind, "cannot listen on \(host) port \(port): \(why)", hint: Self.hint(error))
         }
-        // All or none: a socket without a loop would let clients wait for ever.
+        // All or none: clients would wait for ever on a socket without a loop.
         for (index, loop) in made.enumerated() {
             do throws(GatewayError) {
                 try loop.open(sockets[index])
@@ -69,7 +69,7 @@ package final class HTTPServer: Sendable {
         return UInt16(bound)
     }
 
-    /// What helps when a socket could not be bound, as `errno` says why.
+    /// Advice for the `errno` of a failed bind, or nil.
     static func hint(_ error: Int32) -> String? {
         switch error {
         case EADDRINUSE: "Stop what listens there, or choose another port."
@@ -80,7 +80,7 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Stops accepting, answers every request that has begun, and closes.
+    /// Stops accepting connections, completes requests that have begun, and closes.
     package func stop(graceSeconds: Double) {
         let running = loops.withLock { loops in
             defer { loops = [] }
@@ -92,6 +92,5 @@ package final class HTTPServer: Sendable {
         common.connections.stop()
     }
 
-    /// Open connections.
     package var connectionCount: Int { common.connections.count }
 }

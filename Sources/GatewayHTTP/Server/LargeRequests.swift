@@ -1,10 +1,10 @@
 internal import CountersignCore
 
-/// Handles requests whose bodies may take long to unpack or to read, one after another on its own queue: nothing
-/// that a client sends may hold the server's thread, which serves all others too.
+/// Handles requests whose bodies may take long to decompress or to parse, one after another on its own queue,
+/// so that they do not block the server's threads.
 final class LargeRequests: Sendable {
-    /// Bytes of a body that the server's thread still reads itself. The slowest body of this size takes it a few
-    /// milliseconds.
+    /// The largest body that the server's thread handles itself. It takes a few milliseconds in the worst
+    /// case.
     static let smallBytes = 64 * 1024
 
     private let queue: BoundedQueue
@@ -13,15 +13,16 @@ final class LargeRequests: Sendable {
         queue = BoundedQueue(label: "large requests", places: places)
     }
 
-    // The request and what is made of it are touched by the queue until the lock has handed them over.
+    // Used by the queue only, until the lock hands over the result.
     private struct Work: @unchecked Sendable {
         let request: HTTPRequest
-        /// The body counts for as long as somebody works on it, also when the client has gone.
+        /// Retained so that the body's memory is counted until the work ends, even if the client has
+        /// disconnected.
         let held: HeldMemory
         var poll: (() -> HTTPResponse?)?
     }
 
-    /// What becomes of a request. Returns an outcome that is not there yet, or 503 when too many wait.
+    /// Handles a request on the queue. Returns a deferred outcome, or 503 if too many requests wait.
     func outcome(
         of request: HTTPRequest, holding held: HeldMemory,
         _ handle: @escaping @Sendable (HTTPRequest) -> HTTPOutcome

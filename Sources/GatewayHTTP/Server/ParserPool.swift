@@ -2,14 +2,15 @@ internal import CountersignCore
 package import CountersignJOSE
 package import GatewayModel
 
-/// JSON parsers that keep their memory between requests; one thread at a time has each.
+/// JSON parsers that keep their buffers between requests. A parser is used by one thread at a time.
 package final class ParserPool: Sendable {
-    // A parser is used only by whoever has taken it out.
+    // A parser is used only by the thread that has taken it out.
     private struct Parsers: @unchecked Sendable {
         var free: [StrictJSONParser] = []
     }
 
-    /// A parser keeps memory for many times the largest body that it has met: one beyond this is not kept.
+    /// A parser's buffers are a multiple of the largest body it has parsed. After a body larger than this, it
+    /// is discarded.
     private static let usual = 256 * 1024
 
     private let parsers = Lock(Parsers())
@@ -22,7 +23,7 @@ package final class ParserPool: Sendable {
         self.maximumNameBytes = maximumNameBytes
     }
 
-    /// Parses a body and hands its root to `body`, or says why it is no JSON.
+    /// Parses a body and passes its root to `body`. Throws if it is not JSON.
     package func withRoot(of request: HTTPRequest, _ body: (JSONNode) -> Void) throws(InvalidJSON) {
         try withParser(of: request) { parser throws(InvalidJSON) in
             try parse(request, parser, body)
@@ -31,8 +32,8 @@ package final class ParserPool: Sendable {
 
     /// Parses a body with events and passes its root to `body`, with the events that are not JSON.
     ///
-    /// Unpaired surrogates become U+FFFD. If the body is still not JSON, `isolate` removes the invalid events. The rest
-    /// must be JSON. The request then has the changed body.
+    /// Unpaired surrogates become U+FFFD. If the body is still not JSON, `isolate` removes the invalid
+    /// events. The rest must be JSON. The request then has the changed body.
     package func withEvents(
         of request: HTTPRequest, isolate: (inout BodyRepair) -> Void,
         _ body: (JSONNode, EventFaults) -> Void
@@ -82,7 +83,7 @@ package final class ParserPool: Sendable {
     }
 }
 
-/// Why a body is no JSON, or none that we take.
+/// Why a body is not JSON, or is JSON that the gateway rejects.
 package struct InvalidJSON: Error {
     package let reason: String
 }

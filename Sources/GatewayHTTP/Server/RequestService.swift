@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// What becomes of a request that has been read, whoever brought it: a connection, or somebody in the same process.
+/// Handles requests that were read completely, from a connection or from the same process.
 package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
     /// Adds the headers that a web page needs to read a response, independent of the response's source.
@@ -37,8 +37,8 @@ package final class RequestService: Sendable {
     /// Milliseconds since 1970.
     var nowMilliseconds: Int64 { Milliseconds(now()).count }
 
-    /// Finds out whose request it is, whether its trace is recorded and how its body is coded. Returns the refusal of a request whose body is not
-    /// worth reading, or nil.
+    /// Determines the client's address, whether to record a trace, and the body's encoding. Returns the
+    /// response if the request is rejected before its body is read; otherwise nil.
     func judgeHeader(of request: HTTPRequest) -> HTTPResponse? {
         if let sampler { request.context.span = sampler.span(caller: request.caller) }
         request.isForwarded =
@@ -67,7 +67,7 @@ package final class RequestService: Sendable {
         return nil
     }
 
-    /// What the handler makes of a whole request, whose body has at most so many bytes, decompressed.
+    /// Handles a complete request whose decompressed body has at most `largestBody` bytes.
     func outcome(of request: HTTPRequest, largestBody: Int, holding held: HeldMemory) -> HTTPOutcome {
         request.context.span?.handlingBegan = RequestSpan.instant
         var handle = handler
@@ -81,7 +81,7 @@ package final class RequestService: Sendable {
             ? largeRequests.outcome(of: request, holding: held, handle) : handle(request)
     }
 
-    /// Decompresses the body of a request, on whatever thread works on it.
+    /// Decompresses the body of a request, on the thread that handles it. Returns the response if that fails.
     private static func unpack(
         _ request: HTTPRequest, limits: GatewayLimits, held: HeldMemory
     ) -> HTTPResponse? {
@@ -97,7 +97,7 @@ package final class RequestService: Sendable {
         }
     }
 
-    /// The trace that a request belongs to, with its own span; nil when it belongs to none.
+    /// The trace context of a request with the gateway's span; nil without a trace.
     func trace(of request: HTTPRequest?) -> TraceParent? {
         guard let request else { return nil }
         if let span = request.context.span { return span.context }
@@ -112,7 +112,7 @@ package final class RequestService: Sendable {
         request.map { decorate(response, $0) } ?? response
     }
 
-    /// The header fields that every answer to the request has.
+    /// The header fields of every response to the request.
     func commonFields(of request: HTTPRequest, trace: TraceParent?) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         if let trace {
@@ -124,9 +124,8 @@ package final class RequestService: Sendable {
 }
 
 extension RequestService {
-    /// Answers a request as it would be answered if it had come over a connection, and waits for whatever that waits for.
-    ///
-    /// What only a connection has is left out: chunks, trailers, forms of several parts, and the deadlines.
+    /// Handles a request as if it had arrived over a connection, and waits for the response.
+    /// Features of a connection are missing: chunks, trailers, multipart forms and deadlines.
     package func respond(
         method: String, target: String, fields: [(name: String, value: String)], body: [UInt8],
         from clientAddress: String

@@ -2,21 +2,21 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// What the loops of a server share.
+/// State shared by the loops of a server.
 final class ServerCommon: Sendable {
     let service: RequestService
     let limits: GatewayLimits
     let trustedProxies: [AddressRange]
     let certificates: TLSCertificates?
     let observer: any GatewayObserver
-    /// Runs what it is given, which starts the work of all requests of one pass.
+    /// Runs a closure that starts the work of all requests of one pass.
     let together: @Sendable (() -> Void) -> Void
     let connections: ConnectionWatch
     let memory: BodyMemory
     let holders: MemoryHolders
     private let streams = Lock(0)
 
-    /// Answers that go on: each may hold some pages.
+    /// The maximum number of streamed responses; each may hold some pages in memory.
     private static let mostStreams = 64
 
     init(
@@ -39,7 +39,7 @@ final class ServerCommon: Sendable {
             sampler: sampler, now: now, decorate: decorate, handler: handler)
     }
 
-    /// Takes a place for an answer that goes on; false when there is none.
+    /// Reserves a slot for a streamed response. Returns false if all are in use.
     func takeStream() -> Bool {
         streams.withLock { streams in
             guard streams < Self.mostStreams else { return false }

@@ -6,10 +6,10 @@ internal import GatewayModel
 
 /// One thread that serves the connections of one listening socket.
 ///
-/// It runs the library pass by pass: a pass reads what has arrived on all connections, and what it found
-/// complete is handed over after it, so that requests which came together share a commit. A handler runs on that
-/// thread and must not block. A request that waits is asked again at every pass: the library would take two system
-/// calls to suspend a connection, two more to resume it, and then read from it in vain.
+/// It runs the library in passes. A pass reads from all connections; afterwards, the complete requests are
+/// handed over together, so that they share a commit. A handler runs on this thread and must not block. A
+/// waiting request is polled at every pass, because suspending and resuming a connection would cost four
+/// system calls and a read without data.
 final class ServerLoop: @unchecked Sendable {
     private let common: ServerCommon
     private let stopGraceSeconds = Lock<Double?>(nil)
@@ -18,21 +18,23 @@ final class ServerLoop: @unchecked Sendable {
     /// Set by `open`, before the thread starts.
     private var daemon: OpaquePointer?
 
-    // Touched by the loop's thread only.
+    // Used by the loop's thread only.
     private var inFlight = 0
     private var isDraining = false
     private var begun: [(exchange: Exchange, start: (@escaping @Sendable () -> Void) -> Void)] = []
-    /// Requests that wait for their answers, and answers that bring a piece whenever they have one.
+    /// The number of requests that wait for a response, and of streamed responses.
     private var waiting = 0
     private var streaming = 0
     private var pass = 0 {
         didSet { passes.note(pass) }
     }
-    /// When the pass began: deadlines are counted in seconds, and to ask for the time at each step costs more than the step.
+    /// When the pass began. Deadlines use this value, because reading the clock costs more than the steps
+    /// between.
     private var passBegan = DispatchTime.now()
-    /// How many passes there were, for the watch of connections.
+    /// The number of passes, for ``ConnectionWatch``.
     private let passes = PassCount()
-    /// Answers that this pass has made, which the next one sends, and bodies of which it has brought a piece.
+    /// The number of responses created in this pass, which the next pass sends, and of bodies that are
+    /// incomplete after a piece.
     private var unfinished = 0
 
     /// Throws `cannotBind` when the process has no file descriptors left.
@@ -41,10 +43,10 @@ final class ServerLoop: @unchecked Sendable {
         wake = try WakePipe()
     }
 
-    /// Hands a listening socket, which is this loop's from then on, to the library.
+    /// Passes a listening socket to the library and takes ownership of it.
     func open(_ socket: Int32) throws(GatewayError) {
         var options = countersign_mhd_options(
-            // More than may be, because those that are told to go are gone a little later.
+            // Includes closing connections that still have a descriptor.
             connection_limit: UInt32(
                 common.limits.connections + ConnectionWatch.mostLeaving(common.limits.connections)),
             idle_seconds: UInt32(common.limits.idleSeconds),
@@ -61,7 +63,7 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// Gives up what `open` has made; it was never started.
+    /// Undoes `open` before the loop was started.
     func abandon() {
         if let daemon { MHD_stop_daemon(daemon) }
     }
@@ -72,7 +74,7 @@ final class ServerLoop: @unchecked Sendable {
         thread.start()
     }
 
-    /// Stops accepting and goes on for so long with requests that have begun.
+    /// Stops accepting connections. Requests that have begun get `graceSeconds` to complete.
     func beginStop(graceSeconds: Double) {
         stopGraceSeconds.withLock { $0 = graceSeconds }
         wake.signal()
@@ -86,7 +88,7 @@ final class ServerLoop: @unchecked Sendable {
         var ready = countersign_mhd_ready()
         var isWoken = false
         while true {
-            // What a connection brought may be read by the pass after the one that saw it, of which nothing more tells.
+            // Data that one pass has received may be read in the next one, and no event announces it.
             let allWait = waiting + streaming > 0 && unfinished == 0 && !isWoken
             isWoken =
                 countersign_mhd_wait(
@@ -113,7 +115,7 @@ final class ServerLoop: @unchecked Sendable {
                 if listening >= 0 { close(listening) }
                 deadline = .now() + grace
             }
-            // What waits is answered first.
+            // Requests that wait for a response are completed first.
             if inFlight == 0 { break }
             if let deadline, DispatchTime.now() > deadline { common.connections.closeThoseStillSending() }
         }
@@ -121,7 +123,7 @@ final class ServerLoop: @unchecked Sendable {
         hasEnded.signal()
     }
 
-    /// Milliseconds: nothing tells that a stream has something new.
+    /// Milliseconds. New data of a stream wakes no loop, so streams are polled.
     private var longestWait: Int32 { isDraining ? 50 : streaming > 0 ? 10 : 1_000 }
 
     // MARK: Called by libmicrohttpd
@@ -165,7 +167,7 @@ final class ServerLoop: @unchecked Sendable {
             let watched = Unmanaged<WatchedConnection>.fromOpaque(pointer).takeRetainedValue()
             context.pointee = nil
             if let exchange = watched.request as? Exchange {
-                // The library does not say that a request has ended whose parameters did not fit its memory.
+                // The library reports no end for a request whose parameters did not fit its memory.
                 Unmanaged.passUnretained(exchange).release()
                 end(exchange)
             }
@@ -177,7 +179,7 @@ final class ServerLoop: @unchecked Sendable {
         common.connections.admits(unit(of: Self.text { countersign_mhd_address(address, $0, $1) }))
     }
 
-    /// Whose connections count together; nil for those of a trusted proxy.
+    /// The address or network whose connections are counted together; nil for trusted proxies.
     private func unit(of address: String) -> NetworkAddress? {
         ClientAddress.isTrusted(address, common.trustedProxies) ? nil : NetworkAddress(address)?.limitedUnit
     }
@@ -190,7 +192,7 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// A few hundredths of a second of a loop that never waits; one that does is looked at by the clock.
+    /// A few hundredths of a second in a busy loop. Other loops are checked by the watch's timer.
     private static let passesBetweenLooks = 1_024
 
     fileprivate func receive(
@@ -236,14 +238,14 @@ final class ServerLoop: @unchecked Sendable {
 
     private func makeRoom() -> Bool { common.holders.makeRoom() }
 
-    /// Lets its memory be taken for others while it is slow to come or to go.
+    /// Allows the memory to be reclaimed while the client sends or reads slowly.
     private func list(_ exchange: Exchange) {
         guard exchange.held.bytes > MemoryHolders.untouched, let watched = exchange.watched else { return }
         exchange.isListed = true
         common.holders.add(exchange.held, of: watched)
     }
 
-    /// Keeps what it holds; false when that was taken already.
+    /// Protects the memory from being reclaimed. Returns false if that has already happened.
     private func unlist(_ exchange: Exchange) -> Bool {
         guard exchange.isListed else { return true }
         exchange.isListed = false
@@ -256,7 +258,7 @@ final class ServerLoop: @unchecked Sendable {
         {
             return send(refusal, exchange)
         }
-        // From here on its memory is in use.
+        // The memory is in use from this point, so it cannot be reclaimed.
         guard unlist(exchange) else { return send(exchange.noRoom, exchange) }
         guard let request = exchange.request else { return .NO }
         let outcome = common.service.outcome(
@@ -292,16 +294,16 @@ final class ServerLoop: @unchecked Sendable {
         return MHD_queue_response(exchange.connection, UInt32(response.status), created)
     }
 
-    /// Lends the texts to the library, where a call with strings would make arrays of them first.
+    /// Passes C strings directly: bridging `String` arguments would copy them to arrays first.
     private static func add(_ name: String, _ value: String, to response: OpaquePointer) {
         name.withCString { name in
             value.withCString { value in _ = MHD_add_response_header(response, name, value) }
         }
     }
 
-    /// The answer, or the refusal of one that there is no memory for. The body of its request is let go for it.
-    ///
-    /// Only what changed nothing is refused: who is told that nothing was stored sends it again.
+    /// Returns the response, or 503 if there is no memory for it. Frees the body of the request.
+    /// Only responses to requests that changed nothing may be replaced, because the client repeats a request
+    /// after 503.
     private func affordable(_ response: HTTPResponse, _ exchange: Exchange) -> HTTPResponse {
         exchange.noteBody()
         exchange.letGo()
@@ -321,19 +323,19 @@ final class ServerLoop: @unchecked Sendable {
         guard let stream = response.stream else {
             let body = HeldBody(response.body)
             return body.bytes.withUnsafeBytes {
-                // The array has storage of its own, which stays where it is for as long as `body` lives.
+                // The array has its own storage, which does not move while `body` lives.
                 countersign_mhd_response(
                     $0.baseAddress, $0.count, freeBody, Unmanaged.passRetained(body).toOpaque())
             }
         }
-        // It is asked at each pass.
+        // Polled at each pass.
         streaming += 1
         exchange.isStreaming = true
         let context = Unmanaged.passRetained(StreamContext(stream: stream, loop: self)).toOpaque()
         return MHD_create_response_from_callback(UInt64.max, 32 * 1024, readStream, context, freeStream)
     }
 
-    /// What the library's callback answers.
+    /// The return value for the library's callback.
     fileprivate func read(_ stream: ResponseStream, into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
         if isDraining { return Self.endOfStream }
         do throws(ResponseStream.Failed) {
@@ -350,7 +352,7 @@ final class ServerLoop: @unchecked Sendable {
     fileprivate static let endWithError = -2
 }
 
-/// The bytes of an answer, for as long as the library sends them.
+/// Keeps the bytes of a response alive while the library sends them.
 private final class HeldBody {
     let bytes: [UInt8]
 
@@ -364,7 +366,7 @@ private let freeBody: MHD_ContentReaderFreeCallback = { context in
     Unmanaged<HeldBody>.fromOpaque(context).release()
 }
 
-/// A stream and the loop that sends it, for the library to hand back.
+/// The context of the library's callbacks for a stream.
 private final class StreamContext {
     let stream: ResponseStream
     let loop: ServerLoop
@@ -388,8 +390,8 @@ private let freeStream: MHD_ContentReaderFreeCallback = { context in
     Unmanaged<StreamContext>.fromOpaque(context).release()
 }
 
-// The callbacks run on the loop's thread, which holds the loop, so its pointer is unretained;
-// an exchange and a watched connection are retained by the library between their first and last callback.
+// The callbacks run on the loop's thread, which retains the loop, so its pointer is unretained. The library's
+// context retains exchanges and watched connections between their first and last callback.
 
 private let beginRequest:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) ->

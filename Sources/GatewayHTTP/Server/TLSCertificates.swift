@@ -3,26 +3,25 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The certificate that HTTPS is served with, read again when its files change.
-///
-/// A new one serves new connections; those that are open go on. While a new one is not valid, or its key is still the
-/// old one's, the one before holds.
+/// The certificate for HTTPS, reloaded when its files change.
+/// A new certificate is used for new connections; open connections keep theirs. The old certificate stays in
+/// use while the new one is invalid or does not match the key.
 package final class TLSCertificates: @unchecked Sendable {
     private let files: TLSFiles
     private let report: @Sendable (_ problem: String?) -> Void
     private let state: Lock<State>
     private let ticker = Ticker(queue: DispatchQueue(label: "certificates"), everySeconds: 1)
 
-    // `Lock` guards it; a certificate itself is not changed once it is read.
+    // Guarded by `Lock`. A certificate does not change after loading.
     private struct State: @unchecked Sendable {
         var generations: [OpaquePointer]
         var seen: [String]
     }
 
-    /// Handshakes may still use the certificate before: so many generations are kept.
+    /// The number of certificates kept in memory, because handshakes may still use an older one.
     private static let kept = 8
 
-    /// Throws `invalid` when there is no valid certificate to begin with.
+    /// Throws `invalid` if there is no valid certificate at start.
     package init(files: TLSFiles, report: @escaping @Sendable (_ problem: String?) -> Void)
         throws(GatewayError)
     {
@@ -39,7 +38,6 @@ package final class TLSCertificates: @unchecked Sendable {
     /// The certificate for the next handshake.
     var current: OpaquePointer? { state.withLock { $0.generations.last } }
 
-    /// Looks after the files every second.
     package func start() {
         ticker.start { [weak self] in self?.refresh() }
     }
@@ -48,7 +46,6 @@ package final class TLSCertificates: @unchecked Sendable {
         ticker.stop()
     }
 
-    /// Reads the files again when they have changed since the last look.
     package func refresh() {
         let seen = Self.signatures(files)
         guard seen != state.withLock({ $0.seen }) else { return }
@@ -67,7 +64,6 @@ package final class TLSCertificates: @unchecked Sendable {
         }
     }
 
-    /// What changes when a file does.
     private static func signatures(_ files: TLSFiles) -> [String] {
         [files.certificatePath, files.keyPath].map { path in
             var status = stat()

@@ -2,16 +2,16 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// A request that waits no longer. What it refers to is touched by its loop only.
+/// A request whose work has ended. The exchange is used by its loop's thread only.
 struct EndedRequest: @unchecked Sendable {
     let exchange: Exchange
 }
 
-/// Ends the wait of a loop from any other thread, and says which requests wait no longer.
-///
-/// Signals between two passes become one byte: a commit that resumes many connections costs one system call.
+/// Wakes a loop from any other thread and lists the requests whose work has ended.
+/// Signals between two passes are combined into one byte, so a commit that completes many requests costs one
+/// system call.
 final class WakePipe: Sendable {
-    /// The end that the loop waits on.
+    /// The descriptor that the loop waits on.
     let reading: Int32
     private let writing: Int32
     private let state = Lock(State())
@@ -50,8 +50,8 @@ final class WakePipe: Sendable {
         if isFirst { _ = write(writing, [1], 1) }
     }
 
-    /// Called by the loop after its wait and before it looks at what it was woken for: a signal from then on
-    /// ends the next wait. Returns the requests that have ended since.
+    /// Called by the loop after its wait and before it handles the wake-up. Later signals end the next wait.
+    /// Returns the requests whose work has ended.
     func rearm() -> [EndedRequest] {
         state.withLock { state in
             defer { state = State() }
