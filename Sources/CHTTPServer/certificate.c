@@ -40,7 +40,7 @@ countersign_certificate *countersign_certificate_load(
     if (!same_key(certificate->key, certificate->chain[0].pubkey)) goto failed;
     return certificate;
 failed:
-    // What GnuTLS says when the list has no more room.
+    // GnuTLS reports a chain that does not fit into the list with this code.
     *problem = code == GNUTLS_E_SHORT_MEMORY_BUFFER ? "the chain has more than 16 certificates" : gnutls_strerror(code);
     countersign_certificate_free(certificate);
     return NULL;

@@ -1,5 +1,5 @@
 #ifdef __linux__
-// For the set of processors.
+// For sched_getaffinity and CPU_COUNT.
 #define _GNU_SOURCE
 #endif
 #include "http_server.h"
@@ -23,7 +23,7 @@
 #include <malloc.h>
 #endif
 
-// One for all servers of the process: GnuTLS hands over the session, which leads to the connection.
+// Shared by all servers of the process. GnuTLS passes a session with a pointer to the connection.
 static const countersign_certificate *(*certificate_of)(void *socket_context);
 
 static int choose_certificate(
@@ -41,7 +41,7 @@ static int choose_certificate(
     return 0;
 }
 
-// Reads a literal address; 0 when it is none.
+// Parses a literal address. Returns 0 if it is not one.
 static socklen_t read_address(const char *host, uint16_t port, struct sockaddr_storage *address) {
     struct sockaddr_in *v4 = (struct sockaddr_in *)address;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
@@ -59,8 +59,8 @@ static socklen_t read_address(const char *host, uint16_t port, struct sockaddr_s
     return 0;
 }
 
-// A socket bound to the address. A port that another program listens on is refused to the first one of ours; the
-// others share it with the first.
+// Returns a socket bound to the address. The first socket fails if another program listens on the port; the
+// others share the port with the first.
 static int bound_socket(struct sockaddr_storage *address, socklen_t size, int is_first, int is_shared) {
     const int on = 1;
     int fd = socket(address->ss_family, SOCK_STREAM, 0);
@@ -96,7 +96,7 @@ int countersign_listen(const char *host, uint16_t port, int *sockets, int count)
     if (size == 0) return 0;
     for (int i = 0; i < count; i++) {
         sockets[i] = bound_socket(&address, size, i == 0, count > 1);
-        // The first one may have been given any free port, which is that of all.
+        // The system chooses the port for the first socket if it is 0; the others use the same port.
         if (sockets[i] >= 0 && (i > 0 || getsockname(sockets[i], (struct sockaddr *)&address, &size) == 0)) continue;
         const int why = errno;
         for (; i >= 0; i--)
@@ -104,12 +104,12 @@ int countersign_listen(const char *host, uint16_t port, int *sockets, int count)
         errno = why;
         return 0;
     }
-    // Both kinds of address have it in the same place.
+    // The port is at the same offset in both address types.
     return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
 struct MHD_Daemon *countersign_mhd_start(int socket, const countersign_mhd_options *options) {
-    // No thread of the library's own: the caller runs it, pass by pass.
+    // Without a thread of the library: the caller runs it pass by pass.
     unsigned int flags = MHD_NO_FLAG;
 #ifdef __linux__
     flags |= MHD_USE_EPOLL;
@@ -171,8 +171,8 @@ struct MHD_Response *countersign_mhd_response(
 
 void countersign_return_freed_memory(void) {
 #ifdef __GLIBC__
-    // Without these glibc puts large blocks between small ones once a large one was freed, and into as many arenas as
-    // there are threads, from which they seldom come back.
+    // By default, glibc raises its mmap threshold after freeing a large block, so later ones fragment the
+    // heap. It also uses several arenas for each processor, from which memory seldom returns to the system.
     mallopt(M_MMAP_THRESHOLD, 128 * 1024);
     mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
     mallopt(M_ARENA_MAX, 2);
@@ -181,7 +181,8 @@ void countersign_return_freed_memory(void) {
 
 void countersign_return_free_pages(void) {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
-    // What was given back still counts as free. The less there is to give back at once, the shorter others wait for it.
+    // `fordblks` also counts returned pages, hence the difference. Small amounts keep malloc_trim and its
+    // lock short.
     static size_t known;
     const size_t much = 32u << 20;
     size_t unused = mallinfo2().fordblks;
@@ -196,7 +197,7 @@ void countersign_return_free_pages(void) {
 
 void countersign_run_after_others(void) {
 #ifdef __linux__
-    // The priority of a thread there, of a whole process elsewhere.
+    // On Linux this sets the priority of one thread, elsewhere that of the whole process.
     setpriority(PRIO_PROCESS, 0, 10);
 #endif
 }

@@ -1,4 +1,4 @@
-// Apart from http_server.c: <linux/tcp.h>, which alone has the count, and <netinet/tcp.h> define the same names.
+// A separate file, because <linux/tcp.h>, which declares the counter, conflicts with <netinet/tcp.h>.
 #include "http_server.h"
 
 #ifdef __linux__

@@ -1,11 +1,11 @@
-// Certificates for HTTPS, held by GnuTLS, which libmicrohttpd is built on.
+// Certificates for HTTPS, held by GnuTLS, which libmicrohttpd uses.
 #pragma once
 #include <stddef.h>
 
 typedef struct countersign_certificate countersign_certificate;
 
-// Reads a chain and its private key, both PEM. NULL when they are not valid or do not belong together; then `problem`
-// is GnuTLS's word for why, and stays valid.
+// Loads a chain and its private key, both PEM. Returns NULL if they are invalid or do not match, and sets
+// `problem` to GnuTLS's static message.
 countersign_certificate *countersign_certificate_load(
     const char *chain, size_t chain_size, const char *key, size_t key_size, const char *password,
     const char **problem);
