@@ -3,12 +3,13 @@ package import CountersignJOSE
 package import GatewayHTTP
 package import GatewayModel
 
-/// What admission needs to know of a request, whatever its dialect.
+/// The parts of a request that admission needs, independent of its dialect.
 package struct AdmissionRequest {
     package var credential: Credential
-    /// All user ids of the request, each once by its UTF-8 bytes, in the order of the request. Empty: anonymous.
+    /// All user ids of the request in order, without duplicates (compared as UTF-8). Empty for an anonymous
+    /// request.
     package var userIDs: [String]
-    /// The device's own time, in seconds since 1970, when the request states it.
+    /// The device's clock in seconds since 1970; nil if the request does not state it.
     package var deviceTime: Double?
 
     package init(credential: Credential, userIDs: [String] = [], deviceTime: Double? = nil) {
@@ -18,22 +19,23 @@ package struct AdmissionRequest {
     }
 }
 
-/// The end of every admission: the one thing that answers, metrics and logs are made from.
+/// The result of admission. Responses, metrics and logs derive from it.
 package enum Verdict {
-    /// The request names no user; nothing was judged.
+    /// The request names no user, so the token was not verified.
     case anonymous
-    /// Enforcement is disabled; the token was not looked at.
+    /// Enforcement is disabled, so the token was not verified.
     case notJudged
-    /// The token is good.
+    /// The token is valid.
     case accepted(VerificationReport, from: TokenHolder)
-    /// The token is not good, and enforcement is optional: report it and go on.
+    /// The token is invalid. Enforcement is optional, so the request is accepted with a warning.
     case acceptedWithWarning(VerificationReport)
-    /// The token is not good, and enforcement is required.
+    /// The token is invalid and enforcement is required.
     case rejected(VerificationReport)
 }
 
 extension AdmittedApp {
-    /// Judges a request by this app's keys, policy and enforcement. `instant` is now, in seconds since 1970.
+    /// Verifies a request with this app's keys, policy and enforcement. `instant` is the current time in
+    /// seconds since 1970.
     package func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
         switch request.credential.scheme {
         case .userToken:
@@ -50,7 +52,7 @@ extension AdmittedApp {
         }
     }
 
-    /// Judges the token of a request by this app's keys and policy, whatever its enforcement.
+    /// Verifies the token of a request with this app's keys and policy, regardless of enforcement.
     package func report(on request: AdmissionRequest, at instant: Double) -> VerificationReport {
         judge(request, at: instant).report
     }
@@ -91,14 +93,14 @@ package struct AuthErrorBody {
         self.serverMilliseconds = serverMilliseconds
     }
 
-    /// The object, appended to `output`.
+    /// Appends the object to `output`.
     package func write(to output: inout [UInt8]) { write(.of(code), to: &output) }
 
     private var code: AuthErrorCode { report.code ?? .decodingError }
 
     private func write(_ texts: Texts, to output: inout [UInt8]) {
-        // In the order of their names, as all objects are, and without making one: a client whose token has expired
-        // sends it again and again.
+        // Members in the order of their names, like all objects. Written without building an object, because
+        // clients with an expired token repeat their requests often.
         output.append(UInt8(ascii: "{"))
         if let skew = report.clockSkewSeconds {
             output.append(contentsOf: #""clock_skew_seconds":"#.utf8)
@@ -122,7 +124,7 @@ package struct AuthErrorBody {
         output.append(UInt8(ascii: "}"))
     }
 
-    /// What is the same in every object with a code.
+    /// The constant texts for a code.
     private final class Texts: Sendable {
         private static let all = Dictionary(
             uniqueKeysWithValues: AuthErrorCode.all.map { ($0, Texts($0)) })
@@ -132,7 +134,7 @@ package struct AuthErrorBody {
         let hintAndMessage: [UInt8]
         let reason: [UInt8]
         let retryable: [UInt8]
-        /// The beginning of a refusal's body.
+        /// The beginning of the 401 response's body.
         let refusal: [UInt8]
         /// The challenge of RFC 6750, section 3.
         let challenge: String
@@ -156,17 +158,17 @@ package struct AuthErrorBody {
         }
     }
 
-    /// The object as the member `auth_warning` after others, appended to `output`.
+    /// Appends the object to `output` as the member `auth_warning` after other members.
     package func writeMember(to output: inout [UInt8]) {
         output.append(contentsOf: #","auth_warning":"#.utf8)
         write(to: &output)
     }
 
-    /// The refusal of a request: 401 with the object and the challenge.
+    /// The 401 response with the object and the challenge.
     package func rejection() -> HTTPResponse {
         let texts = Texts.of(code)
         var body: [UInt8] = []
-        // With what an array has beside its bytes, what the C library keeps at hand for each thread.
+        // With the array's header, this is the largest block that glibc caches for each thread.
         body.reserveCapacity(960)
         body.append(contentsOf: texts.refusal)
         write(texts, to: &body)

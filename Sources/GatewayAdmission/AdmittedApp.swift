@@ -2,20 +2,20 @@ internal import CountersignCore
 package import CountersignJOSE
 package import GatewayModel
 
-/// An app as requests are judged by it: one consistent set of keys, policy and enforcement.
+/// An app's settings for admission: a consistent snapshot of keys, policy and enforcement.
 package final class AdmittedApp: Sendable {
     package let id: String
     package let enforcement: Enforcement
-    /// How many of a hundred users are judged by it while it is `required`.
+    /// The percentage of users for whom `required` is enforced.
     let rampPercent: Int
     /// Whether its enforcement goes back to `optional` automatically when users lose their tokens.
     package let returnsByItself: Bool
     package let verifier: TokenVerifier
-    /// What it is to clients of the Bloomreach dialect.
+    /// The app's project in the Bloomreach dialect.
     package let project: Project
-    /// How the token service treats its token families.
+    /// The token service's rules for the app's token families.
     package let tokenRules: TokenRules
-    /// Judges the tokens that the gateway itself has issued.
+    /// Verifies the tokens issued by the gateway itself.
     package let issued: IssuedTokens
     /// The digest of the loaded values above; see ``digest(_:published:project:tokenRules:plan:)``.
     let loaded: [UInt8]
@@ -40,8 +40,8 @@ package final class AdmittedApp: Sendable {
             policy: app.policy, cache: cache)
     }
 
-    /// The digest of the values that an app is loaded from. If it is unchanged after a reload, the app in memory and
-    /// its cache of verified tokens stay in use.
+    /// The digest of the values that an app is loaded from. If it is unchanged after a reload, the app in
+    /// memory and its cache of verified tokens stay in use.
     ///
     /// The digest is over bytes, because Swift compares `String` by canonical equivalence.
     static func digest(
@@ -74,8 +74,8 @@ package final class AdmittedApp: Sendable {
         return SHA256.digest(value.bytes)
     }
 
-    /// What a dialect works out from the app: once, at the first request that needs it, and again when the app changes.
-    /// `make` is called under a lock, so it must not ask for anything derived itself.
+    /// Returns a value that a dialect derives from the app. It is computed at its first use and again after
+    /// the app has changed. `make` runs under a lock, so it must not call this method.
     package func derived<Value: Sendable>(_ make: (AdmittedApp) -> Value) -> Value {
         derivations.withLock { derivations in
             let key = ObjectIdentifier(Value.self)
@@ -86,10 +86,9 @@ package final class AdmittedApp: Sendable {
         }
     }
 
-    /// How strictly a request is judged that names these users.
-    ///
-    /// One who is beyond the ramp opens it for nobody else: where the app requires tokens, a request that names several
-    /// users is always required to have a good one.
+    /// The enforcement for a request with these user ids.
+    /// The ramp applies only to requests with exactly one user. Otherwise one user beyond the ramp would
+    /// exempt the others in the same request.
     func enforcement(of userIDs: [String]) -> Enforcement {
         guard enforcement == .required, rampPercent < 100, let user = userIDs.first, userIDs.count == 1 else {
             return enforcement

@@ -4,23 +4,24 @@ package import Foundation
 package import GatewayModel
 package import GatewayStorage
 
-/// The apps in memory, as of the last change in the directory.
-///
-/// A request takes its app once and keeps it, so it is judged by one set of keys whatever changes meanwhile.
+/// The apps in memory, refreshed after changes in the directory.
+/// A request fetches its app once, so it is verified with one set of keys even if the app changes meanwhile.
 package final class AppRegistry: Sendable {
     private let directory: AppDirectory
     /// The cache of verified tokens. A changed app starts with an empty one.
     private let verifiedTokens: VerifiedTokenCache
     private let apps = Lock(Apps())
-    /// Versions of the loaded apps. Locked while refreshing, so that a slow refresh cannot overwrite a newer one.
+    /// Versions of the loaded apps. Locked while refreshing, so that a slow refresh cannot overwrite a newer
+    /// one.
     private let seen = Lock<(version: Int64?, auditHead: [UInt8]?, publishedGeneration: Int)>((nil, nil, 0))
     /// Whether changes can be read from storage.
     package let health: RefreshHealth
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
-    /// What is published for apps, by id; kept over changes of everything but the source.
+    /// The published keys of apps, by app id. Kept across changes of the app that do not affect the key
+    /// source.
     private let published = Lock<BytewiseDictionary<PublishedKeys>>([:])
     private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
-    /// What of the uses is on disk, and since when.
+    /// The uses that are on disk, and when they were written.
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
     private let issued: IssuedTokens
     private let sharesKeys: Bool
@@ -38,7 +39,8 @@ package final class AppRegistry: Sendable {
         var origins: BytewiseSet = []
     }
 
-    /// `sharesKeys` is true if other gateways store fetched key sets too. `removed` receives apps that no longer exist.
+    /// `sharesKeys` is true if other gateways store fetched key sets too. `removed` receives apps that no
+    /// longer exist.
     package convenience init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
@@ -52,7 +54,7 @@ package final class AppRegistry: Sendable {
             run: Self.runAside)
     }
 
-    /// The same with an injected way to fetch what is published, and to run that aside.
+    /// The same with injected functions for fetching published keys and for running work in the background.
     init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
@@ -72,7 +74,7 @@ package final class AppRegistry: Sendable {
         self.run = run
     }
 
-    /// Fetches wait for other machines, on threads that nothing else needs.
+    /// Fetches block on the network, so they have their own threads.
     private static let aside = DispatchQueue(label: "published keys", attributes: .concurrent)
 
     static let runAside: @Sendable (@escaping @Sendable () -> Void) -> Void = { aside.async(execute: $0) }
@@ -84,7 +86,7 @@ package final class AppRegistry: Sendable {
         keys.noteUnknownKey((keyID ?? "").utf8, from: address, at: now().timeIntervalSince1970)
     }
 
-    /// Fetches what is due of the published sets; their keys count from the next ``refresh()`` on.
+    /// Starts the fetches of published key sets that are due. New keys are used after the next ``refresh()``.
     func refreshPublished() {
         let instant = now().timeIntervalSince1970
         for keys in published.withLock({ Array($0.values) }) {
@@ -92,10 +94,10 @@ package final class AppRegistry: Sendable {
         }
     }
 
-    /// The set that is published for an app, or nil.
+    /// The published key set of an app; nil if it has no key source.
     package func publishedKeys(of appID: String) -> PublishedKeys? { published.withLock { $0[appID] } }
 
-    /// The app that this write key belongs to, or nil.
+    /// The app with this write key, or nil.
     package func app(writeKey: String) -> AdmittedApp? {
         let digest = WriteKeyDigest(of: writeKey)
         guard let app = apps.withLock({ $0.byWriteKey[digest] }) else { return nil }
@@ -104,21 +106,22 @@ package final class AppRegistry: Sendable {
         return app
     }
 
-    /// When each write key was used last since the gateway's start, by its id.
+    /// The last use of each write key since the gateway's start, in milliseconds since 1970, by key id.
     package var writeKeyUses: BytewiseDictionary<Int64> {
         let uses = usedWriteKeys.withLock { $0 }
         return BytewiseDictionary(
             uniqueKeysWithValues: uses.map { (WriteKey.identifier($0.key.bytes), $0.value) })
     }
 
-    /// The app that this project token stands for in a path, or nil.
+    /// The app with this project token in a path, or nil.
     package func app(projectToken: some StringProtocol) -> AdmittedApp? {
         guard projectToken.utf8.count <= Self.longestID else { return nil }
         let token = String(projectToken)
         return apps.withLock { $0.byProject[token] }
     }
 
-    /// No id is longer. What a stranger sends instead must not be hashed: that may take long (``JSONNode/word``).
+    /// The longest valid id. Longer text from a client is not hashed, because that may take long
+    /// (``JSONNode/word``).
     private static let longestID = 256
 
     /// The app with this id, or nil.
@@ -127,7 +130,8 @@ package final class AppRegistry: Sendable {
         return apps.withLock { $0.byID[id] }
     }
 
-    /// The app that one of the gateway's own access tokens is for; nil for tokens of others. Not yet verified.
+    /// The audience of an access token issued by this gateway; nil for other tokens. The token is not
+    /// verified.
     package func app(issuedFor token: String) -> AdmittedApp? {
         issued.unverifiedAudience(of: token).flatMap { app(id: $0) }
     }
@@ -138,25 +142,25 @@ package final class AppRegistry: Sendable {
         return apps.withLock { $0.clients[id] }
     }
 
-    /// The rules of all apps that have some, by id.
+    /// The rules of all apps that have any, by id.
     package var rules: BytewiseDictionary<AppRules> { apps.withLock { $0.rules } }
 
-    /// Web pages that may call an app.
+    /// The origins of web pages that may call an app.
     package func origins(of appID: String) -> BytewiseSet {
         BytewiseSet(apps.withLock { $0.rules[appID]?.origins } ?? [])
     }
 
-    /// Web pages that may call any app.
+    /// The origins of web pages that may call any app.
     package var originsOfAllApps: BytewiseSet { apps.withLock { $0.origins } }
 
-    /// Why the last look failed; nil when it did not.
+    /// Why the last check failed; nil if it succeeded.
     package var problem: String? { health.problem }
 
-    /// Looks for changes five times a second, on its own thread.
+    /// Starts to check for changes five times a second on its own thread.
     package func start() {
         health.begin()
         ticker.start { [weak self] in
-            // What cannot be read now is read at the next look; until then the last good set holds.
+            // After an error, the check is repeated; until then the last loaded snapshot stays in use.
             guard let self else { return }
             do throws(GatewayError) {
                 try look()
@@ -169,7 +173,7 @@ package final class AppRegistry: Sendable {
 
     package func stop() {
         ticker.stop()
-        // What cannot be written is only a time that nobody depends on.
+        // An error only loses times of last use, which no feature depends on.
         try? noteWriteKeyUses()
     }
 
@@ -182,8 +186,9 @@ package final class AppRegistry: Sendable {
 
     /// Whether uses of write keys are to be stored now.
     ///
-    /// The first use of a key in a day is stored at once, because commands on the data directory and other gateways ask
-    /// whether a key is in use. Later uses are stored every five minutes: each write makes others read the file again.
+    /// The first use of a key in a day is stored at once, because commands on the data directory and other
+    /// gateways ask whether a key is in use. Later uses are stored every five minutes: each write makes
+    /// others read the file again.
     private var areUsesDue: Bool {
         let noted = notedUses.withLock { $0 }
         if abs(now().timeIntervalSince(noted.at)) >= 300 { return true }
@@ -204,8 +209,8 @@ package final class AppRegistry: Sendable {
         notedUses.withLock { $0 = (uses, instant) }
     }
 
-    /// Loads the apps if storage has changed since the last refresh. An app with unchanged values remains the same
-    /// object and keeps its cache of verified tokens.
+    /// Loads the apps if storage has changed since the last refresh. An app with unchanged values remains the
+    /// same object and keeps its cache of verified tokens.
     package func refresh() throws(GatewayError) {
         try seen.withLock { seen throws(GatewayError) in
             let version = try directory.version()
@@ -214,8 +219,8 @@ package final class AppRegistry: Sendable {
             // Read before the apps, so that a change made meanwhile is found by the next refresh.
             let auditHead = try directory.auditLog.head()
             if auditHead == seen.auditHead, generation == seen.publishedGeneration {
-                // The change has no audit entry, such as a sign-in, the use of an API token or an alert. Every change
-                // by an operator has one.
+                // The change has no audit entry, such as a sign-in, the use of an API token or an alert.
+                // Every change by an operator has one.
                 seen.version = version
                 return
             }
@@ -265,7 +270,7 @@ package final class AppRegistry: Sendable {
                     app, published: keys, project: project, cache: verifiedTokens, tokenRules: rules,
                     issued: issued, plan: plan)
             apps.byID[app.id] = admitted
-            // An app whose id is another's token is reached by write key only.
+            // If an app's id equals another app's token, the app is reachable by write key only.
             let holder = apps.byProject[admitted.project.settings.token]
             if holder == nil || admitted.project.settings.token != app.id {
                 apps.byProject[admitted.project.settings.token] = admitted

@@ -1,16 +1,16 @@
-/// What a request offers as proof of whose it is. Every dialect reads it in one place.
+/// The credential of a request, independent of the dialect.
 package struct Credential: Sendable {
     package enum Scheme: Sendable {
-        /// A signed-user token beside the key of an app: for the users that the request names, as far as the app asks
-        /// for one.
+        /// A signed-user token in addition to the app's key. It authenticates the users named in the request,
+        /// if the app's enforcement requires that.
         case userToken
-        /// An access token and nothing else: it says itself whose the request is, so it must be good whatever the app
-        /// asks for.
+        /// An access token without a key. It names the app itself, so it must be valid regardless of
+        /// enforcement.
         case accessToken
     }
 
     package let scheme: Scheme
-    /// As it was sent; nil when there was none.
+    /// The token as sent; nil if there was no token.
     package let token: String?
 
     package init(_ scheme: Scheme, _ token: String?) {

@@ -2,13 +2,12 @@ package import CountersignCore
 package import CountersignJOSE
 package import GatewayModel
 
-/// Judges access tokens that this gateway has issued, for any app.
-///
-/// One of ours begins with a header that we wrote, so telling it from the tokens of an app's own backend costs a
-/// comparison. The app's own policy is not asked: it is about tokens that others sign, and it takes none of this type.
+/// Verifies access tokens issued by this gateway, for any app.
+/// These tokens begin with a known header, so a byte comparison tells them from tokens of an app's backend.
+/// The app's policy does not apply: it is for tokens signed by others and rejects this type.
 package final class IssuedTokens: Sendable {
 
-    /// `cache` may be the apps' as well: each verifier finds its own tokens only.
+    /// `cache` may be shared with the apps: each verifier finds only its own tokens.
     package init(cache: VerifiedTokenCache = VerifiedTokenCache()) {
         self.cache = cache
     }
@@ -23,7 +22,7 @@ package final class IssuedTokens: Sendable {
         var ids: [String] = []
     }
 
-    /// Takes over the keys that verify from now on.
+    /// Replaces the keys used for verification.
     package func replaceKeys(_ keys: [IssuingKey]) {
         state.withLock { state in
             guard state.ids != keys.map(\.id) else { return }
@@ -42,33 +41,33 @@ package final class IssuedTokens: Sendable {
         }
     }
 
-    /// Whether tokens that this key signs are known.
+    /// Whether tokens signed with this key can be verified.
     package func verifies(_ key: IssuingKey) -> Bool {
         state.withLock { $0.ids.contains(key.id) }
     }
 
-    /// Token families and access tokens that were revoked and might otherwise still be good.
+    /// Replaces the ids of revoked token families and access tokens that have not expired.
     package func replaceRevoked(_ ids: BytewiseSet) {
         revoked.withLock { $0 = ids }
     }
 
-    /// The clients that there are; the tokens of all others are revoked.
+    /// Replaces the ids of existing clients. Tokens of other clients are revoked.
     func replaceClients(_ ids: BytewiseSet) {
         clients.withLock { $0 = ids }
     }
 
-    /// A token family or an access token was revoked just now.
+    /// Adds a revoked token family or access token.
     package func revoke(_ id: String) {
         _ = revoked.withLock { $0.insert(id) }
     }
 
-    /// What our token says, before anything is verified; nil when it is none of ours.
+    /// The unverified audience of a token; nil if this gateway did not issue it.
     func unverifiedAudience(of token: String) -> String? {
         guard verifier(of: token) != nil, let jws = try? CompactJWS(parsing: token) else { return nil }
         return IssuedClaims(json: jws.payload)?.audience
     }
 
-    /// Judges a token; nil when it is none of ours. Returns what was found, and who has it.
+    /// Verifies a token. Returns nil if this gateway did not issue it; otherwise the report and the holder.
     func judge(
         _ token: String?, appID: String, userIDs: [String]?, at instant: Double
     ) -> (report: VerificationReport, holder: TokenHolder)? {
@@ -81,7 +80,8 @@ package final class IssuedTokens: Sendable {
         }
         if claims.audience != appID { report.add(.audienceMismatch, "aud does not name this app") }
         if isRevoked(claims) { report.add(.revoked, "the token, its session or its client was revoked") }
-        // A client's own token speaks for the whole app; a family's for its subject.
+        // A token without a session belongs to a client and covers the whole app; others cover only their
+        // subject.
         if let userIDs, claims.sessionID != nil {
             let foreign = userIDs.filter { !$0.utf8.elementsEqual(claims.subject.utf8) }
             if foreign.count == userIDs.count {
@@ -93,7 +93,7 @@ package final class IssuedTokens: Sendable {
         return (report, claims.sessionID == nil ? .server : .device)
     }
 
-    /// The claims of a token of ours that is good now, whatever its app; nil for all others.
+    /// The claims of a valid token issued by this gateway, for any app; nil for other tokens.
     package func claims(of token: String, at instant: Double) -> IssuedClaims? {
         guard let verifier = verifier(of: token) else { return nil }
         return verifier.inspect(token, at: instant).claims.flatMap { IssuedClaims(json: $0.json) }
@@ -110,7 +110,7 @@ package final class IssuedTokens: Sendable {
         let (isOurs, verifier) = state.withLock { state in
             (state.prefixes.contains { token.utf8.starts(with: $0) }, state.verifier)
         }
-        // One whose key was deleted has no key that matches, rather than a header that nobody understands.
+        // A token whose key was deleted must fail with "no matching key", not with an unknown header.
         return isOurs || IssuingKey.mayHaveSigned(token) ? verifier : nil
     }
 }

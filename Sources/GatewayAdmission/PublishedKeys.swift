@@ -8,14 +8,15 @@ typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure)
 
 /// The keys that another server publishes for an app.
 ///
-/// The last good set is stored, so it stays in use after a restart. Gateways with a shared database share the set, so
-/// they accept the same tokens. A set is fetched again after ten minutes, or earlier after a token with an unknown key
-/// (``UnknownKeyBudget``). After a failed fetch, the last good set stays in use. At most one fetch runs at a time.
+/// The last good set is stored, so it stays in use after a restart. Gateways with a shared database share the
+/// set, so they accept the same tokens. A set is fetched again after ten minutes, or earlier after a token
+/// with an unknown key (``UnknownKeyBudget``). After a failed fetch, the last good set stays in use. At most
+/// one fetch runs at a time.
 package final class PublishedKeys: Sendable {
     static let maximumAgeSeconds = 600.0
     /// Seconds between two fetches of a set that is too old or was never fetched.
     static let cooldownSeconds = 30.0
-    /// How often it is asked what other gateways have fetched.
+    /// Seconds between checks for sets that other gateways have fetched.
     static let sharedSeconds = 5.0
     /// Seconds after which an unchanged set is stored again, with the time of its last fetch.
     static let storedSeconds = 300.0
@@ -46,16 +47,16 @@ package final class PublishedKeys: Sendable {
         self.hasOthers = hasOthers
     }
 
-    /// The last good set; empty before the first.
+    /// The last valid set; empty before the first.
     package var keys: [PublicKey] { state.withLock { $0.keys } }
 
-    /// Counts the sets that differed from the one before.
+    /// Incremented when a set differs from the one before.
     var generation: Int { state.withLock { $0.generation } }
 
-    /// Why the last fetch failed; nil when it did not.
+    /// Why the last fetch failed; nil if it succeeded.
     package var problem: String? { state.withLock { $0.problem } }
 
-    /// Seconds since 1970 of the last fetch that gave a good set; nil before the first.
+    /// The time of the last successful fetch in seconds since 1970; nil before the first.
     package var fetchedAt: Double? { state.withLock { $0.fetchedAt } }
 
     /// Records a token with an unknown key. `address` is the client's; nil for a client on this machine.
@@ -63,7 +64,7 @@ package final class PublishedKeys: Sendable {
         state.withLock { $0.unknownKeys.note(keyID, from: address, at: instant) }
     }
 
-    /// Fetches, when it is time to, and returns at once; `run` runs work on another thread.
+    /// Starts a fetch if one is due, and returns immediately. `run` runs work on another thread.
     func refreshIfDue(
         at instant: Double, fetch: @escaping KeySourceFetch,
         run: (@escaping @Sendable () -> Void) -> Void
@@ -126,7 +127,7 @@ package final class PublishedKeys: Sendable {
         take(keys, fetchedAt: copy.fetchedAt)
     }
 
-    /// Takes over what another gateway has fetched since, on another thread.
+    /// Loads sets that other gateways have fetched, on another thread.
     private func lookIfDue(at instant: Double, run: (@escaping @Sendable () -> Void) -> Void) {
         let isDue = state.withLock { state in
             if let last = state.sharedAt, abs(instant - last) < Self.sharedSeconds { return false }
@@ -156,7 +157,7 @@ package final class PublishedKeys: Sendable {
         if let fetched, !fetched.isEmpty { take(fetched, fetchedAt: instant) }
     }
 
-    /// Asks the source over the network.
+    /// Fetches the document over HTTPS.
     static let fetchOverHTTPS: KeySourceFetch = { source throws(OutboundRequest.Failure) in
         let answer = try OutboundRequest(
             url: source.url, headers: [("Accept", "application/jwk-set+json, application/json")],

@@ -3,8 +3,8 @@ package import GatewayModel
 
 /// Records whether a gateway can read changes by operators and other processes: apps, keys, revocations.
 ///
-/// After ``patienceMilliseconds`` without a successful read the gateway is not ready. It could still accept a deleted
-/// key or a session that has ended.
+/// After ``patienceMilliseconds`` without a successful read the gateway is not ready. It could still accept a
+/// deleted key or a session that has ended.
 package final class RefreshHealth: Sendable {
     package static let patienceMilliseconds: Int64 = 30_000
 

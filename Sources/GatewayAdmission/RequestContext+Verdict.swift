@@ -2,7 +2,7 @@ internal import CountersignJOSE
 internal import GatewayModel
 
 extension RequestContext {
-    /// Notes how admission ended.
+    /// Records the result of admission.
     package mutating func note(_ verdict: Verdict, app: AdmittedApp) {
         appID = app.id
         enforcement = app.enforcement

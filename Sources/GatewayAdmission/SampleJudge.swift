@@ -4,12 +4,12 @@ package import Foundation
 package import GatewayModel
 package import GatewayObservability
 
-/// Judges a sample again, by today's keys, policy and time.
+/// Verifies a failure sample again with the current keys, policy and time.
 package struct SampleJudge: Sendable {
     let recorder: AnalyticsRecorder
     let apps: AppRegistry
     let now: @Sendable () -> Date
-    /// How another gateway judges a sample whose token this one does not have.
+    /// Asks another gateway to verify a sample whose token is not in this gateway's memory.
     let elsewhere: @Sendable (FailureSample) -> Verdict?
 
     package init(
@@ -22,12 +22,12 @@ package struct SampleJudge: Sendable {
         self.elsewhere = elsewhere
     }
 
-    /// What today's verdict is.
+    /// The current result of verification.
     package struct Verdict: Sendable {
         package var checks: [FailureSample.Check]
-        /// Nil when the token would be accepted now.
+        /// Nil if the token would be accepted now.
         package var code: AuthErrorCode?
-        /// What could not be judged; nil when all could.
+        /// A limitation of the result; nil if everything could be verified.
         package var note: String?
 
         package init(checks: [FailureSample.Check], code: AuthErrorCode?, note: String?) {
@@ -37,11 +37,12 @@ package struct SampleJudge: Sendable {
         }
     }
 
-    /// True while the sample's token is in this gateway's memory.
+    /// Whether the sample's token is in this gateway's memory.
     package func hasToken(of sampleID: String) -> Bool { recorder.failedToken(of: sampleID) != nil }
 
-    /// Returns the verdict; nil when the token is no longer in any gateway's memory or its app is gone: signatures are never
-    /// kept on disk, so a sample from before the gateway's last start cannot be judged again. Asking another takes seconds.
+    /// Verifies the sample. Returns nil if no gateway has the token in memory any more or the app was
+    /// deleted. Signatures are never stored on disk, so samples from before the last start cannot be
+    /// verified. Asking another gateway can take seconds.
     package func again(_ sample: FailureSample) -> Verdict? {
         guard let failed = recorder.failedToken(of: sample.id) else { return elsewhere(sample) }
         guard let app = apps.app(id: sample.appID) else { return nil }

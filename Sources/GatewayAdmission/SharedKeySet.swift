@@ -2,7 +2,8 @@ internal import CountersignCore
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Stores the last good set of a key source, for the next start and for other gateways with the same database.
+/// Stores the last good set of a key source, for the next start and for other gateways with the same
+/// database.
 struct SharedKeySet: Sendable {
     struct Copy: Sendable {
         let json: String

@@ -1,7 +1,7 @@
-/// Who has a token.
+/// The kind of party to which a token was issued.
 package enum TokenHolder {
     /// A user's device.
     case device
-    /// A client of the app, for itself: the app's own backend.
+    /// A client that acts for itself: the app's own backend.
     case server
 }

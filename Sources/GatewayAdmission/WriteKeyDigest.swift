@@ -1,6 +1,6 @@
 internal import CountersignJOSE
 
-/// SHA-256 of a write key: what is known of it. Four words, which a table finds sooner than an array.
+/// The SHA-256 digest of a write key, as four words, which hash faster than an array.
 struct WriteKeyDigest: Hashable {
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
@@ -9,13 +9,12 @@ struct WriteKeyDigest: Hashable {
         words = writeKey.withUTF8 { SHA256.words(UnsafeRawBufferPointer($0)) }
     }
 
-    /// From the bytes of the digest; nil when they are not 32.
+    /// Returns nil if the digest does not have 32 bytes.
     init?(bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         words = bytes.withUnsafeBytes { $0.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self) }
     }
 
-    /// The 32 bytes of the digest.
     var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }
 
     static func == (one: Self, other: Self) -> Bool { one.words == other.words }
