@@ -5,30 +5,29 @@ internal import GatewayAdmission
 internal import GatewayHTTP
 package import GatewayModel
 
-/// Finds out which client a request to `/oauth/…` comes from (RFC 6749, section 2.3; RFC 7523, section 2.2).
+/// Authenticates the client of a request to `/oauth/…` (RFC 6749, section 2.3; RFC 7523, section 2.2).
 package struct ClientAuthentication {
     static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    /// The longest life of an assertion, in seconds: so long its id is remembered.
+    /// The maximum lifetime of an assertion in seconds. Its id is stored for that long.
     static let longestAssertion = 3_600.0
     static let leeway = 60.0
 
     let apps: AppRegistry
-    /// What an assertion's `aud` may say.
+    /// The accepted values of an assertion's `aud`.
     let audiences: BytewiseSet
     /// Seconds since 1970.
     let now: Double
 
-    /// Who asks.
     package enum Caller {
-        /// Nobody said.
+        /// The request names no client.
         case anonymous
-        /// Devices of an app: they have nothing to prove themselves by, and `client_id` is the app's id.
+        /// A device of an app. It has no credentials; `client_id` is the app's id.
         case device(appID: String)
-        /// A client that has proved itself. An assertion still has to be spent, so that nobody can use it again.
+        /// An authenticated client. An assertion must still be recorded as used, to prevent replay.
         case client(OAuthClient, SpentAssertion?)
     }
 
-    /// Throws `invalid_client`; `invalid_request` for two ways at once.
+    /// Authenticates the client. Throws `invalid_client`, or `invalid_request` for more than one method.
     func caller(_ request: HTTPRequest, _ form: OAuthForm) throws(OAuthError) -> Caller {
         let basic = try Self.basic(request)
         let ways = [basic?.secret, form["client_secret"], form["client_assertion"]].compactMap(\.self)
@@ -57,7 +56,7 @@ package struct ClientAuthentication {
         return .client(client, nil)
     }
 
-    /// Other schemes are passed over: an SDK may send the access token that it wants to replace.
+    /// Other schemes are ignored: an SDK may send the access token that it wants to replace.
     private static func basic(_ request: HTTPRequest) throws(OAuthError) -> (id: String, secret: String?)? {
         guard let value = request.header("authorization") else { return nil }
         let parts = value.split(separator: " ", maxSplits: 1)
@@ -68,7 +67,8 @@ package struct ClientAuthentication {
         }
         let halves = [UInt8](decoded).split(
             separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
-        // Both are form-encoded within (section 2.3.1); ours need no escapes, so a client that forgets to is right too.
+        // Both parts are form-encoded (section 2.3.1). Ids and secrets of this gateway need no escapes, so
+        // clients may omit the encoding.
         guard halves.count == 2, let id = OAuthForm.decode(halves[0]),
             let secret = OAuthForm.decode(halves[1])
         else {
@@ -85,7 +85,7 @@ package struct ClientAuthentication {
         } catch {
             throw OAuthError(.invalidClient, "the assertion cannot be read: \(error.reason)")
         }
-        // Believed only as far as choosing whose key must verify it.
+        // Unverified: used only to choose the key.
         guard let id = Self.text("iss", of: jws.payload) else {
             throw OAuthError(
                 .invalidClient,
@@ -94,7 +94,8 @@ package struct ClientAuthentication {
         guard clientID?.utf8.elementsEqual(id.utf8) ?? true else {
             throw OAuthError(.invalidClient, "client_id is another client than the assertion's iss")
         }
-        // Judged alike whether or not there is such a client, or anybody could find out which there are.
+        // Verified alike whether or not the client exists, so that the response does not reveal which clients
+        // exist.
         let client = apps.client(id: id)
         let key = client?.publicKey.map { KeyRing.Entry(id: "client", text: $0, algorithm: .rs256) }
         let verifier = TokenVerifier(
@@ -126,7 +127,7 @@ package struct ClientAuthentication {
                     .count))
     }
 
-    /// Faults of claims are found after the signature, so that they are said to nobody but the client.
+    /// Claims are checked after the signature, so only the client itself learns about their faults.
     private static func refusal(_ fault: VerificationReport.Fault?) -> String {
         guard let fault, fault.code != .noMatchingPublicKeys, fault.code != .publicKeyError else {
             return

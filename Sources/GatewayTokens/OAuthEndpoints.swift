@@ -4,7 +4,7 @@ internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
 
-/// The token service in the shapes of RFC 6749, 7009, 7517 and 8414.
+/// The token service's endpoints (RFC 6749, 7009, 7517 and 8414).
 package struct OAuthEndpoints: Dialect {
     let service: TokenService
 
@@ -94,8 +94,8 @@ package struct OAuthEndpoints: Dialect {
 
     // MARK: /oauth/revoke
 
-    /// A refresh token ends its token family; an access token ends alone. What is not ours needs no revocation (RFC 7009,
-    /// section 2.2).
+    /// A refresh token revokes its token family, an access token only itself. Unknown tokens are ignored (RFC
+    /// 7009, section 2.2).
     private func revoke(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
         let form = try OAuthForm(request)
         guard let token = form["token"] else { throw OAuthError(.invalidRequest, "token is missing") }
@@ -103,7 +103,7 @@ package struct OAuthEndpoints: Dialect {
         return service.revoke(token, caller, for: request) { .json(200, Array("{}".utf8)) }
     }
 
-    // MARK: What is published
+    // MARK: Keys and metadata
 
     private func keys(_ request: HTTPRequest) -> HTTPResponse {
         do {
@@ -124,7 +124,7 @@ package struct OAuthEndpoints: Dialect {
             "revocation_endpoint": .string(issuer + "/oauth/revoke"),
             "jwks_uri": .string(issuer + "/.well-known/jwks.json"),
             "grant_types_supported": .array(OAuthClient.Grant.allCases.map { .string($0.rawValue) }),
-            // Required, and an empty list must be left out (section 3.2): there is no authorization endpoint.
+            // Required and not empty (section 3.2), although there is no authorization endpoint.
             "response_types_supported": ["none"],
             "scopes_supported": [.string(TokenScope.all)],
             "token_endpoint_auth_methods_supported": methods,

@@ -2,7 +2,7 @@ package import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Why a token was not issued, in the words of RFC 6749, section 5.2.
+/// An error response of the token service (RFC 6749, section 5.2).
 package struct OAuthError: Error, Sendable, Equatable {
     package enum Code: String, Sendable, TextEnum {
         case invalidRequest = "invalid_request"
@@ -11,18 +11,18 @@ package struct OAuthError: Error, Sendable, Equatable {
         case unauthorizedClient = "unauthorized_client"
         case unsupportedGrantType = "unsupported_grant_type"
         case invalidScope = "invalid_scope"
-        /// Section 4.1.2.1; here the app that does not let devices register themselves.
+        /// Section 4.1.2.1. The app does not let devices register themselves.
         case accessDenied = "access_denied"
-        /// Section 4.1.2.1; with 429 and 503.
+        /// Section 4.1.2.1. Sent with 429 and 503.
         case temporarilyUnavailable = "temporarily_unavailable"
-        /// Section 4.1.2.1; a fault of ours.
+        /// Section 4.1.2.1. An internal error.
         case serverError = "server_error"
     }
 
     let code: Code
-    /// What happened and what to do, in ASCII without quotation marks and backslashes (section 5.2).
+    /// The cause and remedy, in ASCII without quotation marks and backslashes (section 5.2).
     let description: String
-    /// When another try makes sense, in seconds.
+    /// Seconds until a retry makes sense; nil if a retry does not help.
     var retryAfterSeconds: Int?
 
     package init(_ code: Code, _ description: String, retryAfterSeconds: Int? = nil) {
@@ -31,7 +31,7 @@ package struct OAuthError: Error, Sendable, Equatable {
         self.retryAfterSeconds = retryAfterSeconds
     }
 
-    /// How its answer is described.
+    /// The OpenAPI schema of the response.
     package static let schemas: JSONObject = [
         "OAuthFailure": [
             "type": "object", "required": ["error", "error_description"],
@@ -46,7 +46,7 @@ package struct OAuthError: Error, Sendable, Equatable {
             retryAfterSeconds: retryAfterSeconds)
     }
 
-    /// The storage could not be written; nothing was issued.
+    /// The storage could not be written, so no token was issued.
     init(_ failure: StoreFailure) {
         self.init(
             .temporarilyUnavailable, failure.summary + "; no token was issued, try again",
@@ -66,7 +66,7 @@ package struct OAuthError: Error, Sendable, Equatable {
         }
     }
 
-    /// The answer. It is never cached (section 5.1).
+    /// The response. It must not be cached (section 5.1).
     var response: HTTPResponse {
         var response = HTTPResponse.json(
             status,
@@ -85,6 +85,6 @@ package struct OAuthError: Error, Sendable, Equatable {
 }
 
 extension HTTPResponse {
-    /// The same answer, kept by nobody (RFC 6749, section 5.1).
+    /// A copy that must not be cached (RFC 6749, section 5.1).
     var withoutCaching: HTTPResponse { with("Cache-Control", "no-store").with("Pragma", "no-cache") }
 }

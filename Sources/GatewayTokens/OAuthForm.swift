@@ -3,15 +3,13 @@ package import GatewayHTTP
 
 /// The parameters of a token request: `application/x-www-form-urlencoded` in the body (RFC 6749, appendix B).
 package struct OAuthForm {
-    /// The largest body that is looked at.
     static let maximumBytes = 64 * 1024
-    /// The most parameters of a request.
     static let maximumParameters = 64
     private static let longestName = 128
 
     private let values: BytewiseDictionary<String>
 
-    /// Reads the body. What the query says is not looked at: it ends up in logs (section 2.3.1). Throws
+    /// Parses the body. Ignores the query, because queries are logged (section 2.3.1). Throws
     /// `invalid_request`.
     package init(_ request: HTTPRequest) throws(OAuthError) {
         let type = request.header("content-type")?.split(separator: ";").first.map {
@@ -24,8 +22,8 @@ package struct OAuthForm {
         try self.init(body: request.body)
     }
 
-    /// Reads `multipart/form-data`, as `curl -F` sends it. RFC 6749 knows the other form only, so this is for what is
-    /// not of it. Throws `invalid_request`.
+    /// Parses `multipart/form-data`, as sent by `curl -F`. RFC 6749 does not define it, so use it only for
+    /// endpoints outside that RFC. Throws `invalid_request`.
     package init(multipart request: HTTPRequest) throws(OAuthError) {
         guard request.body.count <= Self.maximumBytes else {
             throw OAuthError(.invalidRequest, "the body may have at most \(Self.maximumBytes) bytes")
@@ -71,22 +69,22 @@ package struct OAuthForm {
                 throw OAuthError(
                     .invalidRequest, "the name of a parameter may have at most \(Self.longestName) bytes")
             }
-            // No parameter of the service has such a name, and to compare text as Unicode does takes long.
+            // No parameter has such a name, and comparing Unicode text is slow.
             guard name.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
             guard values.updateValue(value, forKey: name) == nil else {
                 throw OAuthError(.invalidRequest, "a parameter appears more than once")
             }
         }
-        // A parameter without a value counts as left out (section 3.1).
+        // A parameter without a value is treated as omitted (section 3.1).
         self.values = values.filter { !$0.value.isEmpty }
     }
 
-    /// A parameter's value, or nil. The service's parameters are ASCII (appendix A); others are not there.
+    /// The value of a parameter; nil if it is missing or not ASCII (appendix A).
     package subscript(name: String) -> String? {
         values[name].flatMap { $0.utf8.allSatisfy { $0 < 0x80 } ? $0 : nil }
     }
 
-    /// Decodes a name or a value; nil when it cannot be.
+    /// Decodes a name or a value; nil if it is malformed.
     static func decode(_ text: ArraySlice<UInt8>) -> String? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count)

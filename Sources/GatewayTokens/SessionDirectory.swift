@@ -3,24 +3,24 @@ internal import Foundation
 public import GatewayModel
 package import GatewayStorage
 
-/// The token families and signing keys of a data directory, for operators. Any process may change them; a running gateway sees
-/// it within a second.
+/// The token families and signing keys of a data directory, for operators. Any process may change them. A
+/// running gateway sees a change within a second.
 public final class SessionDirectory: Sendable {
-    /// What a new token family begins with. Shown once: the directory keeps a hash.
+    /// A new token family and its first refresh token. The directory stores only a hash of the token.
     public struct Opened: Sendable {
         /// The token family.
         public let session: Session
-        /// What its client exchanges for its first access token.
+        /// The refresh token that the client exchanges for its first access token.
         public let refreshToken: String
     }
 
     /// A key that signs access tokens.
     public struct SigningKeyInfo: Sendable {
-        /// Its RFC 7638 thumbprint: what tokens name in `kid`.
+        /// Its RFC 7638 thumbprint, which tokens name in `kid`.
         public let id: String
-        /// Milliseconds since 1970 from which on it signs.
+        /// The time from which the key signs, in milliseconds since 1970.
         public let signsFromMilliseconds: Int64
-        /// True for the one that signs now.
+        /// Whether this key signs now.
         public let signs: Bool
     }
 
@@ -30,7 +30,7 @@ public final class SessionDirectory: Sendable {
     /// Milliseconds since 1970.
     private let clock: @Sendable () -> Int64
 
-    /// Opens what there is, and makes it when it does not exist.
+    /// Opens or creates the directory's token store.
     ///
     /// - Parameter dataDirectory: The gateway's data directory.
     /// - Throws: `dataDirectory` or `storage`.
@@ -41,7 +41,7 @@ public final class SessionDirectory: Sendable {
             clock: { Milliseconds(Date()).count })
     }
 
-    /// The same for a storage whose apps are open, with an injected clock, in milliseconds since 1970.
+    /// The same for an opened storage, with an injected clock in milliseconds since 1970.
     package init(
         storage: any Storage, apps: AppDirectory, clock: @escaping @Sendable () -> Int64
     ) throws(GatewayError) {
@@ -56,7 +56,7 @@ public final class SessionDirectory: Sendable {
     /// - Parameters:
     ///   - subject: The user: 1 to 512 bytes without control characters, not beginning with `device:`.
     ///   - appID: The app.
-    ///   - clientID: The client that alone may use it; nil for a device.
+    ///   - clientID: The only client that may use the refresh token; nil for a device.
     /// - Returns: The token family and its refresh token.
     /// - Throws: `invalid`, `notFound`, `storage`.
     public func open(
@@ -88,14 +88,14 @@ public final class SessionDirectory: Sendable {
         return Opened(session: session, refreshToken: token.text)
     }
 
-    /// An app's token families, the one opened last first.
+    /// The token families of an app, newest first.
     ///
     /// - Parameters:
     ///   - appID: The app.
-    ///   - subject: Whose; nil lists those of all.
-    ///   - last: When the last one of the page before was opened, and its id; nil begins with the newest.
-    ///   - limit: The most to list.
-    /// - Returns: Those that are over too, for 30 days after they would have expired.
+    ///   - subject: The user or device; nil for all.
+    ///   - last: The opening time and id of the last family of the previous page; nil starts with the newest.
+    ///   - limit: The maximum number of results.
+    /// - Returns: Token families, including ended ones until 30 days after they would have expired.
     /// - Throws: `notFound`, `storage`.
     public func sessions(
         of appID: String, subject: String? = nil, before last: (milliseconds: Int64, id: String)? = nil,
@@ -105,13 +105,13 @@ public final class SessionDirectory: Sendable {
         return try store.perform { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
-    /// Calls back with the users who have token families in an app, after a given one, each once and in order, until it
-    /// answers true.
+    /// Calls back with each user who has token families in an app, in order, starting after `last`. Stops
+    /// when the callback returns true.
     package func subjects(
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
         var last = last
-        // A page at a time: others wait for the same connection.
+        // In pages, because other work waits for the same connection.
         while true {
             let from = last
             let page = try store.perform { try $0.subjects(of: appID, after: from, limit: 1_000) }
@@ -126,9 +126,9 @@ public final class SessionDirectory: Sendable {
         try store.perform { try $0.session(id: id) }
     }
 
-    /// Ends a token family: its refresh token and its access tokens are refused from then on.
+    /// Ends a token family. Its refresh token and access tokens are rejected from then on.
     ///
-    /// - Throws: `notFound` when there is none or it was ended before, `storage`.
+    /// - Throws: `notFound` if the family does not exist or has already ended, `storage`.
     public func revoke(id: String) throws(GatewayError) {
         let now = clock()
         guard try store.perform({ try $0.end(id: id, .operator, at: now) }) != nil else {
@@ -138,7 +138,7 @@ public final class SessionDirectory: Sendable {
 
     /// Ends all token families of a user or device.
     ///
-    /// - Returns: How many were ended.
+    /// - Returns: The number of ended families.
     /// - Throws: `notFound`, `storage`.
     public func revokeAll(of subject: String, in appID: String) throws(GatewayError) -> Int {
         let app = try apps.app(id: appID)
@@ -150,14 +150,14 @@ public final class SessionDirectory: Sendable {
         }
     }
 
-    /// Ends all token families of a user and keeps nothing that names the user; access tokens stay refused. Returns how many
-    /// had not ended before.
+    /// Ends all token families of a user and deletes all data that names the user. Access tokens remain
+    /// revoked. Returns the number of families that had not ended.
     package func forget(_ subject: String, in appID: String) throws(GatewayError) -> Int {
         let now = clock()
         return try store.perform { try $0.forget(subject, in: appID, at: now) }
     }
 
-    /// The keys that verify access tokens, the one that signs last first.
+    /// The keys that verify access tokens, newest first.
     ///
     /// - Throws: `storage`.
     public func signingKeys() throws(GatewayError) -> [SigningKeyInfo] {
@@ -172,11 +172,11 @@ public final class SessionDirectory: Sendable {
         }
     }
 
-    /// Makes a new signing key.
+    /// Creates a signing key.
     ///
-    /// - Parameter endsOthers: False: it signs in an hour, and the tokens of the others stay good. True, for when a key is
-    ///   compromised: it signs at once, and no token of the others is valid any longer.
-    /// - Returns: The key.
+    /// - Parameter endsOthers: If false, the key signs from an hour on and tokens of other keys remain valid.
+    ///   If true, for a compromised key, it signs immediately and tokens of all other keys become invalid.
+    /// - Returns: The new key.
     /// - Throws: `storage`.
     public func rotateSigningKey(endsOthers: Bool = false) throws(GatewayError) -> SigningKeyInfo {
         let now = clock()

@@ -6,12 +6,12 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// Issues tokens, exchanges and revokes them; what the endpoints of all shapes work with.
+/// Issues, exchanges and revokes tokens, for the endpoints of all dialects.
 package final class TokenService: Sendable {
     package let apps: AppRegistry
     let issued: IssuedTokens
     package let store: SessionStore
-    /// Requests a second of one token family, client or address.
+    /// Requests per second of one token family, client or address.
     let limiter: RateLimiter<BytewiseText>
     let now: @Sendable () -> Date
     private let secrets: TokenSecrets
@@ -22,9 +22,13 @@ package final class TokenService: Sendable {
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
     /// Whether revocations and keys can be read from storage.
     package let health: RefreshHealth
+<<<<<<< HEAD
     /// Held while keys are read and taken over, so that no older keys replace the one that has just begun to sign.
     private let replacingKeys = Lock(())
     /// The version of the sessions that was read last, and when.
+=======
+    /// The version of the sessions that was last loaded, and when.
+>>>>>>> cdae5a28 (comments: say plainly what GatewayTokens does)
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let pruning = Lock(Pruning())
     private let retention = Lock(RetentionClock())
@@ -41,7 +45,7 @@ package final class TokenService: Sendable {
     private static let pruneMilliseconds: Int64 = 3_600_000
     private static let pruneRetryMilliseconds: Int64 = 60_000
 
-    /// Opens what it keeps. `gateways` is how many share the limits.
+    /// Opens the session store and keys. `gateways` is the number of gateways that share the limits.
     package init(
         storage: any Storage, apps: AppRegistry, issued: IssuedTokens, limits: GatewayLimits,
         gateways: @escaping @Sendable () -> Int = { 1 }, log: GatewayLog,
@@ -62,19 +66,19 @@ package final class TokenService: Sendable {
     /// Milliseconds since 1970.
     var nowMilliseconds: Int64 { Milliseconds(now()).count }
 
-    /// What `iss` says: where clients reach the gateway, without a slash at the end.
+    /// The value of `iss`: the gateway's URL for clients, without a slash at the end.
     var issuer: String { baseURL.withLock { $0 } }
 
-    /// Looks for changes that others make, and takes care of keys, from now on.
+    /// Starts to check for changes by other processes and to maintain keys.
     package func start(urls: [String]) {
         baseURL.withLock { $0 = urls.first ?? "" }
-        // Some clients name the token endpoint as they were told it, without its last part (Segment's).
+        // Some clients use the token endpoint's URL without its last component (Segment's).
         audiences.withLock {
             $0 = BytewiseSet(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] })
         }
         health.begin()
         ticker.start { [weak self] in
-            // What cannot be read now is read at the next look.
+            // After an error, the check is repeated.
             guard let self else { return }
             do throws(GatewayError) {
                 try refresh()
@@ -90,18 +94,24 @@ package final class TokenService: Sendable {
         store.close()
     }
 
-    /// Takes over what others have changed: keys, and token families that were ended. Forgets what is long over.
+    /// Loads keys and ended token families that other processes have changed. Deletes expired rows.
     package func refresh() throws(GatewayError) {
         let now = nowMilliseconds
-        // What is committed after this look changes it again.
+        // Read first: a change committed later has a newer version, so the next check finds it.
         let version = try store.version()
+<<<<<<< HEAD
         // On the store's own queue, as every single revocation is: so none gets lost in between.
         try store.perform { [issued, secrets, replacingKeys, sessionsSeen, clock] table in
             try replacingKeys.withLock { _ throws(GatewayError) in
                 if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
             }
+=======
+        // Runs on the store's queue, like revocations, so that none can be overwritten.
+        try store.perform { [issued, secrets, sessionsSeen, clock] table in
+            if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
+>>>>>>> cdae5a28 (comments: say plainly what GatewayTokens does)
             let isKnown = sessionsSeen.withLock { seen in
-                // While the clock was ahead for long, what had been revoked counted as over.
+                // If the clock was ahead, tokens revoked in that time may have been treated as expired.
                 seen.map { $0.version == version && $0.milliseconds <= now } ?? false
             }
             guard !isKnown else { return }
@@ -113,9 +123,9 @@ package final class TokenService: Sendable {
         prune(at: now)
     }
 
-    /// Deletes expired rows in batches until none is left, then searches for more once an hour. Each periodic refresh
-    /// deletes one batch, so that requests are not delayed. The first run is at start, so that `retention` records a
-    /// time before the clock can jump.
+    /// Deletes all expired rows in batches, then searches for more once an hour. Each periodic
+    /// refresh deletes one batch, so that requests are not delayed. The first run is at start, so that
+    /// `retention` records a time before the clock can jump.
     private func prune(at now: Int64) {
         let isDue = pruning.withLock { pruning in
             guard !pruning.isRunning,
@@ -140,24 +150,24 @@ package final class TokenService: Sendable {
             })
     }
 
-    /// The keys that others verify our tokens with.
+    /// The keys with which others verify tokens of this gateway.
     func publishedKeys() throws(GatewayError) -> [IssuingKey] {
-        // A set without keys would be kept by whoever asks too early.
+        // Creates the first key if necessary, because clients would cache an empty set.
         _ = try secrets.signer(at: nowMilliseconds)
         return try secrets.published(at: nowMilliseconds)
     }
 
-    /// A refresh token as it was presented; nil when it is none of ours.
+    /// Parses a refresh token; nil if this gateway did not issue it.
     func refreshToken(_ text: String) -> RefreshToken? { RefreshToken(text, key: refreshKey) }
 
-    /// Refuses what comes too often.
+    /// Throws if requests for the key exceed the rate limit.
     package func limit(_ key: String) throws(OAuthError) {
         if case .limited(let seconds) = limiter.take(BytewiseText(key)) {
             throw .tooMany(retryAfterSeconds: seconds)
         }
     }
 
-    /// Opens a token family; `finish` makes the answer when it is on disk.
+    /// Opens a token family. `finish` creates the response when the family is on disk.
     package func open(
         _ opening: SessionTable.Opening, for request: HTTPRequest,
         finish: @escaping (IssuedPair) -> HTTPResponse
@@ -174,14 +184,13 @@ package final class TokenService: Sendable {
         }
     }
 
-    /// Finds out which client a request comes from.
     func caller(_ request: HTTPRequest, _ form: OAuthForm) throws(OAuthError) -> ClientAuthentication.Caller {
         try ClientAuthentication(
             apps: apps, audiences: audiences.withLock { $0 }, now: now().timeIntervalSince1970
         ).caller(request, form)
     }
 
-    /// Answers with what `make` gives, or with its error.
+    /// Responds with the result of `make`, or with its error.
     package func answering(_ make: () throws(OAuthError) -> HTTPOutcome) -> HTTPOutcome {
         do throws(OAuthError) {
             return try make()
@@ -190,7 +199,7 @@ package final class TokenService: Sendable {
         }
     }
 
-    /// Exchanges a refresh token; `finish` makes the answer when the new one is on disk.
+    /// Exchanges a refresh token. `finish` creates the response when the new token is on disk.
     package func exchange(
         _ text: String, _ caller: ClientAuthentication.Caller, scope: String? = nil, for request: HTTPRequest,
         finish: @escaping (IssuedPair) -> HTTPResponse
@@ -224,7 +233,7 @@ package final class TokenService: Sendable {
         }
     }
 
-    /// Issues a token that a client has for itself.
+    /// Issues a token to a client for itself.
     func issue(
         to client: OAuthClient, spending assertion: SpentAssertion?, scope: String,
         finish: @escaping (IssuedPair) -> HTTPResponse
@@ -255,7 +264,7 @@ package final class TokenService: Sendable {
         }
     }
 
-    /// Revokes a token of either kind; `finish` makes the answer when that is on disk.
+    /// Revokes an access or refresh token. `finish` creates the response when the revocation is on disk.
     func revoke(
         _ text: String, _ caller: ClientAuthentication.Caller, for request: HTTPRequest,
         finish: @escaping () -> HTTPResponse
@@ -321,12 +330,17 @@ package final class TokenService: Sendable {
             let instant = self.now()
             let now = Milliseconds(instant).count
             let key = try secrets.signer(at: now)
+<<<<<<< HEAD
             if !issued.verifies(key) {
                 try replacingKeys.withLock { _ throws(GatewayError) in
                     issued.replaceKeys(try secrets.published(at: now))
                 }
             }
             // Rounded up: a token lives at least as long as its client is told.
+=======
+            if !issued.verifies(key) { issued.replaceKeys(try secrets.published(at: now)) }
+            // Rounded up, so that a token lives at least as long as its client is told.
+>>>>>>> cdae5a28 (comments: say plainly what GatewayTokens does)
             let start = (now + 999) / 1000
             let end = min(start + Int64(grant.lifetime), (grant.endsMilliseconds + 999) / 1000)
             let expiresAt = max(end, start + 1)
@@ -358,7 +372,7 @@ package final class TokenService: Sendable {
     }
 }
 
-/// What an access token is to say.
+/// The data for an access token.
 struct AccessGrant {
     let appID: String
     let subject: String
@@ -368,7 +382,7 @@ struct AccessGrant {
     let scope: String
     /// Seconds.
     let lifetime: Int
-    /// When its token family ends whatever happens, in milliseconds since 1970.
+    /// The maximum end of the token family, in milliseconds since 1970.
     var endsMilliseconds = Int64.max - 999
 
     /// RFC 9068, section 2.2.
@@ -383,25 +397,24 @@ struct AccessGrant {
     }
 }
 
-/// What a client gets.
 package struct IssuedPair {
     package let accessToken: String
     /// Seconds since 1970.
     package let expiresAt: Int64
     /// Seconds from now.
     let expiresIn: Int
-    /// Nil where a client gets a token for itself (RFC 6749, section 4.4.3).
+    /// Nil if the client gets a token for itself (RFC 6749, section 4.4.3).
     package let refreshToken: String?
     let scope: String
 }
 
 extension ClientAuthentication.Caller {
-    /// The client that has proved itself.
+    /// The id of the authenticated client; nil for others.
     var clientID: String? {
         if case .client(let client, _) = self { client.id } else { nil }
     }
 
-    /// The app whose devices ask, when the request says so.
+    /// The app of the requesting device; nil if the request names none.
     var deviceAppID: String? {
         if case .device(let appID) = self { appID } else { nil }
     }
