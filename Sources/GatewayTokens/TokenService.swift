@@ -22,13 +22,9 @@ package final class TokenService: Sendable {
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
     /// Whether revocations and keys can be read from storage.
     package let health: RefreshHealth
-<<<<<<< HEAD
-    /// Held while keys are read and taken over, so that no older keys replace the one that has just begun to sign.
+    /// Held while keys are loaded and replaced, so that older keys cannot replace newer ones.
     private let replacingKeys = Lock(())
-    /// The version of the sessions that was read last, and when.
-=======
     /// The version of the sessions that was last loaded, and when.
->>>>>>> cdae5a28 (comments: say plainly what GatewayTokens does)
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let pruning = Lock(Pruning())
     private let retention = Lock(RetentionClock())
@@ -99,17 +95,11 @@ package final class TokenService: Sendable {
         let now = nowMilliseconds
         // Read first: a change committed later has a newer version, so the next check finds it.
         let version = try store.version()
-<<<<<<< HEAD
-        // On the store's own queue, as every single revocation is: so none gets lost in between.
+        // Runs on the store's queue, like revocations, so that none can be overwritten.
         try store.perform { [issued, secrets, replacingKeys, sessionsSeen, clock] table in
             try replacingKeys.withLock { _ throws(GatewayError) in
                 if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
             }
-=======
-        // Runs on the store's queue, like revocations, so that none can be overwritten.
-        try store.perform { [issued, secrets, sessionsSeen, clock] table in
-            if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
->>>>>>> cdae5a28 (comments: say plainly what GatewayTokens does)
             let isKnown = sessionsSeen.withLock { seen in
                 // If the clock was ahead, tokens revoked in that time may have been treated as expired.
                 seen.map { $0.version == version && $0.milliseconds <= now } ?? false
@@ -330,17 +320,12 @@ package final class TokenService: Sendable {
             let instant = self.now()
             let now = Milliseconds(instant).count
             let key = try secrets.signer(at: now)
-<<<<<<< HEAD
             if !issued.verifies(key) {
                 try replacingKeys.withLock { _ throws(GatewayError) in
                     issued.replaceKeys(try secrets.published(at: now))
                 }
             }
-            // Rounded up: a token lives at least as long as its client is told.
-=======
-            if !issued.verifies(key) { issued.replaceKeys(try secrets.published(at: now)) }
             // Rounded up, so that a token lives at least as long as its client is told.
->>>>>>> cdae5a28 (comments: say plainly what GatewayTokens does)
             let start = (now + 999) / 1000
             let end = min(start + Int64(grant.lifetime), (grant.endsMilliseconds + 999) / 1000)
             let expiresAt = max(end, start + 1)

@@ -4,11 +4,11 @@ internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Answers in the shapes that shipped clients decode.
-///
-/// A client decodes 401 as `{error, success}`, and 404 and 5xx as `{errors: [{code, description, message}], success}`.
-/// A 5xx that decodes costs an event one of its few tries, one that does not is tried forever: so a 5xx has strings in
-/// `errors`, which no client decodes. 402, 403 and 3xx are never sent: a client takes them for delivered.
+/// Responses in the formats that existing clients decode.
+/// A client decodes 401 as `{error, success}`, and 404 and 5xx as `{errors: [{code, description, message}],
+/// success}`. A 5xx that it can decode counts as a failed try of the event; any other is retried without
+/// limit. So a 5xx has strings in `errors`, which no client can decode. 402, 403 and 3xx are never sent,
+/// because clients treat them as success.
 enum BloomreachAnswer {
     static func failure(
         _ status: Int, _ message: String, _ request: HTTPRequest, authError: AuthErrorBody? = nil
@@ -34,7 +34,7 @@ enum BloomreachAnswer {
         return response.with("WWW-Authenticate", challenge ?? #"Token realm="countersign""#)
     }
 
-    /// 401 for a token that is not good.
+    /// The 401 response for an invalid token.
     static func rejection(_ error: AuthErrorBody, _ request: HTTPRequest) -> HTTPResponse {
         let code = error.report.code ?? .decodingError
         return failure(401, "\(code.summary) \(code.fix)", request, authError: error)
@@ -45,7 +45,8 @@ enum BloomreachAnswer {
             .with("Retry-After", String(failure.retryAfterSeconds))
     }
 
-    /// The app has had more requests than it may: 503, because clients count a 429 as one of an event's few tries.
+    /// The app is over its request limit. Sends 503, because clients count a 429 as a failed try of an
+    /// event.
     static func overLimit(_ refusal: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
         var response = failure(
             503, "too many requests for this project; nothing was stored, send it again", request)
@@ -53,7 +54,7 @@ enum BloomreachAnswer {
         return response
     }
 
-    /// The customers cannot be read now.
+    /// The response if customers cannot be read.
     static func unreadable(_ failure: StoreFailure, _ request: HTTPRequest) -> HTTPResponse {
         let why =
             failure.reason == .overloaded
@@ -64,7 +65,7 @@ enum BloomreachAnswer {
         return response
     }
 
-    /// `{"success":true}` with these members, each a name and its JSON.
+    /// `{"success":true}` with additional members.
     static func success(_ members: [(name: String, json: [UInt8])] = []) -> HTTPResponse {
         var body = Array(#"{"success":true"#.utf8)
         for (name, json) in members {
@@ -78,7 +79,7 @@ enum BloomreachAnswer {
     }
 }
 
-/// Why a request of the Bloomreach dialect is not done.
+/// An error response of the Bloomreach dialect.
 struct BloomreachRefusal: Error {
     let response: HTTPResponse
 
@@ -92,7 +93,7 @@ struct BloomreachRefusal: Error {
 }
 
 extension HTTPOutcome {
-    /// The answer of `body`, or its refusal.
+    /// Returns the outcome of `body`, or its error response.
     static func bloomreach(_ body: () throws(BloomreachRefusal) -> HTTPOutcome) -> HTTPOutcome {
         do throws(BloomreachRefusal) {
             return try body()

@@ -3,7 +3,7 @@ internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// What a project answers to everybody alike, written once when the project changes.
+/// A project's responses that are equal for all clients, encoded once when the project changes.
 struct BloomreachAnswers: Sendable {
     let consents: HTTPResponse
     private let allMessages: HTTPResponse
@@ -17,8 +17,8 @@ struct BloomreachAnswers: Sendable {
     }
 
     /// The in-app messages that a client can decode.
-    ///
-    /// `v=1` is sent by clients that know no rich text. They decode all messages or none, so those are left out.
+    /// Clients with `v=1` do not support rich text. They decode all messages or none, so messages with rich
+    /// text are omitted.
     func inAppMessages(query: String?) -> HTTPResponse {
         let version = QueryString.value(of: "compatibility", in: query).flatMap { Int($0) } ?? 1
         return version >= 3 ? allMessages : plainMessages
@@ -30,6 +30,6 @@ struct BloomreachAnswers: Sendable {
 }
 
 extension AdmittedApp {
-    /// What the app's project answers to everybody alike.
+    /// The encoded responses of the app's project.
     var answers: BloomreachAnswers { derived { BloomreachAnswers($0.project) } }
 }

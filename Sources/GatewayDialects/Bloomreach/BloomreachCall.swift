@@ -5,28 +5,28 @@ internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// What may open an endpoint of the Bloomreach dialect.
+/// The credentials that an endpoint of the Bloomreach dialect accepts.
 enum BloomreachAccess {
     /// The project's API key.
     case key
-    /// The App Inbox: a customer token, the API key or either, as the project says.
+    /// The App Inbox: a customer token, the API key or either, depending on the project.
     case inbox
-    /// Either: endpoints that some shipped clients call with a customer token, others with the API key.
+    /// Either, because existing clients differ in the credential they send to this endpoint.
     case either
 }
 
-/// A request whose project is known and whose `Authorization` has been looked at.
+/// A request with its project and the verified `Authorization` header.
 struct BloomreachCall {
     let path: RequestPath
     let request: HTTPRequest
     let app: AdmittedApp
     private let user: Credential
-    /// The customer token that opened the endpoint; nil when the API key did.
+    /// The customer token that authorized the request; nil for an API key.
     private let token: CustomerToken?
 
     private struct CustomerToken {
         let report: VerificationReport
-        /// The ids that it vouches for.
+        /// The ids that the token contains.
         let identifiers: [CustomerIdentifier]
     }
 
@@ -92,7 +92,7 @@ struct BloomreachCall {
         return BloomreachRefusal(BloomreachAnswer.rejection(error, request))
     }
 
-    /// Reads the body as a JSON object.
+    /// Parses the body as a JSON object.
     func body<Value>(
         _ read: (JSONNode) throws(BloomreachRefusal) -> Value
     ) throws(BloomreachRefusal) -> Value {
@@ -137,7 +137,7 @@ struct BloomreachCall {
 
     func refuse(_ message: String) -> BloomreachRefusal { BloomreachRefusal(400, message, request) }
 
-    /// The ids in `customer_ids`. Returns each name once; empty when there are none.
+    /// The ids in `customer_ids`, without duplicate names; empty if there are no ids.
     func identifiers(
         _ root: JSONNode, _ member: StaticString = "customer_ids"
     ) throws(BloomreachRefusal) -> [CustomerIdentifier] {
@@ -149,10 +149,10 @@ struct BloomreachCall {
         }
     }
 
-    /// Decides whom this request may act for.
+    /// Determines the ids for which the request may act.
     ///
-    /// By API key: the ids as given, after the admission that every dialect has. By customer token: the ids that the
-    /// token vouches for. A cookie that it does not name is left out, every other id of the request must be in it.
+    /// With an API key: the ids as sent, after the admission that all dialects share. With a customer token: the
+    /// ids in the token. A cookie that is not in the token is ignored; any other id of the request must be in it.
     func admit(_ identifiers: [CustomerIdentifier]) throws(BloomreachRefusal) -> BloomreachCaller {
         guard let token else { return try admitByKey(identifiers) }
         func foreign(_ detail: String) -> BloomreachRefusal {
@@ -192,8 +192,8 @@ struct BloomreachCall {
         case .rejected(let error):
             throw BloomreachRefusal(BloomreachAnswer.rejection(error, request))
         case .accepted(_, let warning):
-            // What is let in is not yet proven: a bad token is let in beyond a ramp and while tokens are optional, and
-            // while they are disabled nobody has looked at it.
+            // Accepted requests are not always authenticated: an invalid token is accepted outside the ramp
+            // and while tokens are optional, and no token is verified while enforcement is disabled.
             let isProven =
                 switch request.context.verdict {
                 case .accepted: true
@@ -209,23 +209,24 @@ struct BloomreachCall {
     }
 }
 
-/// Whom a request may act for.
+/// The ids for which a request may act.
 struct BloomreachCaller {
     let identifiers: [CustomerIdentifier]
-    /// Rides along with the answer.
+    /// The warning to add to the response.
     let warning: AuthErrorBody?
-    /// Those of the ids that a token has vouched for, whatever the app's enforcement.
+    /// The ids authenticated by a token, regardless of the app's enforcement.
     let vouched: [CustomerIdentifier]
-    /// True where a soft id by itself takes a token, and stands beside a hard id: the token is for that one, so the soft id
-    /// opens and joins nobody. It attaches to the customer of the hard id, unless somebody has it. The cookie is the device's.
+    /// Set if soft ids require a token and the request also has a hard id. The token then covers only the
+    /// hard id, so the soft id neither opens nor merges a customer. It is added to the customer of the hard
+    /// id unless another customer has it. The cookie identifies the device.
     var joinsByCookieOnly = false
 
-    /// The ids by which it may read: of a customer with a hard id only what a token opens.
+    /// The ids by which the request may read. Customers with a hard id require a token.
     var readable: [CustomerIdentifier] {
         identifiers.filter { $0.isHard ? vouched.contains($0) : !joinsByCookieOnly || $0.isCookie }
     }
 
-    /// A change of the customer for whom it acts, which says nothing yet.
+    /// A change of the customer, without content yet.
     func change(atMilliseconds milliseconds: Int64) -> CustomerChange {
         CustomerChange(
             identifiers: identifiers, joinsByCookieOnly: joinsByCookieOnly, atMilliseconds: milliseconds)
@@ -233,7 +234,7 @@ struct BloomreachCaller {
 }
 
 extension AdmittedApp {
-    /// Judges the tokens that open the project's App Inbox.
+    /// Verifies the tokens for the project's App Inbox.
     fileprivate var customerTokens: CustomerTokenVerifier {
         derived { app in
             CustomerTokenVerifier(

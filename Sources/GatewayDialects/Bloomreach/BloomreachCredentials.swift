@@ -3,9 +3,9 @@ internal import Foundation
 internal import GatewayAdmission
 internal import GatewayHTTP
 
-/// What a request of the Bloomreach dialect carries to be let in.
+/// The credentials of a request of the Bloomreach dialect.
 struct BloomreachCredentials {
-    /// What `Authorization` holds.
+    /// The content of `Authorization`.
     enum Opening {
         case apiKey(String)
         case customerToken(String)
@@ -13,7 +13,7 @@ struct BloomreachCredentials {
     }
 
     let opening: Opening
-    /// Counts beside an API key.
+    /// Used in addition to an API key.
     let user: Credential
 
     init(_ request: HTTPRequest) {

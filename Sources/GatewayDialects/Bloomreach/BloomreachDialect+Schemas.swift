@@ -21,7 +21,7 @@ extension BloomreachDialect {
         ]
     }
 
-    /// What `members` and every record of a customer, an event or a click hold.
+    /// The schema of a customer, an event or a click: `members` and the common members.
     private static func record(_ members: JSONObject = [:]) -> JSONObject {
         let shared: JSONObject = [
             "properties": properties, "timestamp": timestamp,

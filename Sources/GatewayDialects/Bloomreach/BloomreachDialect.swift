@@ -2,9 +2,9 @@ internal import CountersignCore
 package import GatewayHTTP
 package import GatewayModel
 
-/// The endpoints that clients of Bloomreach Engagement (Exponea) call: seeds 000, 001 and 004.
-///
-/// A project is an app. What is answered and where it differs from the vendor stands in `docs/dialects/bloomreach.md`.
+/// The endpoints for clients of Bloomreach Engagement (Exponea).
+/// An app is a project. `docs/dialects/bloomreach.md` lists the endpoints and the differences from the
+/// vendor.
 package struct BloomreachDialect: Dialect {
     let path: RequestPath
     let customers: any CustomerStore
@@ -16,7 +16,7 @@ package struct BloomreachDialect: Dialect {
         self.webhooks = webhooks
     }
 
-    /// Below the dialect's paths, unknown ones are answered in its shape too.
+    /// Unknown paths with these prefixes have errors in the dialect's format.
     package var refusal: Router.Refusal? {
         Router.Refusal(prefixes: ["/track/v2/", "/data/v2/", "/webxp/", "/wxstatic/", "/campaigns/"]) {
             status, _, reason, request in BloomreachAnswer.failure(status, reason, request)
@@ -63,7 +63,7 @@ package struct BloomreachDialect: Dialect {
                 call throws(BloomreachRefusal) in
                 try BloomreachAttributes(call: call, customers: customers).outcome()
             },
-            // The documents say POST, shipped clients send GET without a body.
+            // The vendor's documentation says POST; existing clients send GET without a body.
             endpoint("GET", consents, .key, "List the categories of consent") {
                 .answer($0.app.answers.consents)
             },
@@ -101,7 +101,8 @@ package struct BloomreachDialect: Dialect {
         ]
     }
 
-    /// What shipped clients ask for at their start and we have nothing of: valid and empty.
+    /// Endpoints that existing clients call at start and that the gateway does not support. The responses are
+    /// valid and empty.
     private var neighbours: [Endpoint] {
         let none = BloomreachAnswer.success([("data", Array("[]".utf8))])
         return [

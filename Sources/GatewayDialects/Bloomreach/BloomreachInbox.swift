@@ -9,7 +9,7 @@ struct BloomreachInbox {
     let call: BloomreachCall
     let customers: any CustomerStore
 
-    /// The most messages of one mark-as-read.
+    /// The maximum number of messages in a mark-as-read request.
     static let maximumReads = 1_000
 
     func fetch() throws(BloomreachRefusal) -> HTTPOutcome {
@@ -25,7 +25,7 @@ struct BloomreachInbox {
         return call.path.read(reading.messages) { result in
             switch result {
             case .success(let members?): BloomreachAnswer.success(members)
-            // Current clients know it by these words, empty their cache and fetch once without a token.
+            // Current clients recognise this message, clear their cache and fetch once without a token.
             case .success(nil): BloomreachAnswer.failure(410, "invalid sync token", request)
             case .failure(let failure): BloomreachAnswer.unreadable(failure, request)
             }
@@ -41,7 +41,7 @@ struct BloomreachInbox {
         let caller = try call.admit(identifiers)
         let request = call.request
         var change: CustomerChange?
-        // What is not in the inbox cannot be read; ids of messages that are gone are no fault of the client.
+        // Unknown ids are ignored: a client may still have messages that were deleted.
         let known = messageIDs.filter { call.app.project.inbox.contains($0) }
         if !known.isEmpty {
             change = caller.change(atMilliseconds: request.receivedMilliseconds)
@@ -83,13 +83,13 @@ struct BloomreachInbox {
                     "Field 'message_ids' must be an array of at most \(Self.maximumReads) strings.")
             }
             count += 1
-            // No message has a longer one.
+            // No message has a longer id.
             if id.utf8.count <= 128 { ids.append(id) }
         }
         return ids
     }
 
-    /// What is read for a customer, beside the server's thread.
+    /// The data needed to read an inbox outside the server's thread.
     private struct Reading: Sendable {
         let app: AdmittedApp
         let caller: BloomreachCaller
@@ -97,11 +97,11 @@ struct BloomreachInbox {
         let customers: any CustomerStore
         let nowMilliseconds: Int64
 
-        /// The members of the answer; nil when the sync token is none.
+        /// The members of the response; nil for an invalid sync token.
         @Sendable func messages() throws -> [(name: String, json: [UInt8])]? {
             let inbox = app.project.inbox
             let (customer, own) = try customers.open(caller.readable, appID: app.id)
-            // The ids of the request may be newer than what is stored: an update of the customer may be on its way.
+            // An update of the customer may not be stored yet, so the ids of the request are added.
             var identifiers = try customer.map { try customers.identifiers(of: $0) } ?? []
             for identifier in own + caller.vouched where !identifiers.contains(identifier) {
                 identifiers.append(identifier)
@@ -112,11 +112,11 @@ struct BloomreachInbox {
                     token.revision <= inbox.revision
                 else { return nil }
                 if token.customerID == customer?.id {
-                    // With other ids it starts over, because theirs may be older messages.
+                    // With other ids the sync starts over, because they may have older messages.
                     if token.audience == InboxSyncToken.audience(of: identifiers) { since = token }
                 } else if let id = token.customerID {
-                    // A profile that has become part of this one starts over, and so does one that is closed to this
-                    // request. Anybody else's token is none.
+                    // The sync also starts over if the token's customer was merged into this one or is not
+                    // readable for this request. A token of an unrelated customer is invalid.
                     let isClosed = customer == nil && caller.readable.count < caller.identifiers.count
                     guard try isClosed || customer.map({ try customers.isMerged(id, into: $0) }) == true
                     else { return nil }

@@ -2,26 +2,27 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// Message ids for a dialect whose clients send none (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
+/// Message ids for clients that send none (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
 enum BloomreachMessageID {
-    /// How long a request with an `age` is taken for another try of an equal one, in milliseconds.
+    /// The time in which an equal request with an `age` counts as a retry, in milliseconds.
     private static let window: Int64 = 600_000
 
-    /// The same id for every try of an event, as far as its content shows that it is the same event. `properties` are
-    /// canonical and in the order of their names' bytes.
+    /// Returns the same id for all tries of an event, if its content identifies it. `properties` are
+    /// canonical and sorted by the bytes of their names.
     static func make(
         _ root: JSONNode, kind: BloomreachRecordKind, identifiers: [CustomerIdentifier],
         time: BloomreachTime, properties: [(name: String, json: [UInt8])]?
     ) -> String {
         var moment: JSONValue
         switch time.source {
-        case .instant: moment = root["timestamp"]?.value ?? .null  // a number, or a time that was read
+        case .instant: moment = root["timestamp"]?.value ?? .null  // a number, or a parsed time
         case .age(let seconds) where seconds != seconds.rounded():
             moment = [.number(seconds), .integer(time.receivedMilliseconds / window)]
-        // A whole number of seconds, or nothing, tells no two events apart: better stored twice than lost.
+        // A whole number of seconds or no time does not distinguish events. Storing twice is better than
+        // losing one.
         case .age, .none: return UUIDv7.make()
         }
-        // Members come in another order at every try, and ids that were added since the first try come along.
+        // The order of members differs between tries, and a retry may have additional ids.
         var content = JSONValue.array([.string(kind.rawValue), anchor(identifiers), moment]).bytes
         content.removeLast()
         for name in ["event_type", "url"] as [StaticString] {
@@ -47,7 +48,7 @@ enum BloomreachMessageID {
         output.append(UInt8(ascii: "}"))
     }
 
-    /// What stays the same of a customer's ids: the device's cookie, or else all of them.
+    /// The ids that are the same in all tries: the device's cookie, or all ids without a cookie.
     private static func anchor(_ identifiers: [CustomerIdentifier]) -> JSONValue {
         let cookie = identifiers.filter { $0.name == CustomerIdentifier.cookieName }
         let kept = cookie.isEmpty ? identifiers : cookie

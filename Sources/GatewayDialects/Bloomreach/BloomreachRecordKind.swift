@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// What a request of the tracking API records.
+/// The kind of a record in the tracking API.
 enum BloomreachRecordKind: String, TextEnum {
     case customer
     case event

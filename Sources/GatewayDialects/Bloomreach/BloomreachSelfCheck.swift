@@ -4,9 +4,10 @@ internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// A client asks for a push notification to itself, to see whether it would get one. The project's webhook sends it.
+/// Sends a push notification to the requesting client through the project's webhook, so that the client can
+/// check that notifications arrive.
 struct BloomreachSelfCheck {
-    /// The most bytes of a platform's name and of a push token.
+    /// The maximum size of a platform's name and of a push token, in bytes.
     static let longestText = 4_096
 
     let call: BloomreachCall
@@ -31,7 +32,7 @@ struct BloomreachSelfCheck {
         }
         _ = try call.admit(identifiers)
         guard let webhook = call.app.project.settings.webhook else {
-            // Clients show the text of a 4xx of this kind, and only call a 2xx a success.
+            // Clients show the text of this status, and report only a 2xx as success.
             throw BloomreachRefusal(
                 409,
                 "this project has no push webhook; set one, and it will be asked to send the notification",

@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// When an event of this dialect happened, and how its sender said so.
+/// The time of an event and how the client stated it.
 struct BloomreachTime {
     enum Source {
-        /// `timestamp`: an instant, the same at every try.
+        /// `timestamp`: an instant, equal in all tries.
         case instant
-        /// `age`, counted again at every try.
+        /// `age` in seconds, recomputed for each try.
         case age(Double)
         /// The time of receipt. The request has neither member, or its member cannot be read.
         case none
@@ -21,7 +21,7 @@ struct BloomreachTime {
     /// Whether the time of receipt replaces a `timestamp` or `age` that cannot be read.
     let isReplaced: Bool
 
-    /// The year 10000, from which on dates have no four-digit year.
+    /// The year 10000. Later dates do not have four-digit years.
     static let end = 253_402_300_800.0
 
     /// `isUnusable` is true if `timestamp` or `age` was a number that is out of range.
@@ -35,7 +35,7 @@ struct BloomreachTime {
             milliseconds = instant
         } else if let seconds = age?.double, abs(seconds) < Self.end {
             source = .age(seconds)
-            // A clock that was set back in between makes an age negative: then it happened just now.
+            // A client's clock that was set back makes the age negative, which is treated as 0.
             milliseconds = receivedMilliseconds - Milliseconds(max(0, seconds) * 1_000).count
         } else {
             source = .none

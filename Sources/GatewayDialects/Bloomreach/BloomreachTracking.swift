@@ -4,11 +4,11 @@ internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Customer updates, events and campaign clicks: one a request.
+/// Handles customer updates, events and campaign clicks, one per request.
 struct BloomreachTracking {
-    /// The most bytes of the name of an event's type.
+    /// The maximum size of an event type's name in bytes.
     static let longestType = 256
-    /// The most bytes of a campaign's URL.
+    /// The maximum size of a campaign's URL in bytes.
     static let longestURL = 8_192
 
     let call: BloomreachCall
@@ -17,7 +17,7 @@ struct BloomreachTracking {
     private struct Contents {
         var identifiers: [CustomerIdentifier] = []
         var name: String?
-        /// Each with its canonical JSON, in the order of their names' bytes; nil when there is no such member.
+        /// Names with canonical JSON, sorted by the bytes of the names; nil without the member.
         var properties: [(name: String, json: [UInt8])]?
         var messageID = ""
         var isIdentifiedByContent = false
@@ -52,7 +52,7 @@ struct BloomreachTracking {
             isIdentifiedByContent: contents.isIdentifiedByContent)
         var change: CustomerChange?
         if !contents.identifiers.isEmpty {
-            // A clock that runs ahead must not win over every later update.
+            // Limited to the time of receipt, so that a fast clock does not override all later updates.
             change = caller.change(
                 atMilliseconds: min(contents.timestampMilliseconds, request.receivedMilliseconds))
             if kind == .customer {

@@ -3,18 +3,18 @@ internal import CountersignJOSE
 internal import GatewayModel
 
 extension CustomerIdentifier {
-    /// The most ids that a request names a customer by.
+    /// The maximum number of ids in a request.
     static let maximum = 16
-    /// The most bytes of an id's name.
+    /// The maximum size of an id's name in bytes.
     static let longestName = 64
 
-    /// Why ids are not taken; holds none of them.
+    /// Why ids are invalid. Contains no id.
     struct Invalid: Error {
         let reason: String
     }
 
-    /// The ids in an object that has each under its name. Returns each name once, in the order of the object. Throws
-    /// what is wrong with them; trying again does not help.
+    /// The ids in an object, by name, without duplicates and in the order of the object. Throws if they are
+    /// invalid; a retry does not help.
     static func all(in node: JSONNode, named member: StaticString) throws(Invalid) -> [CustomerIdentifier] {
         guard node.kind == .object else { throw Invalid(reason: "\(member) must be a JSON object") }
         var identifiers: [CustomerIdentifier] = []

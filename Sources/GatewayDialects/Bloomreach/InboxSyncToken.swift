@@ -2,17 +2,18 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// Up to where a client has fetched its App Inbox. Opaque for clients; it opens nothing, so it is not signed.
+/// The position up to which a client has fetched its App Inbox. Opaque for clients. It grants no access, so
+/// it is not signed.
 struct InboxSyncToken: Equatable {
-    /// Rises when the operator ends all sync tokens.
+    /// Incremented when an operator invalidates all sync tokens.
     var epoch: Int64
-    /// The newest message, or change to one, that the client has.
+    /// The newest message, or change of a message, that the client has.
     var revision: Int64
-    /// The newest mark-as-read that the client knows of.
+    /// The newest mark-as-read that the client has.
     var readSequence: Int64
-    /// Whose inbox it is; nil when the ids belonged to no customer yet.
+    /// The customer of the inbox; nil if the ids belonged to no customer yet.
     var customerID: String?
-    /// Stands for the ids whose messages were looked for: another id may have older messages.
+    /// A hash of the ids of the fetch. Other ids may have older messages.
     var audience: String
 
     init(
@@ -26,14 +27,14 @@ struct InboxSyncToken: Equatable {
         audience = Self.audience(of: identifiers)
     }
 
-    /// The same text for the same set of ids.
+    /// The same text for equal sets of ids.
     static func audience(of identifiers: [CustomerIdentifier]) -> String {
         let names = identifiers.map { JSONValue.array([.string($0.name), .string($0.value)]).bytes }
             .sorted { $0.lexicographicallyPrecedes($1) }
         return Base64URL.encode(Array(SHA256.digest(Array(names.joined())).prefix(9)))
     }
 
-    /// Nil for what is not a token of ours.
+    /// Returns nil for text that is not a sync token.
     init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 6, parts[0] == "1", let epoch = Int64(parts[1]), let revision = Int64(parts[2]),

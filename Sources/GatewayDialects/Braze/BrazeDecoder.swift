@@ -3,7 +3,7 @@ internal import CountersignJOSE
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Reads the body of `/api/v3/data`.
+/// Decodes the body of `/api/v3/data`.
 struct BrazeDecoder {
     let limits: GatewayLimits
     let request: HTTPRequest
@@ -86,7 +86,7 @@ struct BrazeDecoder {
         }
         let user = EventIdentifier(node["user_id"])
         note(user, in: &contents)
-        // The name that the vendor's own server knows a user id by: never stored as one, but judged like one.
+        // The vendor's name for the user id. It is verified like a user id but not stored as one.
         let externalID = EventIdentifier(node["external_id"])
         note(externalID, in: &contents)
         let messageID = EventIdentifier(node["message_id"])
@@ -105,7 +105,7 @@ struct BrazeDecoder {
             guard let abbreviation = node["name"]?.string, !abbreviation.isEmpty else {
                 return reject("invalid_event", "an event must have a name")
             }
-            // "ce" is a custom event, whose own name stands in its data.
+            // "ce" is a custom event; its name is in `data`.
             name =
                 abbreviation.utf8.elementsEqual("ce".utf8)
                 ? node["data"]?["n"]?.string ?? abbreviation : abbreviation
@@ -142,12 +142,12 @@ struct BrazeDecoder {
         }
     }
 
-    /// Purchases and the ends of sessions, by the abbreviations of Braze's SDKs, and what a profile keeps of the last one.
+    /// The profile property for the last purchase and session event, by the abbreviations of Braze's SDKs.
     private static let lastProperties: BytewiseDictionary = [
         "p": "last_purchase", "ss": "last_session_start", "se": "last_session_end",
     ]
 
-    /// The event's `data` as it was sent, with its time and session.
+    /// The event's `data` as sent, with its time and session.
     private static func occurrence(of node: JSONNode, at milliseconds: Int64) -> [UInt8] {
         var json = Array("{\"data\":".utf8)
         json += node["data"]?.kind == .object ? node["data"]?.canonicalBytes ?? [] : Array("{}".utf8)
@@ -159,7 +159,7 @@ struct BrazeDecoder {
         return json
     }
 
-    /// What attributes hold besides what is said of the user.
+    /// Members of attributes that are not properties of the user.
     private static let facts: BytewiseSet = [
         "user_id", "external_id", "device_id", "braze_id", "user_alias", "message_id", "session_id", "time",
         "custom",

@@ -2,8 +2,8 @@ internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
 
-/// The data endpoint of Braze's SDKs: the API key and the signature in their own headers, events and attributes
-/// in one body (seed 003).
+/// The data endpoint of Braze's SDKs. The API key and the signature are header fields; events and attributes
+/// share a body.
 package struct BrazeDialect: Dialect {
     let path: RequestPath
 
@@ -11,7 +11,7 @@ package struct BrazeDialect: Dialect {
         self.path = path
     }
 
-    /// What versions of Braze's Web SDK send, all of it seen in its published bundles.
+    /// Header fields found in published bundles of Braze's Web SDK.
     package var requestHeaders: [String] {
         [
             "BRAZE-SYNC-RETRY-COUNT", "X-Braze-Api-Key", "X-Braze-Auth-Signature",
@@ -37,7 +37,7 @@ package struct BrazeDialect: Dialect {
                     answer: APIOperation.schema("BrazeStored")))
     }
 
-    /// What shipped clients sync besides, and there is none of: valid and empty.
+    /// Other endpoints that existing clients call. The responses are valid and empty.
     private var neighbours: [Endpoint] {
         [
             (
@@ -55,10 +55,10 @@ package struct BrazeDialect: Dialect {
         }
     }
 
-    /// Stores what a request holds; `members` are added to the answer, each preceded by a comma.
+    /// Stores the content of a request. `members` are added to the response, each preceded by a comma.
     private func ingest(_ request: HTTPRequest, answering members: String = "") -> HTTPOutcome {
         let header = request.header("x-braze-api-key")
-        // A stranger's body is not worth reading.
+        // With an unknown key, the body is not parsed.
         if let header, path.apps.app(writeKey: header) == nil { return .answer(Self.unknownKey(request)) }
         let contents: BrazeDecoder.Contents
         let decoded = path.parsers.parseEvents(
@@ -107,8 +107,8 @@ package struct BrazeDialect: Dialect {
             requestID: request.id)
     }
 
-    /// 201 even when nothing was good: what shipped clients do with a 400 is not documented, and one that sent the same again
-    /// forever would never deliver anything again.
+    /// Sends 201 even if all events are invalid. The clients' reaction to 400 is not documented; a client
+    /// that repeats the request for ever would never send other events.
     private static func stored(
         _ contents: BrazeDecoder.Contents, _ members: String, _ warning: AuthErrorBody?
     ) -> HTTPResponse {

@@ -1,8 +1,8 @@
 internal import CountersignJOSE
 
-/// Message ids for events whose dialect has none: the same bytes sent again get the same id.
-///
-/// Two equal events of one request are two events; the same request sent again is not.
+/// Message ids for events of a dialect without ids. They derive from the content, so a repeated request has
+/// the same ids.
+/// Equal events within one request have different ids.
 struct DerivedMessageIDs {
     private let namespace: String
     private var seen: [[UInt8]: Int] = [:]

@@ -3,12 +3,11 @@ internal import CountersignCore
 /// The ids of one request.
 typealias DistinctIDs = Distinct<BytewiseText>
 
-/// Values, each once, in the order in which they first came.
-///
-/// One look-up a value, whatever the values are: a batch may have a thousand ids that differ in their last byte only.
+/// Distinct values in the order of their first occurrence.
+/// Uses one hash lookup for each value: comparing a batch of a thousand similar ids pairwise would be slow.
 struct Distinct<Value: Hashable> {
     private(set) var values: [Value] = []
-    /// Nil while there is one value at most: most requests speak for one user.
+    /// Nil while there is at most one value, because most requests have one user.
     private var known: Set<Value>?
 
     mutating func insert(_ value: Value) {
@@ -18,7 +17,7 @@ struct Distinct<Value: Hashable> {
             return
         }
         var known = known ?? Set(values)
-        // Only one of the two may have the table, or it is copied.
+        // Releases the second reference, so that inserting does not copy the set.
         self.known = nil
         if known.insert(value).inserted { values.append(value) }
         self.known = known

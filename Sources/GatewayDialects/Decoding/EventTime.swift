@@ -3,8 +3,8 @@ internal import CountersignJOSE
 
 /// The time of an event as sent by the client.
 ///
-/// An event with an unusable time is stored with the time of receipt, and the response has a warning. A time is
-/// unusable if it is ambiguous, such as one without an offset, or outside the years 0 to 9999.
+/// An event with an unusable time is stored with the time of receipt, and the response has a warning. A time
+/// is unusable if it is ambiguous, such as one without an offset, or outside the years 0 to 9999.
 enum EventTime {
     private static let dates = RFC3339.instants
 
@@ -42,8 +42,8 @@ enum EventTime {
             ? Milliseconds(number).count : nil
     }
 
-    /// Parses text of 10 or 13 digits (present-day seconds or milliseconds), with an optional fraction. Text of 8, 12
-    /// or 14 digits is not accepted, because it may be a date.
+    /// Parses text of 10 or 13 digits (present-day seconds or milliseconds), with an optional fraction. Text
+    /// of 8, 12 or 14 digits is not accepted, because it may be a date.
     private static func number(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
         let digits = text.prefix { $0.isASCIIDigit }.count
         guard digits == 10 || digits == 13,

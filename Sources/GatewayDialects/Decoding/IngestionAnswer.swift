@@ -4,7 +4,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 extension HTTPResponse {
-    /// What became of a batch, event by event where one was rejected.
+    /// The response to a batch, with a reason for each rejected event.
     static func ingested(
         _ outcome: AppendOutcome, rejected: [RejectedEvent], warnings: [EventWarning] = [],
         warning: AuthErrorBody?, failsWithoutEvents: Bool = false
@@ -33,7 +33,7 @@ extension HTTPResponse {
         return .json(isFailure && failsWithoutEvents ? 400 : 200, body)
     }
 
-    /// How that answer is described.
+    /// The OpenAPI schemas of the response.
     static let ingestedSchemas: JSONObject = RejectedEvent.schemas.merging([
         "Stored": [
             "type": "object", "required": ["success", "accepted", "duplicates", "rejected"],

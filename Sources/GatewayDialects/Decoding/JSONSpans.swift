@@ -1,8 +1,8 @@
 internal import CountersignJOSE
 
-/// Where parsed values stand in the text they were read from, so that it can be kept as it came.
+/// The ranges of parsed values in the source text, for storing them unchanged.
 enum JSONSpans {
-    /// The elements of `list`, a member of the object `root`, which is the whole text.
+    /// The elements of `list`, a member of the top-level object `root`.
     static func elements(of list: JSONNode, in root: JSONNode, text: UnsafeRawBufferPointer) -> [Range<Int>] {
         var position = 0
         for member in root.members {
@@ -15,7 +15,7 @@ enum JSONSpans {
             of: text, at: start, count: list.elements.reduce(0) { count, _ in count + 1 })
     }
 
-    /// How many elements an array has; counts no further than one beyond `limit`.
+    /// The number of elements in an array. Stops counting one beyond `limit`.
     static func count(_ list: JSONNode, upTo limit: Int) -> Int {
         var count = 0
         for _ in list.elements {
@@ -25,7 +25,7 @@ enum JSONSpans {
         return count
     }
 
-    /// The whole text without the white space around it.
+    /// The range of the text without surrounding white space.
     static func root(of text: UnsafeRawBufferPointer) -> Range<Int> {
         let start = StrictJSONParser.rootOffset(of: text)
         let end = text.lastIndex { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 } ?? start - 1

@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// What a schema says of a text whose length is limited: JSON Schema counts characters and the gateway bytes, so a text may be
-/// refused that the schema takes, but none is taken that the schema refuses.
+/// Schemas of text with a limited length. JSON Schema counts characters and the gateway counts bytes, so the
+/// gateway may reject text that matches the schema, but not accept text that does not.
 enum LimitedText {
     /// A text of 1 to `longest` bytes.
     static func schema(longest: Int) -> JSONValue {

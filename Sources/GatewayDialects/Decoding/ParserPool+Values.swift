@@ -1,9 +1,9 @@
 package import CountersignJOSE
 package import GatewayHTTP
 
-// Here and not beside the pool: what is generic is compiled for its values only within the module that has it.
+// In this module, because generic functions are specialized only in the module that defines them.
 extension ParserPool {
-    /// What `body` makes of a body's root, or why it is no JSON, in the native dialect's words.
+    /// Parses a body and returns the result of `body`, or a 400 response in the native dialect's format.
     package func parse<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Parsed<Value> {
         switch read(request, body) {
         case .success(let value): .value(value)
@@ -12,7 +12,7 @@ extension ParserPool {
         }
     }
 
-    /// What `body` makes of a body's root, or why it is no JSON.
+    /// Parses a body and returns the result of `body`, or the parser's error.
     func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<Value, InvalidJSON> {
         var value: Value?
         do throws(InvalidJSON) {
@@ -24,8 +24,8 @@ extension ParserPool {
         return .success(value)
     }
 
-    /// Parses a body with events and returns the value that `body` makes of its root and faults, or a 400 response in
-    /// the native dialect's form. `isolate` removes events that are not JSON.
+    /// Parses a body with events and returns the result of `body`, or a 400 response in the native dialect's
+    /// format. `isolate` removes events that are not JSON.
     func parseEvents<Value>(
         _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
     ) -> Parsed<Value> {
@@ -36,7 +36,7 @@ extension ParserPool {
         }
     }
 
-    /// Parses a body with events and returns the value that `body` makes of its root and faults, or the parser's error.
+    /// Parses a body with events and returns the result of `body`, or the parser's error.
     func readEvents<Value>(
         _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
     ) -> Result<Value, InvalidJSON> {

@@ -2,17 +2,19 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// What the events of one request say of the people whom they are about: properties of customers.
+/// The changes of customers' properties that the events of one request contain.
 struct Profiles {
-    /// The most properties that one request sets; any others are in the stored events only.
+    /// The maximum number of properties that a request sets. Further properties are only in the stored
+    /// events.
     static let mostProperties = 2_000
-    /// The longest name of a property, in bytes. One with a control character is in the stored event only.
+    /// The longest name of a property in bytes. Longer names and names with control characters are only in
+    /// the events.
     static let longestName = 256
 
     private(set) var changes: [CustomerChange] = []
     private var room = mostProperties
 
-    /// Notes who somebody is, and what is said of them.
+    /// Records a customer's ids and properties.
     mutating func add(
         user: String?, device: String?, _ properties: JSONNode?, except skipped: BytewiseSet = [],
         at milliseconds: Int64
@@ -30,7 +32,7 @@ struct Profiles {
         note(user, device, found, milliseconds)
     }
 
-    /// Notes the group that somebody belongs to: the property `group`.
+    /// Records a customer's group, in the property `group`.
     mutating func add(
         user: String?, device: String?, group: String, _ traits: JSONNode?, at milliseconds: Int64
     ) {
@@ -43,7 +45,7 @@ struct Profiles {
         note(user, device, [("group", json)], milliseconds)
     }
 
-    /// Notes what somebody did last: one property, with what the event says of it.
+    /// Records a customer's last event of the given kind in one property.
     mutating func add(
         user: String?, device: String?, last name: String, _ json: [UInt8], at milliseconds: Int64
     ) {
@@ -55,7 +57,7 @@ struct Profiles {
         _ user: String?, _ device: String?, _ properties: [(name: String, json: [UInt8])],
         _ milliseconds: Int64
     ) {
-        // Of a device alone there is nothing to know but what it says.
+        // A device without a user is recorded only with properties.
         guard user != nil || !properties.isEmpty else { return }
         var identifiers =
             user.map { [CustomerIdentifier(name: CustomerIdentifier.hardName, value: $0)] } ?? []

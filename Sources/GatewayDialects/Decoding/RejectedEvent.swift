@@ -1,15 +1,14 @@
 internal import CountersignCore
 
-/// An event that is not stored, now or ever: the sender should not send it again as it is.
+/// An event that is not stored. Sending it again unchanged does not help.
 struct RejectedEvent {
-    /// Its place in the request, from 0.
+    /// The index of the event in the request, from 0.
     let index: Int
-    /// A stable word in snake case.
+    /// A stable identifier in snake case.
     let code: String
-    /// What is wrong with it.
     let reason: String
 
-    /// How its fault is described.
+    /// The OpenAPI schema.
     static let schemas: JSONObject = [
         "RejectedEvent": [
             "type": "object", "required": ["index", "code", "reason"],
@@ -20,7 +19,7 @@ struct RejectedEvent {
         ]
     ]
 
-    /// The event's fault as a JSON object, appended to `output`.
+    /// Appends the rejection to `output` as a JSON object.
     func write(to output: inout [UInt8]) {
         JSONValue.object([
             "index": .integer(Int64(index)), "code": .string(code), "reason": .string(reason),
@@ -43,14 +42,14 @@ struct EventWarning {
     let code: String
     let reason: String
 
-    /// Appends the member `warnings`, with a comma before it, if there are any.
+    /// Appends `,"warnings":[…]` unless the list is empty.
     static func write(_ warnings: [EventWarning], to output: inout [UInt8]) {
         guard let list = list(warnings) else { return }
         output.append(contentsOf: #","warnings":"#.utf8)
         list.write(to: &output)
     }
 
-    /// The value of `warnings`; nil if there are none.
+    /// The value of `warnings`; nil for an empty list.
     static func list(_ warnings: [EventWarning]) -> JSONValue? {
         guard !warnings.isEmpty else { return nil }
         return .array(

@@ -6,19 +6,19 @@ package import GatewayHTTP
 package import GatewayModel
 internal import GatewayObservability
 
-/// What every dialect works with: the one path from a decoded request to its answer.
-///
-/// A dialect decodes, then goes through ``admit(_:app:request:)`` and, when it stores, ``store(_:for:dialect:finish:)``. So each
-/// request ends in one verdict, and is answered after its commit.
+/// The steps that all dialects share, from the decoded request to the response.
+/// A dialect decodes the request, then calls ``admit(_:app:request:)`` and, to store events,
+/// ``store(_:for:dialect:finish:)``. So each request has one admission result and is answered after its
+/// commit.
 package struct RequestPath: Sendable {
     let apps: AppRegistry
     let store: any EventStore
     package let parsers: ParserPool
     let limits: GatewayLimits
     let appLimiter: RateLimiter<BytewiseText>
-    /// The clock that tokens are judged by.
+    /// The clock for verifying tokens.
     let now: @Sendable () -> Date
-    /// Where reading may wait for the disk.
+    /// For reads that may wait for the disk.
     private let readers = BoundedQueue(label: "readers", places: 128)
 
     package init(
@@ -33,7 +33,7 @@ package struct RequestPath: Sendable {
         self.now = now
     }
 
-    /// Judges a request once.
+    /// Applies the app's rate limit and verifies the token, once per request.
     func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
         defer { request.context.span?.admissionEnded = RequestSpan.instant }
         if let refusal = overLimit(of: app, request) { return .refused(refusal) }
@@ -72,7 +72,7 @@ package struct RequestPath: Sendable {
         return .accepted(user: request.context.userID, warning: nil)
     }
 
-    /// The refusal of an app that has had more requests than it may; nil for all others.
+    /// The 429 response if the app is over its rate limit; otherwise nil.
     func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
         let refusal = appLimiter.take(BytewiseText(app.id)).refusal(
             request, policy: "app", burst: appLimiter.burst)
@@ -85,18 +85,19 @@ package struct RequestPath: Sendable {
         store.noteKeyUse(appID: app.id, keyID: keyID, milliseconds: request.receivedMilliseconds)
     }
 
-    /// What a dialect has to do after admission.
+    /// The result of admission for a dialect.
     enum Admitted {
-        /// Go on: the user is the one whom an access token is for or else the first that the request names, nil when
-        /// it names none. A warning rides along with the answer.
+        /// `user` is the subject of the access token or the request's first user; nil if the request names no
+        /// user. A warning is added to the response.
         case accepted(user: String?, warning: AuthErrorBody?)
-        /// Answer with this: the app has had more requests than it may.
+        /// The app is over its rate limit.
         case refused(HTTPResponse)
-        /// Answer with this error in the dialect's shape.
+        /// Respond with this error in the dialect's format.
         case rejected(AuthErrorBody)
     }
 
-    /// Stores a batch of a dialect with what admission said of it; `finish` makes the answer when it is on disk or has failed.
+    /// Stores a batch with the result of admission. `finish` creates the response after the write has
+    /// succeeded or failed.
     func store(
         _ batch: EventBatch, for request: HTTPRequest, dialect: String,
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
@@ -104,7 +105,7 @@ package struct RequestPath: Sendable {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
         let judged = batch.with(request.context.proof(dialect: dialect, requestID: request.id))
         let isTraced = request.context.span != nil
-        // As `waiting` does it, and compiled for this value: every event that is stored comes by here.
+        // Like `waiting`, but specialized for this type, because every stored event passes through here.
         let ended = Lock<(result: Result<AppendOutcome, StoreFailure>, instant: UInt64?)?>(nil)
         return .later(
             start: { [store] resume in
@@ -122,8 +123,8 @@ package struct RequestPath: Sendable {
             })
     }
 
-    /// Answers with what `work` has read, on a queue where it may wait for the disk. Returns an outcome that is not
-    /// there yet, or an answer when too many wait.
+    /// Runs `work` on a queue that may wait for the disk. Returns a deferred outcome, or a response if too
+    /// many requests wait.
     func read<Value: Sendable>(
         _ work: @escaping @Sendable () throws -> Value,
         finish: @escaping (Result<Value, StoreFailure>) -> HTTPResponse

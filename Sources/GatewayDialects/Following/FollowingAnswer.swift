@@ -3,17 +3,17 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// What readers of events are answered.
+/// Responses to readers of events.
 enum FollowingAnswer {
     static let lines = "application/x-ndjson"
-    /// Shorter answers gain nothing by compression.
+    /// Smaller responses are not compressed.
     private static let worthwhile = 1_024
 
     static func json(_ status: Int = 200, _ value: JSONValue, for call: FollowingCall) -> HTTPResponse {
         finished(HTTPResponse.json(status, value.bytes), call)
     }
 
-    /// Events as one object or as lines, with where to resume.
+    /// Events as one object or as JSON lines, with the next position.
     static func events(
         _ stretch: EventStretch, isFirst: Bool, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {
@@ -40,7 +40,7 @@ enum FollowingAnswer {
         return finished(.json(200, body), call)
     }
 
-    /// What a worker has got: a lease, or nothing.
+    /// The response with a lease, or without one.
     static func lease(
         _ lease: EventLease?, hasMore: Bool, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {
@@ -74,7 +74,7 @@ enum FollowingAnswer {
         body.append(UInt8(ascii: "]"))
     }
 
-    /// Takes room at once: an answer that grows is copied many times.
+    /// Reserves capacity for the whole response to avoid repeated copying.
     private static func reserve(_ events: [StoredEvent], in body: inout [UInt8]) {
         body.reserveCapacity(events.reduce(body.count + 1_024) { $0 + $1.body.count + 512 })
     }

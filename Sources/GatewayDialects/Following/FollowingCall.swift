@@ -4,23 +4,23 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// What a request to read events says, read on the server's thread: nothing of the connection's own is left in it.
+/// A parsed request for reading events. It keeps no memory of the connection.
 struct FollowingCall: Sendable {
     private static let longestBody = 16 * 1024
-    /// The most bytes of the name or the user that events are found by.
+    /// The maximum size of the event name or user in a filter, in bytes.
     static let longestText = 512
-    /// The most bytes of a position, or of a lease's id.
+    /// The maximum size of a position or a lease id, in bytes.
     static let longestPosition = 64
-    /// The latest time that a consumer begins at.
+    /// The latest start time of a consumer, in milliseconds since 1970.
     static let latest: Int64 = 1 << 53
 
     let appID: String
-    /// What stood for the other part of the path that varies, the consumer's name; empty where there is none.
+    /// The consumer's name in the path; empty without one.
     let name: String
     let requestID: String
     /// The token of the request; empty if missing.
     let token: String
-    /// True when the client takes lines of JSON, and takes them compressed.
+    /// Whether the client accepts JSON lines and gzip.
     let takesLines: Bool
     let takesGzip: Bool
     private let query: String?
@@ -37,7 +37,7 @@ struct FollowingCall: Sendable {
         body = try Self.body(request, parsers)
     }
 
-    /// The token that a request brings; nil when there is none that could be one of ours.
+    /// The bearer token of a request; nil without one or if it is too long.
     static func token(of request: HTTPRequest) -> String? {
         let authorization = request.header("authorization") ?? ""
         guard authorization.utf8.count <= 512, authorization.lowercased().hasPrefix("bearer ") else {
@@ -65,9 +65,10 @@ struct FollowingCall: Sendable {
         .object(body.filter { member in !names.contains { member.key.utf8.elementsEqual($0.utf8) } })
     }
 
-    // MARK: What stands in the query
+    // MARK: Query
 
-    /// Refuses parameters that nobody reads: a misspelt one, or one that stands twice, would silently mean something else.
+    /// Rejects unknown and repeated parameters: ignoring a misspelt one would change the meaning of the
+    /// request.
     func takes(_ names: [String]) throws(FollowingRefusal) {
         var found: BytewiseSet = []
         for pair in (query ?? "").split(separator: "&") {
@@ -123,9 +124,9 @@ struct FollowingCall: Sendable {
         throw .invalid("type", "must be one of " + EventKind.storedWords.joined(separator: ", "))
     }
 
-    // MARK: What stands in the body
+    // MARK: Body
 
-    /// Refuses members that nobody reads: a misspelt one would silently mean something else.
+    /// Rejects unknown members: ignoring a misspelt one would change the meaning of the request.
     func knows(_ names: String...) throws(FollowingRefusal) {
         for name in body.keys.sorted() where !names.contains(name) {
             throw .invalid("the body", "takes only the members " + names.joined(separator: ", "))
@@ -176,7 +177,7 @@ struct FollowingCall: Sendable {
             userID: try Self.text("user", in: members, longest: Self.longestText))
     }
 
-    /// A place to begin at: `from`, `time_ms` or `position`, of which at most one is given.
+    /// The start position given by `from`, `time_ms` or `position`. Throws for more than one.
     func start(_ positions: EventPositions) throws(FollowingRefusal) -> EventStart? {
         guard ["from", "time_ms", "position"].filter(has).count <= 1 else {
             throw .invalid("the body", "takes one of from, time_ms and position")

@@ -4,21 +4,21 @@ package import GatewayHTTP
 package import GatewayModel
 package import GatewayStorage
 
-/// What a token opens.
+/// The access that a token grants.
 package enum ReaderAccess: Sendable {
-    /// Reading the events of this app.
+    /// Reads the events of this app.
     case app(String)
-    /// Something else.
+    /// Other access only.
     case nothing
-    /// There is no such token, or it has expired.
+    /// The token does not exist or has expired.
     case unknown
 }
 
-/// The events of an app, for backends that follow them: in the order of storing, by position or by a named consumer.
+/// Serves an app's events to backends, in the order of storage, by position or by named consumer.
 package struct FollowingDialect: Dialect {
-    /// Seconds that a request may wait for events.
+    /// The maximum time in seconds that a request may wait for events.
     static let longestWait = 60
-    /// Events in an answer.
+    /// The allowed number of events in a response.
     static let pageSizes = 1...1_000
 
     let log: any EventLog
@@ -27,9 +27,9 @@ package struct FollowingDialect: Dialect {
     let apps: AppRegistry
     let parsers: ParserPool
     let limiter: RateLimiter<BytewiseText>
-    /// Asked on a thread that may wait.
+    /// Called on a thread that may block.
     let access: @Sendable (_ token: String) throws -> ReaderAccess
-    /// Writes a change of a consumer by a token to the audit log, on a thread that may block.
+    /// Writes a token's change of a consumer to the audit log. Called on a thread that may block.
     let audit: Audit
 
     package typealias Audit =
@@ -72,10 +72,10 @@ package struct FollowingDialect: Dialect {
 
     // MARK: Every request
 
-    /// What a request is to do, and how many seconds it may wait for it.
+    /// A read operation and the seconds that it may wait for events.
     private struct Reading: Sendable {
         var waitSeconds = 0
-        /// What it finds is given to nobody else for a while.
+        /// Whether events are leased to the request for some time.
         var leases = false
         let look: @Sendable () throws -> LongPolls.Look
     }
@@ -100,7 +100,7 @@ package struct FollowingDialect: Dialect {
     private static let unauthenticated = FollowingRefusal(
         401, "unauthenticated", "send an API token with the scope reader as Authorization: Bearer")
 
-    /// What is wrong with a request is said to those alone whose token opens the app.
+    /// Runs the request. Validation errors are reported only after authentication.
     private func begin(
         _ reading: Result<Reading, any Error>, _ appID: String, _ token: String, _ request: HTTPRequest
     ) -> HTTPOutcome {
@@ -108,7 +108,7 @@ package struct FollowingDialect: Dialect {
         let isCounted = Lock(false)
         let look: @Sendable () -> LongPolls.Look = {
             do {
-                // Each time: a token may be deleted while somebody waits.
+                // Checked each time, because the token may be deleted while the request waits.
                 try check(token, opens: appID)
                 if !isCounted.withLock({ $0 }) { try count(appID) }
                 isCounted.withLock { $0 = true }
@@ -129,7 +129,7 @@ package struct FollowingDialect: Dialect {
             start: start,
             poll: {
                 let response = poll()
-                // Nobody who has no token makes a log entry or a count of an app.
+                // Unauthenticated requests are not attributed to the app in logs or metrics.
                 if let response, ![401, 403, 404].contains(response.status) {
                     request.context.appID = appID
                 }
@@ -153,7 +153,7 @@ package struct FollowingDialect: Dialect {
         }
     }
 
-    /// Whoever has no token uses up nothing of the app's.
+    /// Applies the app's rate limit. Unauthenticated requests do not count.
     private func count(_ appID: String) throws {
         guard case .limited(let seconds) = limiter.take(BytewiseText(appID)) else { return }
         throw FollowingRefusal(
@@ -176,7 +176,7 @@ package struct FollowingDialect: Dialect {
         return refusal.response(requestID: requestID)
     }
 
-    /// Work that waits for nothing but the disk.
+    /// A request that does not wait for events.
     private func now(
         _ work: @escaping @Sendable (FollowingCall) throws -> HTTPResponse
     ) -> @Sendable (FollowingCall) throws -> Reading {
@@ -190,7 +190,7 @@ package struct FollowingDialect: Dialect {
         let wait = try call.number("wait", 0...Self.longestWait, else: 0)
         let following = EventFollowing(appID: call.appID, filter: try call.filterOfQuery())
         let after = try call.text("after", longest: FollowingCall.longestPosition)
-        // What was looked at in vain is not looked at again.
+        // The position up to which no event matched, so that it is not searched again.
         let reached = Lock<Int64?>(nil)
         return Reading(waitSeconds: wait) {
             let positions = try log.positions()
@@ -201,7 +201,7 @@ package struct FollowingDialect: Dialect {
             reached.withLock { $0 = stretch.reached }
             let answer = FollowingAnswer.events(
                 stretch, isFirst: after == nil, try log.positions(), for: call)
-            // Nor is what it missed said again by the looks after it.
+            // Missed events are reported only once.
             let isNew = !stretch.events.isEmpty || stretch.hasMore || stretch.hasMissed && after != nil
             return isNew ? .answer(answer) : .nothing(answer, againAfter: nil)
         }

@@ -2,7 +2,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Why a reader of events gets none.
+/// An error response to a reader of events.
 struct FollowingRefusal: Error {
     let status: Int
     let code: String

@@ -2,12 +2,12 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// What `/openapi.json` says of following events.
+/// The OpenAPI description of reading events.
 enum FollowingSchemas {
     private static let token = APIOperation.SecurityScheme(
         "readerToken", ["type": "http", "scheme": "bearer"])
     private static let text: JSONValue = ["type": "string"]
-    /// What an event is found by.
+    /// A value in an event filter.
     private static let sought = LimitedText.schema(longest: FollowingCall.longestText)
     private static let position = LimitedText.schema(longest: FollowingCall.longestPosition)
     private static let number: JSONValue = ["type": "integer"]

@@ -3,26 +3,26 @@ internal import Foundation
 internal import GatewayHTTP
 package import GatewayModel
 
-/// Requests that read events, and wait until there are some.
-///
-/// Looking waits for the disk, so it is done on a few threads of its own. Waiting costs no thread: a request that waits is
-/// woken when its app has something new, and by a timer.
+/// Requests that read events and wait for new ones.
+/// Reading waits for the disk, so it runs on a few separate threads. A waiting request uses no thread. It is
+/// woken by new events of its app and by a timer.
 package final class LongPolls: Sendable {
-    /// What somebody who looked has found.
+    /// The result of one read.
     enum Look: Sendable {
         case answer(HTTPResponse)
-        /// Nothing yet: the answer when it is time to answer anyway, and in how many milliseconds to look again at the
-        /// latest.
+        /// No events yet. The response to send at the deadline, and the maximum number of milliseconds until
+        /// the next read.
         case nothing(HTTPResponse, againAfter: Int64?)
     }
 
-    /// Calls back at a time of the clock, or at once when it has passed.
+    /// Calls back at a time in milliseconds, or immediately if it has passed.
     package typealias Schedule = @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
 
-    /// Requests that are looked for or wait, in all and of an app.
+    /// The maximum number of requests in total and for each app.
     static let most = 256
     static let mostOfApp = 64
-    /// Milliseconds between two looks for one request: one whose filter leaves out most costs little.
+    /// The minimum time between two reads of a request in milliseconds, so that a filter with few matches
+    /// costs little.
     static let pause: Int64 = 50
     private static let threads = 4
 
@@ -39,7 +39,7 @@ package final class LongPolls: Sendable {
     private let queue = OperationQueue()
     private let state = Lock(State())
 
-    /// `clock` is milliseconds that nobody sets back.
+    /// `clock` returns milliseconds of a monotonic clock.
     package convenience init(
         arrivals: EventArrivals,
         clock: @escaping @Sendable () -> Int64 = { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) },
@@ -64,7 +64,7 @@ package final class LongPolls: Sendable {
         queue.maxConcurrentOperationCount = Self.threads
     }
 
-    /// Answers everybody who waits, now, and lets nobody wait any more.
+    /// Responds to all waiting requests and accepts no further waiting ones.
     package func drain() {
         let waiting = state.withLock { state in
             state.isDraining = true
@@ -75,8 +75,8 @@ package final class LongPolls: Sendable {
         }
     }
 
-    /// Answers with what `look` finds, within so many seconds; nil when too many wait already.
-    /// Nothing is looked for, and so nothing leased, for a client of whom `isGone` says that it has hung up.
+    /// Responds with the result of `look` within `waitSeconds`. Returns nil if too many requests wait. If
+    /// `isGone` reports that the client has disconnected, nothing is read or leased.
     func outcome(
         of appID: String, waitSeconds: Int, isGone: @escaping @Sendable () -> Bool = { false },
         look: @escaping @Sendable () -> Look
@@ -106,7 +106,7 @@ package final class LongPolls: Sendable {
                 }
             },
             poll: {
-                // Whoever is gone lets go of this, and with it of the client.
+                // The closure retains `client`. After a disconnect it is released, which ends the request.
                 withExtendedLifetime(client) { request.response }
             })
     }
@@ -147,7 +147,7 @@ package final class LongPolls: Sendable {
         }
     }
 
-    /// Has somebody look again, but not before so many milliseconds after the last look.
+    /// Schedules a read, at least `pause` milliseconds after the last one.
     private func wake(_ request: WaitingRequest, after pause: Int64) {
         if request.wakes() { lookAgain(request, at: pause == 0 ? 0 : request.lastLook + pause) }
     }
@@ -175,7 +175,7 @@ package final class LongPolls: Sendable {
 
 /// One request that reads events.
 final class WaitingRequest: Sendable {
-    /// There for as long as somebody waits for the answer.
+    /// Alive while the client waits for the response.
     final class Client: Sendable {
         private let gone: @Sendable () -> Void
 
@@ -191,7 +191,7 @@ final class WaitingRequest: Sendable {
     }
 
     private enum Phase {
-        /// Somebody looks; true when to look again right after.
+        /// A read is running. True if another one must follow.
         case looking(again: Bool)
         case resting
         case over
@@ -225,7 +225,7 @@ final class WaitingRequest: Sendable {
     }
 
     var response: HTTPResponse? { state.withLock { $0.response } }
-    /// What was found, until it is time to answer with it.
+    /// The response for the deadline; nil before the first read.
     var held: HTTPResponse? { state.withLock { $0.held } }
     var lastLook: Int64 { state.withLock { $0.lastLook } }
 
@@ -233,7 +233,7 @@ final class WaitingRequest: Sendable {
 
     func hold(_ response: HTTPResponse) { state.withLock { $0.held = response } }
 
-    /// Waits with a new waiter instead of the last one.
+    /// Waits with a new waiter, replacing the last one.
     func rest(
         at time: Int64, wait: () -> EventArrivals.Waiter?,
         cancel: (EventArrivals.Waiter) -> Void
@@ -246,7 +246,7 @@ final class WaitingRequest: Sendable {
         }
     }
 
-    /// True when there is no call back yet that comes at about this time.
+    /// Whether no timer is set for about this time.
     func isNew(_ again: Int64, at time: Int64) -> Bool {
         state.withLock { state in
             if let known = state.again, known > time, abs(known - again) < LongPolls.pause { return false }
@@ -255,7 +255,7 @@ final class WaitingRequest: Sendable {
         }
     }
 
-    /// The look is over and has found nothing. True when somebody wanted another one meanwhile.
+    /// Ends a read without events. Returns true if another read was requested meanwhile.
     func endsRest() -> Bool {
         state.withLock { state in
             guard case .looking(let again) = state.phase else { return false }
@@ -264,7 +264,7 @@ final class WaitingRequest: Sendable {
         }
     }
 
-    /// True when the caller is to look.
+    /// Whether the caller must read.
     func wakes() -> Bool {
         state.withLock { state in
             switch state.phase {
@@ -279,7 +279,7 @@ final class WaitingRequest: Sendable {
         }
     }
 
-    /// Answers, once. Returns the waiter that is not needed any more.
+    /// Responds once. Returns the waiter to cancel.
     func end(with response: HTTPResponse?) -> EventArrivals.Waiter? {
         let (resume, waiter) = state.withLock { state -> ((@Sendable () -> Void)?, EventArrivals.Waiter?) in
             if case .over = state.phase { return (nil, nil) }

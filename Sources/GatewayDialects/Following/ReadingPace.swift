@@ -2,12 +2,11 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// Keeps reading from slowing storing.
-///
-/// While events are stored and processors are short, all who read many events get 3 % of one processor's time
-/// together: an answer is held back for as long as that takes. Where processors are free, nobody waits.
+/// Prevents reading from slowing down storing.
+/// While events are stored and the processors are busy, readers of many events get 3 % of one processor
+/// together: their responses are delayed accordingly. With idle processors there is no delay.
 final class ReadingPace: Sendable {
-    /// Seconds on a clock that only goes forward, and seconds that this thread has run.
+    /// Seconds of a monotonic clock and of the thread's CPU time.
     struct Times: Sendable {
         var clock: Double
         var ran: Double
@@ -22,20 +21,20 @@ final class ReadingPace: Sendable {
         }
     }
 
-    /// Of one processor.
+    /// The share of one processor.
     static let share = 0.03
-    /// A look takes so many times as long as it runs where processors are short. On two processors of which both are busy it is
-    /// 1.0 to 1.3: whoever has one keeps it for milliseconds, and those who store wait meanwhile.
+    /// The ratio of elapsed time to CPU time above which processors count as busy. With two busy processors
+    /// the ratio is 1.0 to 1.3: the scheduler gives a thread a processor for milliseconds while writers wait.
     static let shortness = 1.05
-    /// Seconds: a look that runs for less is never held back, as of those who are up to date.
+    /// Seconds. Shorter reads are never delayed. Readers that are up to date have such short reads.
     static let shortLook = 0.001
     static let longestPause = 2.0
 
     private struct State {
-        /// Of the last looks, the latest counting most.
+        /// Decaying sums of the last reads.
         var ran = 0.0
         var took = 0.0
-        /// When what was read so far has been made up for.
+        /// The time at which past reads are compensated for.
         var free = 0.0
         var note: EventArrivals.Ticket = 0
         var notedAt = -Double.infinity
@@ -50,7 +49,7 @@ final class ReadingPace: Sendable {
         self.times = times
     }
 
-    /// Reads. Returns what was found, and for how many seconds that is to be held back.
+    /// Reads. Returns the result and the delay in seconds before it is sent.
     func read<Found>(_ look: () -> Found) -> (found: Found, pause: Double) {
         let before = times()
         let found = look()
@@ -62,7 +61,7 @@ final class ReadingPace: Sendable {
             guard ran >= Self.shortLook else { return 0 }
             state.ran = state.ran * 0.8 + ran
             state.took = state.took * 0.8 + took
-            // Whoever reads from memory and does not run waits for a processor.
+            // A thread that reads from memory without running waits for a processor.
             guard after.clock - state.notedAt < 1, state.took > state.ran * Self.shortness else {
                 state.free = after.clock
                 return 0

@@ -3,7 +3,7 @@ internal import CountersignJOSE
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Reads the bodies that Transistorsoft's SDKs upload: one record or many, under a root property or bare.
+/// Decodes the uploads of Transistorsoft's SDKs: one record or several, with or without a root property.
 struct GeolocationDecoder {
     let limits: GatewayLimits
     let request: HTTPRequest
@@ -30,7 +30,7 @@ struct GeolocationDecoder {
         guard !records.isEmpty || root.kind == .array else {
             return refused(400, "invalid_batch", "the body must be a location or an array of locations")
         }
-        // The params are kept with each location.
+        // Each location is stored with the params.
         guard text.count + records.count * parameters.count <= limits.bodyBytes else {
             return refused(
                 413, "batch_too_large",
@@ -45,10 +45,10 @@ struct GeolocationDecoder {
         return .success(contents)
     }
 
-    /// The records of a request and, of one that is an object, its parameters.
+    /// The records of a request, and the parameters if the request is an object.
     private typealias Found = (records: [(node: JSONNode, span: Range<Int>)], parameters: [UInt8])
 
-    /// Nil when there are more than a request may have, which is known before any is looked at.
+    /// Returns nil for too many records, before any record is examined.
     private func records(of root: JSONNode, in text: UnsafeRawBufferPointer) -> Found? {
         switch root.kind {
         case .array:
@@ -68,9 +68,9 @@ struct GeolocationDecoder {
         }
     }
 
-    /// The records in an object: the object itself when it has coordinates, otherwise those under `location` or, with
-    /// a root property of the app's own, under the first member that holds locations. The rest are parameters. Nil when
-    /// there are more than `limit`.
+    /// The records in an object: the object itself if it has coordinates, or those under `location`, or those
+    /// under the first member with locations (a custom root property). All other members are parameters.
+    /// Returns nil for more than `limit` records.
     private func unwrap(
         _ object: JSONNode, _ span: Range<Int>, _ text: UnsafeRawBufferPointer, upTo limit: Int
     ) -> Found? {
@@ -94,7 +94,7 @@ struct GeolocationDecoder {
             parameters.append(contentsOf: text[spans[index]])
         }
         let value = members[holder].value
-        // A template of the app's own may be an array of numbers, which is one record.
+        // A custom template may be an array of numbers, which is one record.
         guard value.kind == .array,
             value.elements.allSatisfy({ $0.kind == .object || $0.kind == .array })
                 || value.elements.contains(where: isLocation)

@@ -5,10 +5,9 @@ package import GatewayHTTP
 internal import GatewayModel
 package import GatewayTokens
 
-/// What Transistorsoft's SDKs call (seed 002): the upload of locations under an access token, and the tokens for it.
-///
-/// The token is the only credential: it names the app in `aud` or `iss` unless the path does, and its subject is the
-/// user. So it must be good whatever the app's enforcement is; "Disabled" would otherwise let anybody write.
+/// The endpoints for Transistorsoft's SDKs: upload of locations with an access token, and the tokens.
+/// The token is the only credential. It names the app in `aud` or `iss` unless the path does, and its subject
+/// is the user. It must therefore be valid regardless of the app's enforcement.
 package struct GeolocationDialect: Dialect {
     let path: RequestPath
     let tokens: TokenService
@@ -76,7 +75,7 @@ package struct GeolocationDialect: Dialect {
         }
     }
 
-    /// The token as strategy JWT sends it, after `Bearer`, or as strategy SAS does, bare.
+    /// The token after `Bearer` (authorization strategy JWT) or without a scheme (strategy SAS).
     private static func credential(_ request: HTTPRequest) -> Credential {
         guard let value = request.header("authorization") else { return Credential(.accessToken, nil) }
         let parts = value.split(separator: " ", maxSplits: 1)
@@ -84,7 +83,7 @@ package struct GeolocationDialect: Dialect {
         return Credential(.accessToken, isBearer ? String(parts[1]) : value)
     }
 
-    /// The app that a token claims to be for; believed only as far as choosing whose keys must verify it.
+    /// The app named in the unverified token. Used only to choose the keys.
     private func app(namedBy token: String) -> AdmittedApp? {
         guard let jws = try? CompactJWS(parsing: token) else { return nil }
         let names = try? StrictJSONParser(maximumBytes: CompactJWS.maximumBytes).parse(bytes: jws.payload) {

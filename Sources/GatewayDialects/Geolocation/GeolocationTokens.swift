@@ -6,9 +6,9 @@ internal import GatewayModel
 internal import GatewayStorage
 internal import GatewayTokens
 
-/// Registration and refresh in the shapes of Transistorsoft's SDKs and their reference server (seed 002).
+/// Registration and refresh in the formats of Transistorsoft's SDKs and reference server.
 struct GeolocationTokens: Sendable {
-    /// The most bytes of a device's id.
+    /// The maximum size of a device id in bytes.
     private static let longestDevice = 128
 
     let service: TokenService
@@ -25,15 +25,15 @@ struct GeolocationTokens: Sendable {
         ]
     }
 
-    /// An unauthenticated device gets a token family whose subject is `device:` and its id: it can never pass for a
-    /// user.
+    /// Opens a token family for an unauthenticated device. Its subject is `device:` and the id, which no user
+    /// can have.
     private func register(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
         if let unit = request.limitedUnit { try service.limit("address \(unit)") }
         let fields = try read(request) { body in
             (
                 EventIdentifier(body["org"]),
-                // The SDKs send strings. A number is ignored, because it would otherwise name the device registered
-                // with that text.
+                // The SDKs send strings. A number is ignored, because it would otherwise name the device
+                // registered with that text.
                 [body["uuid"], body["device_id"]].map { id in
                     id?.kind == .number ? EventIdentifier.invalid : EventIdentifier(id)
                 }
@@ -91,8 +91,9 @@ struct GeolocationTokens: Sendable {
         }
     }
 
-    /// The members that the reference server answers with. `expires` in seconds since 1970: a client that takes it for
-    /// seconds from now refreshes too late and is told by a 401, while the other way round it would never stop.
+    /// The members of the reference server's response. `expires` is in seconds since 1970. A client that
+    /// reads it as a duration refreshes after a 401. The reverse mistake would make a client refresh all the
+    /// time.
     private static func response(_ pair: IssuedPair) -> HTTPResponse {
         var members: JSONObject = [
             "accessToken": .string(pair.accessToken), "expires": .integer(pair.expiresAt),

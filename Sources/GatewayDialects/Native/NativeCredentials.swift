@@ -3,9 +3,9 @@ internal import Foundation
 internal import GatewayAdmission
 internal import GatewayHTTP
 
-/// The write key and the token of a native request.
+/// The write key and token of a native request.
 struct Credentials {
-    /// From `X-Write-Key` or the user name of `Authorization: Basic`; nil when the body may have it.
+    /// From `X-Write-Key` or the user name of `Authorization: Basic`; nil if the header has none.
     var writeKey: String?
     /// From `Authorization: Bearer` or `X-Countersign-Signature`.
     var user: Credential
@@ -18,9 +18,7 @@ struct Credentials {
         }
     }
 
-    /// Reads both from the header fields.
-    ///
-    /// Two different keys or two different tokens are refused: one of them would otherwise be believed unseen.
+    /// Reads both from the header fields. Rejects two different keys or tokens.
     static func read(_ request: HTTPRequest) -> Result<Credentials, Refusal> {
         var credentials = Credentials(
             writeKey: request.header("x-write-key"),
@@ -50,7 +48,7 @@ struct Credentials {
         return .success(credentials)
     }
 
-    /// The scheme in lower case and what follows it, without the blanks around (RFC 9110, section 11.4).
+    /// The lower-case scheme and the trimmed parameter (RFC 9110, section 11.4).
     private static func schemeAndParameter(
         _ value: UnsafeBufferPointer<UInt8>
     ) -> (scheme: String, parameter: String) {
@@ -61,7 +59,7 @@ struct Credentials {
         return (String(decoding: scheme, as: UTF8.self).lowercased(), String(decoding: rest, as: UTF8.self))
     }
 
-    /// The answer to a missing or unknown write key.
+    /// The response to a missing or unknown write key.
     static func unknownWriteKey(_ request: HTTPRequest) -> HTTPResponse {
         HTTPResponse.failure(
             401, code: "invalid_write_key",

@@ -3,16 +3,16 @@ internal import CountersignJOSE
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// What a native body holds.
+/// The content of a native body.
 enum Decoded {
     case contents(Contents)
     case refused(HTTPResponse)
 
     struct Contents {
         var writeKey: String?
-        /// The device's time when it sent, in seconds since 1970.
+        /// The device's clock when the request was sent, in seconds since 1970.
         var sentAt: Double?
-        /// Every user id in the body, each once.
+        /// The distinct user ids in the body.
         var userIDs = DistinctIDs()
         var events: [EventBatch.Event] = []
         var rejected: [RejectedEvent] = []
@@ -21,7 +21,7 @@ enum Decoded {
     }
 }
 
-/// Reads the bodies of `/v1/batch` and of the endpoints for one event.
+/// Decodes the bodies of `/v1/batch` and of the endpoints for one event.
 struct NativeDecoder {
     let limits: GatewayLimits
     let request: HTTPRequest
@@ -74,8 +74,8 @@ struct NativeDecoder {
             return contents.rejected.append(
                 .replacedID(index, "userId, previousId, anonymousId, groupId and messageId"))
         }
-        // A user id counts for admission even when its event is rejected for another fault. The former id of an alias
-        // is a user id, and whoever reads the stored body finds it whatever the type of the event is here.
+        // Admission covers the user ids of rejected events too, and `previousId` for all types of event,
+        // because readers of the stored body can use it.
         let userID = EventIdentifier(node["userId"])
         let previousID = EventIdentifier(node["previousId"])
         for case let id? in [userID.text, previousID.text] { contents.userIDs.insert(id) }
@@ -138,7 +138,7 @@ struct NativeDecoder {
             EventBatch.Event(
                 messageID: messageID.text ?? UUIDv7.make(), kind: kind, userID: userID.text,
                 anonymousID: anonymousID.text, name: name, timestampMilliseconds: timestamp, json: json))
-        // A clock that runs ahead must not win over every later update.
+        // Limited to the time of receipt, so that a fast clock does not override all later updates.
         let time = min(timestamp, request.receivedMilliseconds)
         switch kind {
         case .identify:

@@ -3,12 +3,12 @@ internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
 
-/// The native dialect: the shape of Segment's public HTTP API, with a signed-user token beside the write key.
+/// The native dialect: Segment's public HTTP API with an additional signed-user token.
 package struct NativeDialect: Dialect {
     let path: RequestPath
-    /// Where clients reach the gateway, when that is set.
+    /// The gateway's configured URL for clients; nil if not set.
     let publicURL: String?
-    /// True when the gateway itself serves HTTPS.
+    /// Whether the gateway itself serves HTTPS.
     let isSecure: Bool
 
     package init(path: RequestPath, publicURL: String?, isSecure: Bool) {
@@ -33,7 +33,7 @@ package struct NativeDialect: Dialect {
             }
     }
 
-    /// The paths of Segment's mobile and web clients, and of its import of past events.
+    /// The paths of Segment's mobile and web clients, and of its historical import.
     private var shortEndpoints: [Endpoint] {
         ["/v1/b", "/v1/import"].map { path in
             Endpoint(method: "POST", path: path) { request, _ in ingest(request, single: nil) }
@@ -47,7 +47,8 @@ package struct NativeDialect: Dialect {
             }
     }
 
-    /// What Segment's mobile and web clients ask for before they send: which integrations there are, and where events go.
+    /// The settings that Segment's mobile and web clients load at start: the integrations and the host for
+    /// events.
     private var settings: Endpoint {
         Endpoint(method: "GET", path: "/v1/projects/{writeKey}/settings") { request, parameters in
             guard let writeKey = parameters.first.map(String.init),
@@ -64,7 +65,7 @@ package struct NativeDialect: Dialect {
             ]
             if let origin = origin(of: request) {
                 integration["apiHost"] = .string(origin.authority + "/v1")
-                // Left out, it is https, and mobile clients know nothing else.
+                // The default is https, the only scheme that mobile clients support.
                 if !origin.isSecure { integration["protocol"] = "http" }
             }
             let everything: JSONValue = ["__default": ["enabled": true, "integrations": [:]]]
@@ -81,7 +82,7 @@ package struct NativeDialect: Dialect {
                 summary: "Read the settings that Segment's mobile and web clients ask for", refusals: [404]))
     }
 
-    /// Where this client reaches the gateway; nil when neither the settings nor the request say so.
+    /// The gateway's address for this client; nil if neither the configuration nor the request has it.
     private func origin(of request: HTTPRequest) -> (authority: String, isSecure: Bool)? {
         if let publicURL {
             let parts = publicURL.split(separator: "/", omittingEmptySubsequences: true)
@@ -100,7 +101,7 @@ package struct NativeDialect: Dialect {
         var named: AdmittedApp?
         if let key = credentials.writeKey {
             named = path.apps.app(writeKey: key)
-            // A stranger's body is not worth reading.
+            // With an unknown key, the body is not parsed.
             if named == nil { return .answer(Credentials.unknownWriteKey(request)) }
         }
         let decoded = path.parsers.parseEvents(
