@@ -2,7 +2,6 @@
 package enum Base32 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
 
-    /// Upper-case letters and the digits 2 to 7.
     package static func encode(_ bytes: [UInt8]) -> String {
         var output: [UInt8] = []
         var buffer = 0

@@ -1,13 +1,14 @@
-/// Base64url without padding, as JOSE uses it (RFC 7515, section 2), in its one canonical form.
+/// Canonical base64url without padding, as JOSE uses it (RFC 7515, section 2).
 package enum Base64URL {
-    /// Four tables of 256 words, one for each place in a group of four; `invalid` marks other characters.
+    /// Four tables of 256 words, one for each position in a group of four characters. `invalid` marks other
+    /// characters.
     private static let tables: Tables = Tables()
     private static let invalid: UInt32 = 0xFF00_0000
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     private struct Tables: @unchecked Sendable {
-        // Written once before anybody else sees it, never freed.
+        // Written once during initialization, never freed.
         let words: UnsafePointer<UInt32>
 
         init() {
@@ -22,13 +23,13 @@ package enum Base64URL {
         }
     }
 
-    /// How many bytes `count` characters stand for.
+    /// The number of bytes that `count` characters decode to.
     package static func decodedCount(_ count: Int) -> Int { count / 4 * 3 + max(0, count % 4 - 1) }
 
-    /// Decodes `text` into `output`, which has room for `decodedCount` bytes.
+    /// Decodes `text` into `output`, which must have space for `decodedCount` bytes.
     ///
-    /// Returns the number of bytes written; nil for a character outside the alphabet (white space and padding too), an
-    /// impossible length, or bits left over in the last character.
+    /// Returns the number of bytes written. Returns nil for a character outside the alphabet, such as white
+    /// space or padding, for an impossible length, and for non-zero unused bits in the last character.
     package static func decode(
         _ text: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>
     ) -> Int? {
@@ -59,13 +60,13 @@ package enum Base64URL {
                 target[0] = UInt8(truncatingIfNeeded: word >> 8)
                 target += 1
             }
-            // The bits that no byte takes must be zero: else many texts would stand for the same bytes.
+            // Unused bits must be zero. Otherwise several texts would decode to the same bytes.
             if word & (rest == 2 ? 0xFFFF : 0xFF) != 0 { return nil }
         }
         return seen & invalid == 0 ? target - output : nil
     }
 
-    /// The bytes that `text` stands for, or nil as `decode(_:into:)`.
+    /// The decoded bytes; nil if ``decode(_:into:)`` returns nil.
     package static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         var valid = true
         let bytes = [UInt8](unsafeUninitializedCapacity: decodedCount(text.count)) { buffer, count in
@@ -78,12 +79,12 @@ package enum Base64URL {
         return valid ? bytes : nil
     }
 
-    /// The bytes that `text` stands for, or nil as `decode(_:into:)`.
+    /// The decoded bytes; nil if ``decode(_:into:)`` returns nil.
     package static func decode(_ text: String) -> [UInt8]? {
         Array(text.utf8).withUnsafeBufferPointer { decode($0) }
     }
 
-    /// `bytes` in base64url, appended to `output`.
+    /// Appends `bytes` in base64url to `output`.
     package static func encode(_ bytes: [UInt8], to output: inout [UInt8]) {
         bytes.withUnsafeBytes { encode($0) { output.append($0) } }
     }

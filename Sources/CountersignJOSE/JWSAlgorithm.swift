@@ -2,13 +2,13 @@ internal import CountersignCore
 
 /// A signature algorithm by its registered name (RFC 7518, section 3.1; RFC 8037; RFC 9864).
 ///
-/// The names are case-sensitive. There is no value for `none` and none for HMAC: a shared secret cannot
-/// verify who signed (RFC 8725, section 3.2).
+/// The names are case-sensitive. `none` and HMAC are not included: a shared secret does not identify the
+/// signer (RFC 8725, section 3.2).
 public struct JWSAlgorithm: RawRepresentable, Sendable {
-    /// The name as `alg` carries it, such as `RS256`.
+    /// The value of `alg`, such as `RS256`.
     public let rawValue: String
 
-    /// Any name; one that is not in ``all`` verifies nothing.
+    /// Creates an algorithm with any name. A name that is not in ``all`` verifies nothing.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }
@@ -19,12 +19,12 @@ public struct JWSAlgorithm: RawRepresentable, Sendable {
     public static let ps256 = JWSAlgorithm(rawValue: "PS256")
     /// ECDSA on P-256 with SHA-256; the signature is r and s of 32 bytes each.
     public static let es256 = JWSAlgorithm(rawValue: "ES256")
-    /// EdDSA; here always with Ed25519 (RFC 8037).
+    /// EdDSA, always with Ed25519 (RFC 8037).
     public static let edDSA = JWSAlgorithm(rawValue: "EdDSA")
     /// The same signature as ``edDSA`` under its fully specified name (RFC 9864).
     public static let ed25519 = JWSAlgorithm(rawValue: "Ed25519")
 
-    /// Every algorithm that can be verified.
+    /// The supported algorithms.
     public static let all: [JWSAlgorithm] = [.rs256, .ps256, .es256, .edDSA, .ed25519]
 
     var scheme: SignatureScheme? {
@@ -50,7 +50,7 @@ extension JWSAlgorithm: Hashable {
     }
 }
 
-/// What OpenSSL is asked to do for an algorithm.
+/// The signature operation of OpenSSL for an algorithm.
 enum SignatureScheme: Sendable, Hashable, CaseIterable {
     case rsaPKCS1, rsaPSS, ecdsaP256, ed25519
 }

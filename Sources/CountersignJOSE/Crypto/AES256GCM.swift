@@ -1,15 +1,14 @@
 internal import COpenSSL
 
-/// AES with 256 bits in Galois/Counter Mode (NIST SP 800-38D): who has no key can neither read what is sealed nor change it.
+/// AES-256 in Galois/Counter Mode (NIST SP 800-38D), which protects confidentiality and integrity.
 package enum AES256GCM {
     package static let keyBytes = 32
     private static let nonceBytes = 12
     private static let tagBytes = 16
 
-    /// Seals bytes with a key of 32 bytes: a random nonce, as many bytes as there are, and the tag.
-    ///
-    /// `context` says what they are. It is not kept, and must be the same to open them: what is moved to another place is
-    /// recognized.
+    /// Encrypts bytes with a 32-byte key. Returns a random nonce, the ciphertext and the tag.
+    /// `context` is additional authenticated data, which is not stored. Decryption requires the same value,
+    /// so ciphertext that was moved to another record fails to decrypt.
     package static func seal(_ bytes: [UInt8], key: [UInt8], context: [UInt8]) -> [UInt8] {
         var nonce = [UInt8](repeating: 0, count: nonceBytes)
         precondition(
@@ -31,7 +30,8 @@ package enum AES256GCM {
         return nonce + output
     }
 
-    /// What was sealed; nil with another key or context, or when it was changed.
+    /// Decrypts the result of ``seal(_:key:context:)``; nil with another key or context, or if the data was
+    /// changed.
     package static func open(_ sealed: [UInt8], key: [UInt8], context: [UInt8]) -> [UInt8]? {
         guard key.count == keyBytes, sealed.count >= nonceBytes + tagBytes else { return nil }
         let bytes = Array(sealed[nonceBytes..<(sealed.count - tagBytes)])

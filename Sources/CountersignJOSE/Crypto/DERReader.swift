@@ -1,4 +1,4 @@
-/// Reads the few DER structures (X.690) that hold public keys: definite, shortest lengths; nothing left over.
+/// Reads the DER structures (X.690) of public keys: definite lengths in shortest form.
 struct DERReader {
     private let bytes: ArraySlice<UInt8>
     private var position: Int
@@ -16,7 +16,7 @@ struct DERReader {
     static let objectIdentifier: UInt8 = 0x06
     static let sequence: UInt8 = 0x30
 
-    /// The content of the next value, or nil if it has another tag or is not well formed.
+    /// The content of the next value; nil if it has another tag or is malformed.
     mutating func read(_ tag: UInt8) -> ArraySlice<UInt8>? {
         guard position + 1 < bytes.endIndex, bytes[position] == tag else { return nil }
         var start = position + 2

@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// HMAC with SHA-1 (RFC 2104), which one-time passwords of authenticator apps are made with (RFC 4226, section 5.2).
+/// HMAC with SHA-1 (RFC 2104), for one-time passwords of authenticator apps (RFC 4226, section 5.2).
 package enum HMACSHA1 {
     /// The 20 bytes of the authentication code.
     package static func authenticate(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {

@@ -12,7 +12,7 @@ package enum HMACSHA256 {
         }
     }
 
-    /// True when `code` is the authentication code of `bytes`. Takes the same time wherever they differ.
+    /// Whether `code` is the authentication code of `bytes`. Runs in constant time.
     package static func isValid(_ code: [UInt8], of bytes: [UInt8], key: [UInt8]) -> Bool {
         let expected = authenticate(bytes, key: key)
         return code.count == expected.count && CRYPTO_memcmp(code, expected, expected.count) == 0

@@ -3,11 +3,10 @@ internal import CountersignCore
 
 /// SHA-256 (FIPS 180-4).
 package enum SHA256 {
-    // Looked up once: by name at each call it costs more than hashing a short text.
-    // OpenSSL's algorithm objects are immutable and may be shared by threads.
+    // Fetched once: fetching by name costs more than hashing a short text. OpenSSL's algorithm objects are
+    // immutable and may be shared by threads.
     nonisolated(unsafe) static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
-    /// The 32 bytes of the digest.
     package static func digest(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 32) { output, count in
             let done = EVP_Digest(bytes.baseAddress, bytes.count, output.baseAddress, nil, algorithm, nil)
@@ -16,7 +15,7 @@ package enum SHA256 {
         }
     }
 
-    /// The digest as four words, as they lie in memory; nothing is allocated.
+    /// The digest as four words in memory order. Allocates nothing.
     package static func words(_ bytes: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
         var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         withUnsafeMutableBytes(of: &words) { output in
@@ -27,16 +26,15 @@ package enum SHA256 {
         return words
     }
 
-    /// The 32 bytes of the digest.
     package static func digest(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { digest($0) } }
 
-    /// The 32 bytes of the digest of the text's UTF-8.
+    /// The digest of the text's UTF-8.
     package static func digest(_ text: String) -> [UInt8] {
         var text = text
         return text.withUTF8 { digest(UnsafeRawBufferPointer($0)) }
     }
 
-    /// The digest of bytes that come in pieces. Belongs to one thread.
+    /// Computes the digest of data that arrives in pieces. Not thread-safe.
     package final class Running {
         private let context: OpaquePointer
 
@@ -57,7 +55,7 @@ package enum SHA256 {
             precondition(done == 1, "OpenSSL cannot hash")
         }
 
-        /// The 32 bytes of the digest; nothing may be added after it.
+        /// The digest. Nothing may be added afterwards.
         package func finish() -> [UInt8] {
             [UInt8](unsafeUninitializedCapacity: 32) { output, count in
                 let done = EVP_DigestFinal_ex(context, output.baseAddress, nil)

@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-/// scrypt (RFC 7914), which makes guessing a password cost memory and time.
+/// scrypt (RFC 7914), a password hash that makes guessing cost memory and time.
 package enum Scrypt {
-    /// What one derivation costs.
+    /// The cost parameters of RFC 7914.
     package struct Cost: Sendable, Equatable {
         /// N: a power of two.
         package var n: UInt64
@@ -19,7 +19,7 @@ package enum Scrypt {
         package static let password = Cost(n: 1 << 15, r: 8, p: 1)
     }
 
-    /// Derives 32 bytes; nil when OpenSSL refuses the cost.
+    /// Derives 32 bytes. Returns nil if OpenSSL rejects the cost parameters.
     package static func derive(_ password: [UInt8], salt: [UInt8], cost: Cost) -> [UInt8]? {
         var output = [UInt8](repeating: 0, count: 32)
         let done = password.withUnsafeBytes { password in
@@ -31,7 +31,7 @@ package enum Scrypt {
         return done == 1 ? output : nil
     }
 
-    /// True when both are the same bytes. Takes the same time wherever they differ.
+    /// Compares in constant time.
     package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
     }

@@ -1,7 +1,7 @@
 package import CountersignCore
 
 extension JSONNode {
-    /// The value, out of the parser's memory.
+    /// A copy of the value that is independent of the parser's memory.
     package var value: JSONValue {
         switch kind {
         case .null: .null
@@ -17,8 +17,8 @@ extension JSONNode {
         }
     }
 
-    /// The value as compact JSON with its members in the order of their names' bytes: the same for two texts that say the
-    /// same. Written from node to node, without a table of names, so that no name can make it slow.
+    /// The value as compact JSON with members sorted by the bytes of their names, so that equal values have
+    /// equal text. Written without a hash table of names, so that no input is slow.
     package var canonicalBytes: [UInt8] {
         var output: [UInt8] = []
         writeCanonically(to: &output)
@@ -45,7 +45,7 @@ extension JSONNode {
             }
             output.append(UInt8(ascii: "}"))
         case .number where tag == UInt8(ascii: "u"):
-            // Beyond `Int64`: a `JSONValue` has no place for all its digits.
+            // Larger than `Int64`: a `JSONValue` would lose digits.
             output.append(contentsOf: "\(words[index + 1])".utf8)
         default: value.write(to: &output)
         }

@@ -13,8 +13,8 @@ package enum JSONText {
 
     /// Splits the object or array at `offset` into its members or elements, in linear time.
     ///
-    /// Beyond `most` parts, one last part holds the rest. Returns nil if the text at `offset` is not an object or
-    /// array, or if its brackets, quotes or separators do not match.
+    /// Beyond `most` parts, one last part holds the rest. Returns nil if the text at `offset` is not an
+    /// object or array, or if its brackets, quotes or separators do not match.
     package static func parts(
         of text: UnsafeRawBufferPointer, at offset: Int, most: Int
     ) -> [Part]? {
@@ -49,8 +49,8 @@ package enum JSONText {
         }
     }
 
-    /// Replaces the escape of each unpaired surrogate (RFC 8259, section 8.2) with the escape of U+FFFD, which has the
-    /// same length. Returns the offsets of the replaced escapes, in order.
+    /// Replaces the escape of each unpaired surrogate (RFC 8259, section 8.2) with the escape of U+FFFD,
+    /// which has the same length. Returns the offsets of the replaced escapes, in order.
     package static func replaceUnpairedSurrogates(in text: UnsafeMutableRawBufferPointer) -> [Int] {
         guard let base = text.baseAddress else { return [] }
         var replaced: [Int] = []
@@ -74,7 +74,7 @@ package enum JSONText {
         return replaced
     }
 
-    /// The code unit of the escape `\uXXXX` at `at`; nil if there is no such escape.
+    /// The code unit of the escape `\uXXXX` at `at`; nil for other text.
     private static func unit(in text: UnsafeMutableRawBufferPointer, at: Int) -> UInt16? {
         guard at + 6 <= text.count, text[at] == .backslash, text[at + 1] == UInt8(ascii: "u") else {
             return nil

@@ -1,7 +1,7 @@
 internal import CStrictJSON
 internal import Foundation
 
-/// Why a text is not JSON that we take.
+/// Why the parser rejects a text.
 package enum StrictJSONError: Error {
     case empty
     case syntax
@@ -16,15 +16,15 @@ package enum StrictJSONError: Error {
 
 /// A strict JSON parser (RFC 8259) for token headers, claims and request bodies.
 ///
-/// UTF-8 without a byte order mark, bounded in size and depth, and an object has each member once (RFC 7515,
-/// section 4; RFC 7519, section 4). A parser belongs to one thread at a time and reuses its memory.
+/// Accepts UTF-8 without a byte order mark, limited in size and depth. Rejects repeated member names (RFC
+/// 7515, section 4; RFC 7519, section 4). Not thread-safe; reuses its memory.
 package final class StrictJSONParser {
     private let parser: OpaquePointer
 
-    /// A parser of texts up to `maximumBytes`, whose arrays and objects nest up to `maximumDepth` deep.
-    ///
-    /// `maximumNameBytes` is how long a member's name may be. A text of a stranger whose ``JSONNode/value`` is made, which
-    /// looks names up in a table, must have a bound.
+    /// Creates a parser for texts of up to `maximumBytes` with arrays and objects nested up to `maximumDepth`
+    /// deep.
+    /// `maximumNameBytes` limits member names. Set a limit for untrusted texts if ``JSONNode/value`` is used,
+    /// which hashes the names.
     package init(maximumBytes: Int, maximumDepth: Int = 64, maximumNameBytes: Int = .max) {
         guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1, maximumNameBytes)
         else {
@@ -37,7 +37,7 @@ package final class StrictJSONParser {
         strict_json_parser_destroy(parser)
     }
 
-    /// Parses `bytes` and hands the root to `body`; the nodes must not be used after that.
+    /// Parses `bytes` and passes the root to `body`. Nodes are invalid after that.
     package func parse<Result>(
         _ bytes: UnsafeRawBufferPointer, _ body: (JSONNode) throws -> Result
     ) throws -> Result {
@@ -59,12 +59,12 @@ package final class StrictJSONParser {
         }
     }
 
-    /// Parses `bytes` and hands the root to `body`; the nodes must not be used after that.
+    /// Parses `bytes` and passes the root to `body`. Nodes are invalid after that.
     package func parse<Result>(bytes: [UInt8], _ body: (JSONNode) throws -> Result) throws -> Result {
         try bytes.withUnsafeBytes { try parse($0, body) }
     }
 
-    /// Where the values of the object or array that starts at `offset` of a parsed text stand, in order.
+    /// The ranges of the values in the object or array at `offset` of a parsed text, in order.
     package static func childSpans(
         of text: UnsafeRawBufferPointer, at offset: Int, count: Int
     ) -> [Range<Int>] {
@@ -75,7 +75,7 @@ package final class StrictJSONParser {
         }
     }
 
-    /// Where the value number `index`, from 0, of the object or array that starts at `offset` of a parsed text begins.
+    /// The offset of the value with this index, from 0, in the object or array at `offset` of a parsed text.
     package static func childStart(of text: UnsafeRawBufferPointer, at offset: Int, index: Int) -> Int {
         guard let base = text.bindMemory(to: UInt8.self).baseAddress else { return text.count }
         return strict_json_child_start(base, text.count, offset, index)
@@ -87,15 +87,14 @@ package final class StrictJSONParser {
     }
 }
 
-/// A value of a parsed text: a place on the parser's tape. Valid only inside the closure that received it.
+/// A value of a parsed text: an index on the parser's tape. Valid only inside the closure that received it.
 package struct JSONNode {
     let words: UnsafePointer<UInt64>
     let strings: UnsafePointer<UInt8>
-    /// Where the digits of integers stand that 64 bits cannot hold.
+    /// The digits of integers that do not fit 64 bits.
     let digits: UnsafePointer<UInt8>?
     let index: Int
 
-    /// What kind of value this is.
     package enum Kind {
         case null, bool, number, string, array, object
     }
@@ -113,25 +112,24 @@ package struct JSONNode {
 
     package var isNull: Bool { tag == UInt8(ascii: "n") }
 
-    /// The string's UTF-8, or nil if this is no string.
+    /// The string's UTF-8; nil if this is not a string.
     package var utf8: UnsafeBufferPointer<UInt8>? {
         guard tag == UInt8(ascii: "\"") else { return nil }
         return text(at: words[index])
     }
 
-    /// The string, or nil if this is no string.
+    /// The string; nil if this is not a string.
     package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The string where it can be a word that a protocol knows: ASCII, and 64 bytes at most. Nil for all others.
-    ///
-    /// To compare or hash a string takes time that grows with the square of a run of combining marks: a mebibyte of them
-    /// takes minutes. What a stranger sends is compared as such a word, or by its bytes.
+    /// The string if it is ASCII and at most 64 bytes long, like all identifiers of protocols; otherwise nil.
+    /// Comparing or hashing a string takes time that grows with the square of a run of combining marks:
+    /// minutes for a mebibyte. Compare untrusted strings with this property or by their bytes.
     package var word: String? {
         guard let utf8, utf8.count <= 64, utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         return String(decoding: utf8, as: UTF8.self)
     }
 
-    /// True or false, or nil if this is neither.
+    /// The boolean; nil if this is not a boolean.
     package var bool: Bool? {
         switch tag {
         case UInt8(ascii: "t"): true
@@ -140,7 +138,7 @@ package struct JSONNode {
         }
     }
 
-    /// The number, always finite, or nil if this is not a number.
+    /// The number, which is finite; nil if this is not a number.
     package var double: Double? {
         switch tag {
         case UInt8(ascii: "d"): Double(bitPattern: words[index + 1])
@@ -150,13 +148,13 @@ package struct JSONNode {
         }
     }
 
-    /// The number if it is written without fraction or exponent and fits 64 bits with sign.
+    /// The number if it has no fraction or exponent and fits 64 bits with sign; otherwise nil.
     package var int64: Int64? {
         tag == UInt8(ascii: "l") ? Int64(bitPattern: words[index + 1]) : nil
     }
 
-    /// The digits of a number that is written without fraction or exponent, with its sign; nil for other values. `-0` has
-    /// the digit `0`.
+    /// The digits of a number without fraction and exponent, with its sign; nil for other values. For `-0`
+    /// this is `0`.
     package var integer: String? {
         switch tag {
         case UInt8(ascii: "l"): return String(Int64(bitPattern: words[index + 1]))
@@ -172,18 +170,18 @@ package struct JSONNode {
         }
     }
 
-    /// The elements of an array; empty if this is none.
+    /// The elements of an array; empty if this is not an array.
     package var elements: JSONElements {
         JSONElements(
             node: self, position: tag == UInt8(ascii: "[") ? index + 1 : index, end: UInt8(ascii: "]"))
     }
 
-    /// The members of an object in the order of the text; empty if this is none.
+    /// The members of an object in the order of the text; empty if this is not an object.
     package var members: JSONMembers {
         JSONMembers(node: self, position: tag == UInt8(ascii: "{") ? index + 1 : index)
     }
 
-    /// The member of an object with exactly this name, or nil.
+    /// The member with exactly this name; nil if it is missing or this is not an object.
     package subscript(name: StaticString) -> JSONNode? {
         guard tag == UInt8(ascii: "{") else { return nil }
         var at = index + 1
@@ -199,7 +197,7 @@ package struct JSONNode {
         return nil
     }
 
-    /// True when both are the same place of the same text.
+    /// Whether both are the same position in the same text.
     package func isSame(as other: JSONNode) -> Bool { words == other.words && index == other.index }
 
     var tag: UInt8 { UInt8(words[index] >> 56) }
@@ -223,7 +221,6 @@ package struct JSONNode {
     }
 }
 
-/// The elements of an array.
 package struct JSONElements: Sequence, IteratorProtocol {
     let node: JSONNode
     var position: Int
@@ -237,7 +234,6 @@ package struct JSONElements: Sequence, IteratorProtocol {
     }
 }
 
-/// The members of an object.
 package struct JSONMembers: Sequence, IteratorProtocol {
     let node: JSONNode
     var position: Int

@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// Where the three parts of a compact JWS stand (RFC 7515, section 7.1).
+/// The offsets of the three parts of a compact JWS (RFC 7515, section 7.1).
 struct CompactForm {
     /// Offset of the first dot.
     let headerEnd: Int
-    /// Offset of the second dot: the signing input ends before it.
+    /// Offset of the second dot. The signing input ends before it.
     let payloadEnd: Int
 
-    /// Nil if there are not exactly two dots.
+    /// Returns nil unless there are exactly two dots.
     init?(_ token: UnsafeBufferPointer<UInt8>) {
         func dot(from start: Int) -> Int? {
             guard let base = token.baseAddress else { return nil }
@@ -21,14 +21,14 @@ struct CompactForm {
         (headerEnd, payloadEnd) = (first, second)
     }
 
-    /// The decoded parts, each in its own piece of `scratch`, which has room for the token.
+    /// The decoded parts, stored in `scratch`, which must have space for the token.
     struct Parts {
         let header: UnsafeRawBufferPointer
         let payload: UnsafeRawBufferPointer
         let signature: UnsafeBufferPointer<UInt8>
     }
 
-    /// Nil if a part is not canonical base64url.
+    /// Returns nil if a part is not canonical base64url.
     func decode(
         _ token: UnsafeBufferPointer<UInt8>, scratch: UnsafeMutablePointer<UInt8>
     ) -> Parts? {

@@ -1,26 +1,25 @@
-/// A compact JWS that nobody has verified: for looking at tokens, never for deciding anything.
-///
-/// What was verified has another type: ``VerifiedClaims``.
+/// An unverified compact JWS, for displaying tokens. Never base a decision on it.
+/// Verified claims have the type ``VerifiedClaims``.
 public struct CompactJWS: Sendable {
-    /// The longest token that is looked at, in bytes.
+    /// The maximum size of a token in bytes.
     public static let maximumBytes = 8192
-    /// How deep arrays and objects in a token may nest.
+    /// The maximum nesting of arrays and objects in a token.
     static let maximumDepth = 32
 
-    /// The header as the token has it: JSON in UTF-8.
+    /// The decoded header: JSON in UTF-8.
     public let header: [UInt8]
-    /// The payload as the token has it; JSON for a JWT.
+    /// The decoded payload. JSON for a JWT.
     public let payload: [UInt8]
-    /// The signature as the token has it.
+    /// The decoded signature.
     public let signature: [UInt8]
-    /// `alg` as the token claims it; nil if it is absent or no string.
+    /// The header's `alg`; nil if it is absent or not a string.
     public let algorithm: String?
-    /// `kid` as the token claims it; nil if it is absent or no string.
+    /// The header's `kid`; nil if it is absent or not a string.
     public let keyID: String?
-    /// `typ` as the token claims it; nil if it is absent.
+    /// The header's `typ`; nil if it is absent.
     public let type: String?
 
-    /// Reads a token in compact form, as strictly as ``TokenVerifier`` does, and verifies nothing.
+    /// Parses a token in compact form as strictly as ``TokenVerifier`` does, without verifying it.
     ///
     /// - Parameter text: Three parts in canonical base64url, joined by dots.
     /// - Throws: ``JOSEError`` with code `malformedToken`.

@@ -1,11 +1,11 @@
-/// What a JOSE header must not say, whoever signed it. Everything else in it is ignored: `jku`, `jwk`, `x5u`
-/// and `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
+/// Rules for JOSE headers, independent of the signer. Other members are ignored: `jku`, `jwk`, `x5u` and
+/// `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
 enum HeaderRules {
-    /// Every problem of a parsed header, in words; empty for nearly all tokens.
+    /// The problems of a parsed header; empty for nearly all tokens.
     static func problems(of header: JSONNode, types: [StaticString]) -> [String] {
         guard header.kind == .object else { return ["the header is not a JSON object"] }
         var problems: [String] = []
-        // We understand no extension, so a token that needs one is refused (RFC 7515, section 4.1.11).
+        // No extensions are supported, so a token that requires one is rejected (RFC 7515, section 4.1.11).
         if header["crit"] != nil { problems.append("the header has crit") }
         if let b64 = header["b64"], b64.bool != true {
             problems.append("the header turns base64url off (b64)")
@@ -16,8 +16,7 @@ enum HeaderRules {
         return problems
     }
 
-    /// Media types are compared without regard to case, with or without `application/` (RFC 7515, section
-    /// 4.1.9).
+    /// Media types are compared without ASCII case, with or without `application/` (RFC 7515, section 4.1.9).
     private static func names(_ type: JSONNode, _ expected: StaticString) -> Bool {
         guard let text = type.utf8 else { return false }
         var lower = text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }[...]

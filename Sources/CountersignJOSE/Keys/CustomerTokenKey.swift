@@ -1,14 +1,14 @@
 public import CountersignCore
 
-/// A private key of a Bloomreach project: what a backend signs customer tokens with (seed 000, "Customer Token
-/// Authorization"). It never prints itself.
+/// A private key of a Bloomreach project, with which a backend signs customer tokens. Descriptions omit the
+/// secret.
 public struct CustomerTokenKey: Sendable {
-    /// What stands in the header's `kid`.
+    /// The value of the header's `kid`.
     public let id: String
 
     let secret: [UInt8]
 
-    /// Takes the key as the gateway or the vendor shows it.
+    /// Creates a key from the text that the gateway or the vendor shows.
     ///
     /// - Parameters:
     ///   - id: The key's id; becomes `kid`.
@@ -25,8 +25,9 @@ public struct CustomerTokenKey: Sendable {
     /// Signs a token for a customer with HS256.
     ///
     /// - Parameters:
-    ///   - customerIDs: The ids that the token opens by name, such as `["registered": "ada"]`. They become `sub`.
-    ///   - claims: Further claims; `exp` must be among them, in seconds since 1970. A `sub` here is replaced.
+    ///   - customerIDs: The ids by name for which the token is valid, such as `["registered": "ada"]`. They
+    ///     become `sub`.
+    ///   - claims: Further claims, which must include `exp` in seconds since 1970. A `sub` is replaced.
     /// - Returns: Header, claims and signature in base64url, joined by dots.
     public func sign(customerIDs: [String: String], claims: JSONObject) -> String {
         let header = JSONValue.object(["alg": "HS256", "typ": "JWT", "kid": .string(id)])
@@ -44,8 +45,8 @@ public struct CustomerTokenKey: Sendable {
 }
 
 extension CustomerTokenKey: CustomStringConvertible, CustomReflectable {
-    /// The id without the secret; safe to log.
+    /// The id without the secret. Safe to log.
     public var description: String { "CustomerTokenKey(\(id))" }
-    /// The id without the secret, so that `dump` shows no more than `print`.
+    /// The id without the secret, for `dump`.
     public var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 }

@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-/// Owns one of OpenSSL's keys.
+/// Owns an OpenSSL key.
 ///
-/// `@unchecked Sendable`: OpenSSL counts references atomically, and after `init` the key is only read.
+/// `@unchecked Sendable`: OpenSSL counts references atomically, and the key is not changed after `init`.
 final class EVPKey: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -18,7 +18,7 @@ final class EVPKey: @unchecked Sendable {
     var subjectPublicKeyInfo: [UInt8] { derBytes { i2d_PUBKEY(self.pointer, $0) } }
 }
 
-/// What one of OpenSSL's `i2d_` functions writes; empty when it refuses.
+/// The output of an `i2d_` function of OpenSSL; empty if it fails.
 func derBytes(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8] {
     let length = Int(encode(nil))
     guard length > 0 else { return [] }

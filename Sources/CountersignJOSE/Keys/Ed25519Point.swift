@@ -1,8 +1,7 @@
 internal import COpenSSL
 
-/// Whether 32 bytes are a public key that only its owner can sign for (RFC 8032, section 5.1.3).
-///
-/// OpenSSL takes any 32 bytes. With a point of small order anybody could make signatures that verify.
+/// Checks that 32 bytes are a point on the curve (RFC 8032, section 5.1.3) without a small order.
+/// OpenSSL accepts any 32 bytes. For a public key of small order, signatures can be forged.
 enum Ed25519Point {
     static func isUsable(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == 32 else { return false }
@@ -35,12 +34,12 @@ enum Ed25519Point {
         BN_mod_add(denominator, denominator, BN_value_one(), prime, context)
         BN_mod_inverse(denominator, denominator, prime, context)
         BN_mod_mul(x2, numerator, denominator, prime, context)
-        // x = 0 (order 1 and 2) or y = 0 (order 4) or one of the four points of order 8, where y^2 d = -x^2
-        // ... by doubling: 2P has y = 0 exactly when y^2 = -x^2 (the formula of RFC 8032, section 5.1.4).
+        // Rejects small orders: x = 0 (order 1 or 2), y = 0 (order 4), and order 8, where doubling gives y =
+        // 0. The latter is y^2 = -x^2 by the formula of RFC 8032, section 5.1.4.
         if BN_is_zero(x2) == 1 || BN_is_zero(y) == 1 { return false }
         BN_mod_add(numerator, x2, square, prime, context)
         if BN_is_zero(numerator) == 1 { return false }
-        // Euler: x^2 is a square exactly when (x^2)^((p-1)/2) = 1.
+        // Euler's criterion: x^2 is a square if and only if (x^2)^((p-1)/2) = 1.
         BN_copy(exponent, prime)
         BN_rshift1(exponent, exponent)
         BN_mod_exp(x2, x2, exponent, prime, context)

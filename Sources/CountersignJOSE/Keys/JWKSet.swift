@@ -1,6 +1,6 @@
-/// A JWK Set (RFC 7517, section 5): what an identity provider publishes.
+/// A JWK Set (RFC 7517, section 5), as published by an identity provider.
 public struct JWKSet: Sendable {
-    /// One member of a set: a key that verifies, or why it is not one.
+    /// A member of a set: a usable key, or the reason why it is not usable.
     public struct Member: Sendable {
         /// The member's `kid`, if it has one.
         public let kid: String?
@@ -10,18 +10,17 @@ public struct JWKSet: Sendable {
         public let problem: JOSEError?
     }
 
-    /// Every member in the order of the document, those that can't be used too.
+    /// All members in the order of the document, including unusable ones.
     public let members: [Member]
 
-    /// The keys that verify. A set may well hold others, for encryption for example; they are left out (RFC
-    /// 7517, section 5).
+    /// The usable keys. Other members, such as encryption keys, are omitted (RFC 7517, section 5).
     public var keys: [PublicKey] { members.compactMap(\.key) }
 
-    /// Reads a set.
+    /// Parses a set.
     ///
     /// - Parameter json: An object with a `keys` array of at most 64 members; at most 256 KiB.
-    /// - Throws: ``JOSEError`` with code `unreadableKey` if it is no set, `secretKey` if a member holds a
-    /// private or symmetric key: such a document must not be public.
+    /// - Throws: ``JOSEError`` with code `unreadableKey` if it is not a set, or `secretKey` if a member is a
+    ///   private or symmetric key, because such a document must not be public.
     public init(json: String) throws(JOSEError) {
         let read: [Result<JWKFields, JOSEError>]
         let kids: [String?]
@@ -62,7 +61,7 @@ public struct JWKSet: Sendable {
         }
     }
 
-    /// A set of keys of our own, to publish.
+    /// A set of keys to publish.
     public init(keys: [PublicKey]) {
         members = keys.map { Member(kid: $0.kid ?? $0.thumbprint, key: $0, problem: nil) }
     }

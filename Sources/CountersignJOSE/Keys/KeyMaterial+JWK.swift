@@ -10,7 +10,7 @@ extension KeyMaterial {
         }
     }
 
-    /// The algorithm of a key whose type leaves no choice.
+    /// The algorithm, if the key's type allows only one.
     var onlyAlgorithm: JWSAlgorithm? {
         switch self {
         case .rsa: nil
@@ -27,7 +27,7 @@ extension KeyMaterial {
         }
     }
 
-    /// In the order that RFC 7638, section 3.2, asks for. A point must be uncompressed.
+    /// In the order of RFC 7638, section 3.2. A point must be uncompressed.
     var members: [(String, String)] {
         switch self {
         case .rsa(let modulus, let exponent):

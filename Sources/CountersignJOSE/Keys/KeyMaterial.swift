@@ -1,10 +1,10 @@
 internal import COpenSSL
 
-/// The numbers of a public key, from whatever form they came.
+/// The numbers of a public key, independent of its format.
 enum KeyMaterial: Sendable {
     /// Modulus and exponent, big-endian.
     case rsa(modulus: [UInt8], exponent: [UInt8])
-    /// A point of P-256 as SEC 1 writes it (section 2.3.3).
+    /// A point of P-256 in SEC 1 format (section 2.3.3).
     case p256(point: [UInt8])
     /// 32 bytes (RFC 8032, section 5.1.5).
     case ed25519([UInt8])
@@ -15,8 +15,8 @@ enum KeyMaterial: Sendable {
     private static let prime256v1: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
     private static let ed25519Identifier: [UInt8] = [0x2B, 0x65, 0x70]
 
-    /// Reads a SubjectPublicKeyInfo (RFC 5280, section 4.1): the algorithm identifier first, then only what
-    /// it names.
+    /// Parses a SubjectPublicKeyInfo (RFC 5280, section 4.1): the algorithm identifier, then a key of that
+    /// algorithm.
     init(subjectPublicKeyInfo bytes: [UInt8]) throws(JOSEError) {
         var outer = DERReader(bytes[...])
         guard let info = outer.read(DERReader.sequence), outer.isAtEnd else { throw Self.cut }
@@ -28,7 +28,7 @@ enum KeyMaterial: Sendable {
         guard let algorithm = parts.read(DERReader.objectIdentifier) else { throw Self.cut }
         switch Array(algorithm) {
         case Self.rsaEncryption:
-            // NULL (RFC 8017, appendix A.1), which some leave out.
+            // The parameter NULL is required (RFC 8017, appendix A.1), but some encoders omit it.
             guard parts.isAtEnd || parts.read(DERReader.null)?.isEmpty == true, parts.isAtEnd else {
                 throw Self.cut
             }
@@ -53,7 +53,7 @@ enum KeyMaterial: Sendable {
         }
     }
 
-    /// Reads an RSAPublicKey (RFC 8017, appendix A.1.1).
+    /// Parses an RSAPublicKey (RFC 8017, appendix A.1.1).
     init(pkcs1 bytes: ArraySlice<UInt8>) throws(JOSEError) {
         var outer = DERReader(bytes)
         guard let sequence = outer.read(DERReader.sequence), outer.isAtEnd else { throw Self.cut }
@@ -63,8 +63,8 @@ enum KeyMaterial: Sendable {
         self = .rsa(modulus: modulus, exponent: exponent)
     }
 
-    /// Reads the key of an X.509 certificate. Its dates, issuer and signature are not judged: whoever adds
-    /// the certificate vouches for the key.
+    /// Parses the key of an X.509 certificate. Dates, issuer and signature are not checked: the operator who
+    /// adds the certificate trusts the key.
     init(certificate bytes: [UInt8]) throws(JOSEError) {
         guard let certificate = X509Certificate(bytes) else {
             throw JOSEError(.unreadableKey, "not an X.509 certificate, or it was truncated")
@@ -72,7 +72,7 @@ enum KeyMaterial: Sendable {
         try self.init(subjectPublicKeyInfo: certificate.subjectPublicKeyInfo)
     }
 
-    /// The same numbers, with the point of an EC key uncompressed, as `key` has it.
+    /// The same numbers with an EC key's point in uncompressed form, taken from `key`.
     func uncompressed(_ key: EVPKey) -> KeyMaterial {
         guard case .p256 = self else { return self }
         return .p256(
@@ -94,7 +94,7 @@ enum KeyMaterial: Sendable {
 
     private static let cut = JOSEError(.unreadableKey, "not a DER public key, or it was truncated")
 
-    /// Checks the numbers and hands them to OpenSSL.
+    /// Checks the numbers and creates an OpenSSL key.
     func makeKey() throws(JOSEError) -> EVPKey {
         switch self {
         case .rsa(let modulus, let exponent):
@@ -114,7 +114,7 @@ enum KeyMaterial: Sendable {
         }
     }
 
-    /// RFC 7518, section 3.3, asks for 2048 bits or more; the upper bounds keep a key from making every
+    /// RFC 7518, section 3.3, requires at least 2048 bits. The upper limits prevent keys that make
     /// verification slow.
     private static func checkRSA(modulus: [UInt8], exponent: [UInt8]) throws(JOSEError) {
         let bits = bitCount(modulus)
@@ -142,8 +142,8 @@ enum KeyMaterial: Sendable {
     }
 
     private static func makeP256(_ point: [UInt8]) throws(JOSEError) -> EVPKey {
-        // Uncompressed or compressed; the "hybrid" and "infinity" forms are not for keys (RFC 5480, section
-        // 2.2). OpenSSL judges the length.
+        // Uncompressed or compressed. The hybrid and infinity forms are not allowed for keys (RFC 5480,
+        // section 2.2). OpenSSL checks the length.
         guard [2, 3, 4].contains(point.first) else {
             throw JOSEError(.invalidPoint, "not a point of P-256")
         }
@@ -179,12 +179,12 @@ enum KeyMaterial: Sendable {
         return key
     }
 
-    /// A parameter's name in memory that lasts: OpenSSL keeps the pointer until the parameters are made.
+    /// A parameter name in static memory: OpenSSL keeps the pointer until the parameters are built.
     private static func name(_ name: StaticString) -> UnsafePointer<CChar> {
         UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
     }
 
-    /// Nil if OpenSSL refuses the parameters. They must live until this returns.
+    /// Returns nil if OpenSSL rejects the parameters, which must live until this returns.
     private static func fromData(_ type: String, _ push: (OpaquePointer) -> Void) -> EVPKey? {
         guard let builder = OSSL_PARAM_BLD_new(), let context = EVP_PKEY_CTX_new_from_name(nil, type, nil)
         else { preconditionFailure("out of memory") }

@@ -1,23 +1,22 @@
 /// The public keys of one app, in order: primary, secondary, tertiary.
-///
-/// A value: whoever judges a request holds one ring from beginning to end, also while an operator changes it.
+/// A value type, so that a request uses the same keys from start to end while an operator changes them.
 public struct KeyRing: Sendable {
-    /// How many keys a ring holds at most.
+    /// The maximum number of the app's own keys.
     public static let maximumKeys = 3
 
-    /// One place of the ring.
+    /// A key with its name and state.
     public struct Entry: Sendable {
-        /// The owner's name for the key; unique in the ring. A token's `kid` may carry it.
+        /// The name given by the owner, unique in the ring. A token may name it in `kid`.
         public let id: String
         /// The key; nil if it can't be used.
         public let key: PublicKey?
         /// Why the key can't be used; nil if it can.
         public let problem: JOSEError?
 
-        /// An entry with a key that can be used.
+        /// Creates an entry with a usable key.
         ///
         /// - Parameters:
-        ///   - id: The owner's name for the key.
+        ///   - id: The name given by the owner.
         ///   - key: The key.
         public init(id: String, key: PublicKey) {
             self.id = id
@@ -25,12 +24,12 @@ public struct KeyRing: Sendable {
             problem = nil
         }
 
-        /// An entry from text, kept also when the text is no usable key.
+        /// Creates an entry from text, even if the text is not a usable key.
         ///
         /// - Parameters:
-        ///   - id: The owner's name for the key.
+        ///   - id: The name given by the owner.
         ///   - text: PEM or JWK.
-        ///   - algorithm: Binds the key to this algorithm; nil leaves what the key itself says.
+        ///   - algorithm: Binds the key to this algorithm; nil uses the key's own.
         public init(id: String, text: String, algorithm: JWSAlgorithm? = nil) {
             self.id = id
             do throws(JOSEError) {
@@ -43,17 +42,17 @@ public struct KeyRing: Sendable {
         }
     }
 
-    /// How many keys that others publish a ring holds at most.
+    /// The maximum number of published keys.
     public static let maximumPublished = 16
 
-    /// The entries, the primary first, then those that others publish.
+    /// The app's own keys, primary first, followed by published keys.
     public let entries: [Entry]
 
-    /// A ring of at most three keys and those of a published set; without any, every token answers 27.
+    /// Creates a ring. Without keys, all tokens get code 27.
     ///
     /// - Parameters:
-    ///   - entries: The primary first. Those after the third are left out.
-    ///   - published: The keys of a JWK Set that somebody else keeps; those after the sixteenth are left out.
+    ///   - entries: The app's own keys, primary first. Keys after the third are ignored.
+    ///   - published: The keys of an external JWK Set. Keys after the sixteenth are ignored.
     public init(entries: [Entry], published: [Entry] = []) {
         self.entries = Array(entries.prefix(Self.maximumKeys)) + published.prefix(Self.maximumPublished)
     }

@@ -6,8 +6,8 @@ struct PEMBlock {
     let label: String
     let bytes: [UInt8]
 
-    /// All blocks of `text`. White space between and around the lines is not looked at, because dashboards
-    /// and e-mail programs change it.
+    /// Parses all blocks of `text`. Ignores white space in and around the lines, which dashboards and e-mail
+    /// programs change.
     static func parse(_ text: String) throws(JOSEError) -> [PEMBlock] {
         guard text.utf8.count <= 65_536 else {
             throw JOSEError(.unreadableKey, "longer than 64 KiB; pass one key")
@@ -21,10 +21,10 @@ struct PEMBlock {
             }
             let label = String(rest[..<close.lowerBound])
             rest = rest[close.upperBound...]
-            // First, so that a private key is named as one also where it was cut or is encrypted.
+            // Checked first, so that a private key is recognized even if it is truncated or encrypted.
             if label.contains("PRIVATE KEY") {
                 blocks.append(PEMBlock(label: label, bytes: body(of: rest, label: label) ?? []))
-                // Nothing after one without an end can be told from it.
+                // Without an end line, the rest of the text cannot be parsed.
                 guard let end = rest.range(of: "-----END \(label)-----") else { break }
                 rest = rest[end.upperBound...]
                 continue

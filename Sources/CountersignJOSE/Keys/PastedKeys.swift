@@ -1,8 +1,8 @@
 internal import CountersignCore
 
-/// Every public key in what somebody pasted or dropped: PEM, a certificate, a JWK or a JWK Set.
+/// The public keys in a text from the clipboard or a file: PEM, a certificate, a JWK or a JWK Set.
 package struct PastedKeys: Sendable {
-    /// The form that a key came in.
+    /// The format of a key.
     package enum Source: String, Sendable, TextEnum {
         case pem, jwk, jwks, certificate
     }
@@ -10,15 +10,15 @@ package struct PastedKeys: Sendable {
     package struct Item: Sendable {
         package let key: PublicKey
         package let source: Source
-        /// Seconds since 1970 when a certificate's validity ends; nil for other forms.
+        /// The end of a certificate's validity in seconds since 1970; nil for other formats.
         package let expiresAt: Double?
     }
 
     package var items: [Item] = []
-    /// Why other members of a set cannot be used.
+    /// Why other members of a set are not usable.
     package var problems: [String] = []
 
-    /// Reads all keys. Throws ``JOSEError`` when there is none that can be used; `secretKey` when one is a private key.
+    /// Parses all keys. Throws ``JOSEError`` without a usable key, with code `secretKey` for a private key.
     package init(text: String) throws(JOSEError) {
         let first = text.utf8.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         if first == UInt8(ascii: "{") {

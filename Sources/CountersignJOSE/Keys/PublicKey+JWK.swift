@@ -1,15 +1,15 @@
 internal import CountersignCore
 
 extension PublicKey {
-    /// Reads a JWK (RFC 7517) of type RSA, EC (P-256) or OKP (Ed25519).
+    /// Parses a JWK (RFC 7517) of type RSA, EC (P-256) or OKP (Ed25519).
     ///
-    /// `use`, `key_ops` and `alg` are respected: a key for encryption, or for an algorithm that is not ours,
-    /// is refused. Other members, `x5c` and `x5u` too, are ignored.
+    /// `use`, `key_ops` and `alg` are checked: a key for encryption or for an unsupported algorithm is
+    /// rejected. Other members are ignored, including `x5c` and `x5u`.
     ///
     /// - Parameters:
     ///   - jwk: One JSON object; at most 64 KiB. For a set see ``JWKSet``.
-    ///   - algorithm: Binds the key to this algorithm; must not contradict the JWK's own `alg`.
-    /// - Throws: ``JOSEError``; its code is `secretKey` for a private or symmetric key.
+    ///   - algorithm: Binds the key to this algorithm, which must not contradict the JWK's `alg`.
+    /// - Throws: ``JOSEError``, with code `secretKey` for a private or symmetric key.
     public convenience init(jwk: String, algorithm: JWSAlgorithm? = nil) throws(JOSEError) {
         let fields: JWKFields
         do {
@@ -31,7 +31,7 @@ extension PublicKey {
     }
 }
 
-/// What we take from a JWK.
+/// The used members of a JWK.
 struct JWKFields {
     let material: KeyMaterial
     let algorithm: JWSAlgorithm?
@@ -104,7 +104,7 @@ struct JWKFields {
         return bytes
     }
 
-    /// Some libraries write a leading zero against RFC 7518, section 6.3.1.1; the number is the same.
+    /// Some libraries write a leading zero, contrary to RFC 7518, section 6.3.1.1. The number is the same.
     private static func number(_ name: StaticString, _ node: JSONNode) throws(JOSEError) -> [UInt8] {
         Array(try octets(name, node).drop { $0 == 0 })
     }

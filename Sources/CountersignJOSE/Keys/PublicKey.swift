@@ -1,30 +1,29 @@
 internal import COpenSSL
 internal import CountersignCore
 
-/// A public key that verifies signatures: RSA of 2048 to 8192 bits, P-256 or Ed25519, checked when it was
-/// made.
+/// A public key for verifying signatures: RSA of 2048 to 8192 bits, P-256 or Ed25519. Validated at creation.
 public final class PublicKey: Sendable {
-    /// The name that the key's JWK gives it (`kid`); nil for a PEM key or a JWK without one.
+    /// The JWK's `kid`; nil for a PEM key or a JWK without one.
     public let kid: String?
-    /// The one algorithm that the key is bound to (RFC 8725, section 3.1). Nil only for an RSA key that came
-    /// without `alg`: then the app's allow-list says whether it is for RS256 or PS256.
+    /// The only algorithm of the key (RFC 8725, section 3.1). Nil for an RSA key without `alg`, for which the
+    /// app's allow-list determines whether RS256 or PS256 is used.
     public let algorithm: JWSAlgorithm?
-    /// The size: the modulus of an RSA key; 256 for the others.
+    /// The size in bits: that of the modulus for RSA, otherwise 256.
     public let bits: Int
-    /// The RFC 7638 thumbprint: base64url of the SHA-256 over the key's required members. The same key has
-    /// the same thumbprint in every form.
+    /// The RFC 7638 thumbprint: base64url of the SHA-256 over the key's required members. Independent of the
+    /// format that the key was read from.
     public let thumbprint: String
 
     let key: EVPKey
-    /// With the point of an EC key uncompressed.
+    /// An EC key's point is uncompressed.
     let material: KeyMaterial
 
-    /// Reads one public key: a JWK if the text begins with `{`, else PEM.
+    /// Parses one public key: a JWK if the text begins with `{`, otherwise PEM.
     ///
     /// - Parameters:
     ///   - text: PEM or JWK; at most 64 KiB.
-    ///   - algorithm: Binds the key to this algorithm; nil leaves what the key itself says.
-    /// - Throws: ``JOSEError`` that says what is wrong with the key.
+    ///   - algorithm: Binds the key to this algorithm; nil uses the key's own.
+    /// - Throws: ``JOSEError`` with the reason.
     public convenience init(
         text: String, algorithm: JWSAlgorithm? = nil
     ) throws(JOSEError) {
@@ -36,13 +35,14 @@ public final class PublicKey: Sendable {
         }
     }
 
-    /// Reads `PUBLIC KEY` (SPKI), `RSA PUBLIC KEY` (PKCS#1) or `CERTIFICATE` (X.509, whose dates and issuer
-    /// are not judged).
+    /// Parses `PUBLIC KEY` (SPKI), `RSA PUBLIC KEY` (PKCS#1) or `CERTIFICATE` (X.509, without checking dates
+    /// and issuer).
     ///
     /// - Parameters:
     ///   - pem: One PEM block (RFC 7468); at most 64 KiB.
-    ///   - algorithm: Binds the key to this algorithm; nil leaves an RSA key to the app's allow-list.
-    /// - Throws: ``JOSEError``; its code is `secretKey` for a private key.
+    ///   - algorithm: Binds the key to this algorithm; with nil, the app's allow-list determines an RSA key's
+    ///     algorithm.
+    /// - Throws: ``JOSEError``, with code `secretKey` for a private key.
     public convenience init(pem: String, algorithm: JWSAlgorithm? = nil) throws(JOSEError) {
         let blocks = try PEMBlock.parse(pem)
         if blocks.contains(where: { $0.label.contains("PRIVATE KEY") }) { throw Self.privateKeyGiven }
@@ -82,7 +82,7 @@ public final class PublicKey: Sendable {
         "this is a private key: it must never leave your backend. Treat it as leaked, make a new pair, "
             + "and pass the public half")
 
-    /// Whether this key may judge a signature by `algorithm`.
+    /// Whether this key may verify signatures of `scheme`.
     func verifies(_ scheme: SignatureScheme) -> Bool {
         if let algorithm { return algorithm.scheme == scheme }
         return scheme == .rsaPKCS1 || scheme == .rsaPSS
@@ -94,8 +94,8 @@ public final class PublicKey: Sendable {
     /// The key as PEM `PUBLIC KEY` (SPKI), with a newline at the end.
     public var pem: String { PEMBlock.write("PUBLIC KEY", key.subjectPublicKeyInfo) }
 
-    /// The key as a JWK (RFC 7517): its numbers, `use`, `kid` (the thumbprint where the key has none) and,
-    /// where it is bound, `alg`.
+    /// The key as a JWK (RFC 7517): its numbers, `use`, `kid` (the thumbprint if the key has none) and `alg`
+    /// if the key is bound to an algorithm.
     public var jwk: String {
         var members = material.members
         members.append(("use", "sig"))
@@ -106,6 +106,6 @@ public final class PublicKey: Sendable {
 }
 
 extension PublicKey: CustomStringConvertible {
-    /// Type, size and thumbprint; safe to log.
+    /// Type, size and thumbprint. Safe to log.
     public var description: String { "\(keyType) \(bits) \(thumbprint)" }
 }

@@ -1,20 +1,20 @@
 internal import COpenSSL
 public import CountersignCore
 
-/// A private key that signs tokens. It never prints itself.
+/// A private key for signing tokens. Descriptions omit the private part.
 public final class SigningKey: Sendable {
-    /// The one algorithm that this key signs with.
+    /// The algorithm with which the key signs.
     public let algorithm: JWSAlgorithm
-    /// The half that verifies, bound to the same algorithm.
+    /// The public key, bound to the same algorithm.
     public let publicKey: PublicKey
 
     private let key: EVPKey
 
-    /// Makes a new key.
+    /// Generates a key.
     ///
     /// - Parameters:
-    ///   - algorithm: What the key is for.
-    ///   - bits: The size of an RSA key, 2048 to 8192 in steps of 8; not looked at for the others.
+    ///   - algorithm: The algorithm of the key.
+    ///   - bits: The size of an RSA key, 2048 to 8192 in steps of 8; ignored for other algorithms.
     /// - Returns: A key from OpenSSL's random generator. RSA takes from 50 ms to seconds.
     /// - Throws: ``JOSEError`` with code `weakKey` for a size out of range, `unsupportedKey` for an unknown
     /// algorithm.
@@ -49,13 +49,13 @@ public final class SigningKey: Sendable {
         return try SigningKey(EVPKey(owning: pointer), algorithm: algorithm)
     }
 
-    /// Reads an unencrypted private key: `PRIVATE KEY` (PKCS#8), `RSA PRIVATE KEY` (PKCS#1) or `EC PRIVATE
+    /// Parses an unencrypted private key: `PRIVATE KEY` (PKCS#8), `RSA PRIVATE KEY` (PKCS#1) or `EC PRIVATE
     /// KEY` (SEC 1).
     ///
     /// - Parameters:
-    ///   - pem: The key; an `EC PARAMETERS` block before it is passed over.
-    ///   - algorithm: What to sign with; nil takes RS256, ES256 or EdDSA by the key's type.
-    /// - Throws: ``JOSEError`` that says what is wrong with the key.
+    ///   - pem: The key. A preceding `EC PARAMETERS` block is ignored.
+    ///   - algorithm: The algorithm for signing; nil uses RS256, ES256 or EdDSA, depending on the key's type.
+    /// - Throws: ``JOSEError`` with the reason.
     public convenience init(pem: String, algorithm: JWSAlgorithm? = nil) throws(JOSEError) {
         let blocks = try PEMBlock.parse(pem).filter { $0.label != "EC PARAMETERS" }
         guard let block = blocks.first, blocks.count == 1 else {
@@ -97,7 +97,7 @@ public final class SigningKey: Sendable {
         self.key = key
     }
 
-    /// The key as unencrypted PKCS#8 PEM. Write it to a file that only its owner can read, and nowhere else.
+    /// The key as unencrypted PKCS#8 PEM. Store it only in a file that no other user can read.
     public var privatePEM: String {
         guard let info = EVP_PKEY2PKCS8(key.pointer) else {
             preconditionFailure("the key has a private half")
@@ -110,8 +110,8 @@ public final class SigningKey: Sendable {
     ///
     /// - Parameters:
     ///   - claims: The claims; `exp`, `nbf` and `iat` in seconds since 1970.
-    ///   - keyID: The header's `kid`, or nil for none.
-    ///   - type: The header's `typ`, or nil for none.
+    ///   - keyID: The header's `kid`; nil omits it.
+    ///   - type: The header's `typ`; nil omits it.
     /// - Returns: Header, claims and signature in base64url, joined by dots.
     /// - Throws: ``JOSEError`` with code `signingFailed`.
     public func sign(
@@ -123,7 +123,7 @@ public final class SigningKey: Sendable {
         return try sign(header: JSONValue.object(header).bytes, payload: JSONValue.object(claims).bytes)
     }
 
-    /// Signs any header and payload, well formed or not: for tests of verifiers.
+    /// Signs any header and payload, even malformed ones. For tests of verifiers.
     package func sign(header: [UInt8], payload: [UInt8]) throws(JOSEError) -> String {
         var token: [UInt8] = []
         Base64URL.encode(header, to: &token)
@@ -135,7 +135,7 @@ public final class SigningKey: Sendable {
         return String(decoding: token, as: UTF8.self)
     }
 
-    /// The signature as JWS carries it: raw r and s for ES256.
+    /// The signature in JWS format: raw r and s for ES256.
     package func signature(for input: [UInt8]) throws(JOSEError) -> [UInt8] {
         guard let context = EVP_MD_CTX_new() else { preconditionFailure("out of memory") }
         defer { EVP_MD_CTX_free(context) }
@@ -159,6 +159,6 @@ public final class SigningKey: Sendable {
 }
 
 extension SigningKey: CustomStringConvertible {
-    /// The public half's description; safe to log.
+    /// The public key's description. Safe to log.
     public var description: String { "SigningKey(\(publicKey), \(algorithm.rawValue))" }
 }

@@ -1,13 +1,13 @@
 internal import COpenSSL
 
-/// What counts of an X.509 certificate: its key, and when it ends.
+/// The key and expiry of an X.509 certificate.
 struct X509Certificate {
     /// The key as SubjectPublicKeyInfo.
     let subjectPublicKeyInfo: [UInt8]
-    /// Seconds since 1970; nil when the certificate says no such time.
+    /// The end of validity in seconds since 1970; nil if it cannot be represented.
     let expiresAt: Double?
 
-    /// Reads DER; nil unless the bytes are one certificate and nothing more.
+    /// Parses DER. Returns nil unless the bytes are exactly one certificate.
     init?(_ bytes: [UInt8]) {
         var position: UnsafePointer<UInt8>?
         let (certificate, isWhole) = bytes.withUnsafeBufferPointer { buffer in

@@ -1,5 +1,5 @@
-/// The registered claims of a token whose signature is good (RFC 7519, section 4.1), with what is wrong in
-/// their types.
+/// The registered claims (RFC 7519, section 4.1) of a token with a valid signature, and claims of the wrong
+/// type.
 final class Claims: Sendable {
     enum Value<Wrapped: Sendable>: Sendable {
         case absent
@@ -16,7 +16,7 @@ final class Claims: Sendable {
     let issuedAt: Value<Double>
     let subject: Value<String>
     let issuer: Value<String>
-    /// Nil when it is no string.
+    /// Nil if it is not a string.
     let tokenID: String?
     let audience: Value<[String]>
     /// The whole payload.
@@ -33,10 +33,10 @@ final class Claims: Sendable {
         self.json = Array(json)
     }
 
-    /// What is wrong with a `sub` of another type.
+    /// The detail of a `sub` of another type.
     static let subjectIsNoString = "sub is not a string"
 
-    /// Names the claims of the wrong type.
+    /// The claims of the wrong type, in words.
     var problems: [String] {
         var problems: [String] = []
         if case .malformed = expiresAt { problems.append("exp is not a number") }

@@ -1,37 +1,37 @@
-/// What one app asks of its tokens.
+/// An app's requirements for its tokens.
 public struct ClaimsPolicy: Sendable {
-    /// The algorithms that the app allows; names are compared byte by byte.
+    /// The allowed algorithms. Names are compared by their bytes.
     public var algorithms: [JWSAlgorithm]
-    /// How far clocks may differ, in seconds, 0 to 300; a verifier takes the nearer bound for other values.
+    /// The allowed clock difference in seconds. A verifier limits the value to 0 to 300.
     public var leeway: Double
-    /// The longest life from `iat` to `exp`, in seconds; nil for no limit. Of a token without `iat` only what
-    /// is left of its life can be judged. Above 24 hours there is a warning in any case.
+    /// The maximum lifetime from `iat` to `exp` in seconds; nil for no limit. For a token without `iat`, the
+    /// remaining lifetime counts. A lifetime above 24 hours always causes a warning.
     public var maximumLifetime: Double?
-    /// What `aud` must name if it is present; nil: not checked.
+    /// The value that `aud` must contain if it is present; nil does not check it.
     public var audience: String?
-    /// What `iss` must be if it is present; nil: not checked.
+    /// The required value of `iss` if it is present; nil does not check it.
     public var issuer: String?
-    /// Whether a token without `aud` is refused; only looked at where there is an ``audience``.
+    /// Whether a token without `aud` is rejected. Ignored without an ``audience``.
     public var requiresAudience: Bool
-    /// Whether a token without `iss` is refused; only looked at where there is an ``issuer``.
+    /// Whether a token without `iss` is rejected. Ignored without an ``issuer``.
     public var requiresIssuer: Bool
-    /// Whether a token without `typ` is refused instead of noted.
+    /// Whether a token without `typ` is rejected. Otherwise it causes a warning.
     public var requiresType: Bool
-    /// What `typ` must be where it is there, in lower case: a token of one kind is never taken for another (RFC 8725,
-    /// section 3.11).
+    /// The required value of `typ` in lower case, if it is present. Prevents the use of a token of another
+    /// kind (RFC 8725, section 3.11).
     package var type: StaticString = "jwt"
 
-    /// A policy; by default RS256 only, 30 s leeway, nothing else asked.
+    /// Creates a policy. By default only RS256 is allowed, with 30 s leeway and no other requirements.
     ///
     /// - Parameters:
     ///   - algorithms: The allow-list.
     ///   - leeway: 0 to 300.
     ///   - maximumLifetime: Nil for no limit.
-    ///   - audience: Nil: `aud` is not checked.
-    ///   - issuer: Nil: `iss` is not checked.
-    ///   - requiresAudience: Whether `aud` must be there.
-    ///   - requiresIssuer: Whether `iss` must be there.
-    ///   - requiresType: Whether `typ` must be there.
+    ///   - audience: The expected audience; nil does not check `aud`.
+    ///   - issuer: The expected issuer; nil does not check `iss`.
+    ///   - requiresAudience: Whether `aud` is required.
+    ///   - requiresIssuer: Whether `iss` is required.
+    ///   - requiresType: Whether `typ` is required.
     public init(
         algorithms: [JWSAlgorithm] = [.rs256], leeway: Double = 30,
         maximumLifetime: Double? = nil, audience: String? = nil, issuer: String? = nil,
@@ -47,6 +47,6 @@ public struct ClaimsPolicy: Sendable {
         self.requiresType = requiresType
     }
 
-    /// The leeway as a verifier takes it.
+    /// The leeway within its limits.
     var boundedLeeway: Double { leeway.isNaN ? 0 : min(max(leeway, 0), 300) }
 }

@@ -1,13 +1,12 @@
 package import CountersignCore
 
-/// Judges customer tokens: their `sub` is an object of the customer's ids, not one user id (seed 000, "Customer Token
-/// Authorization").
-///
-/// They are signed by the app's private key: with HS256, where `kid` names the secret, or with an algorithm and a key
-/// of the app's ring. HS256 is taken here only: ``TokenVerifier`` knows no symmetric algorithm, so a public key can
-/// never be used as a secret (RFC 8725, section 3.1).
+/// Verifies Bloomreach's customer tokens, in which `sub` is an object of the customer's ids instead of one
+/// user id.
+/// They are signed by the app's backend: with HS256, where `kid` names the secret, or with an algorithm and a
+/// key of the app's ring. Only this type accepts HS256. ``TokenVerifier`` supports no symmetric algorithm, so
+/// a public key can never be used as a secret (RFC 8725, section 3.1).
 package struct CustomerTokenVerifier: Sendable {
-    /// A secret whose holder may sign with HS256.
+    /// A secret for HS256.
     package struct Secret: Sendable {
         let id: String
         let bytes: [UInt8]
@@ -26,8 +25,8 @@ package struct CustomerTokenVerifier: Sendable {
         self.ring = ring
     }
 
-    /// Judges a token. Whether its ids are those of the request is for the caller to decide. Returns the report, and
-    /// the ids if nothing is wrong.
+    /// Verifies a token. The caller must compare its ids with those of the request. Returns the report, and
+    /// the ids if the token is valid.
     package func verify(
         _ token: String, at now: Double
     ) -> (report: VerificationReport, identifiers: [(name: String, value: String)]) {
@@ -44,7 +43,7 @@ package struct CustomerTokenVerifier: Sendable {
         } else {
             report = ring.inspect(token, at: now)
         }
-        // Without a key nothing in the payload is believed.
+        // Without a verified signature, the payload is not trusted.
         guard report.matchedKeyID != nil else { return (report, []) }
         let identifiers = Self.subject(of: jws)
         report.faults.removeAll { $0.code == .invalidPayload && $0.detail == Claims.subjectIsNoString }
@@ -55,9 +54,8 @@ package struct CustomerTokenVerifier: Sendable {
         return (report, report.isAccepted ? identifiers : [])
     }
 
-    /// Judges a token for a request that names these ids, as tools do that explain tokens.
-    ///
-    /// Every id other than `cookie`, which belongs to the device and not to the customer, must be in the token.
+    /// Verifies a token for a request with these ids, for tools that explain tokens.
+    /// Each id must be in the token, except `cookie`, which belongs to the device and not to the customer.
     package func verify(
         _ token: String, naming customerIDs: BytewiseDictionary<String>, at now: Double
     ) -> VerificationReport {
@@ -87,7 +85,7 @@ package struct CustomerTokenVerifier: Sendable {
             return
         }
         report.matchedKeyID = secret.id
-        // Only now is the payload worth reading.
+        // The payload is parsed only after the signature has been verified.
         let claims = try? Self.parser().parse(bytes: jws.payload) { root in
             root.kind == .object ? jws.payload.withUnsafeBytes { Claims(root, json: $0) } : nil
         }
@@ -99,7 +97,7 @@ package struct CustomerTokenVerifier: Sendable {
         ring.judgeRegistered(claims, at: now, deviceTime: nil, &report)
     }
 
-    /// The ids in `sub`; empty if it is no object of strings that are not empty.
+    /// The ids in `sub`; empty if it is not an object of non-empty strings.
     private static func subject(of jws: CompactJWS) -> [(name: String, value: String)] {
         let identifiers = try? parser().parse(bytes: jws.payload) { root -> [(name: String, value: String)] in
             guard let subject = root["sub"] else { return [] }
@@ -121,7 +119,7 @@ package struct CustomerTokenVerifier: Sendable {
 }
 
 extension CustomerTokenKey {
-    /// The same key for a verifier.
+    /// The same key for verification.
     package var verifying: CustomerTokenVerifier.Secret {
         CustomerTokenVerifier.Secret(id: id, bytes: secret)
     }

@@ -1,13 +1,13 @@
 internal import COpenSSL
 internal import CountersignCore
 
-/// Finds the key of a ring that made a signature.
+/// Finds the key of a ring that verifies a signature.
 ///
-/// `@unchecked Sendable`: everything is immutable but `idle`, which is itself a lock.
+/// `@unchecked Sendable`: all properties are immutable except `idle`, which is a lock.
 final class SignatureVerifier: @unchecked Sendable {
-    /// What one thread needs to judge a token. It belongs to one ring for good: an `EVP_PKEY_CTX` is made for
-    /// one key and never given another. (With OpenSSL 3.0, `EVP_DigestVerifyInit` on a used `EVP_MD_CTX`
-    /// returns success and goes on verifying with the old key.)
+    /// The reusable state for verifying a token on one thread. It belongs to one ring permanently, because
+    /// each `EVP_PKEY_CTX` is made for one key. (With OpenSSL 3.0, `EVP_DigestVerifyInit` on a used
+    /// `EVP_MD_CTX` returns success but keeps verifying with the old key.)
     final class Workspace {
         let parser = StrictJSONParser(
             maximumBytes: CompactJWS.maximumBytes, maximumDepth: CompactJWS.maximumDepth)
@@ -28,7 +28,6 @@ final class SignatureVerifier: @unchecked Sendable {
         }
     }
 
-    /// One key for one algorithm.
     private struct Candidate {
         let entry: Int
         let slot: Int
@@ -56,7 +55,7 @@ final class SignatureVerifier: @unchecked Sendable {
         self.slots = slots
     }
 
-    /// Lends a workspace to `body`.
+    /// Calls `body` with an idle workspace.
     func withWorkspace<Result>(_ body: (Workspace) -> Result) -> Result {
         let workspace = idle.withLock { $0.popLast() } ?? Workspace(slots: slots)
         let result = body(workspace)
@@ -66,7 +65,8 @@ final class SignatureVerifier: @unchecked Sendable {
 
     func hasKey(for scheme: SignatureScheme) -> Bool { candidates[scheme] != nil }
 
-    /// The ring entry whose key made `signature` over `input`; `preferred` is tried first. Nil if no key did.
+    /// The index of the ring entry that verifies `signature` over `input`; nil if no key does. Tries
+    /// `preferred` first.
     func entry(
         verifying signature: UnsafeBufferPointer<UInt8>, of input: UnsafeBufferPointer<UInt8>,
         by scheme: SignatureScheme, preferred: Int?, in workspace: Workspace
@@ -111,7 +111,7 @@ final class SignatureVerifier: @unchecked Sendable {
         return nil
     }
 
-    /// The context of this key and algorithm in this workspace, made at its first use.
+    /// The context for this key and algorithm in this workspace, created at first use.
     private static func context(
         for candidate: Candidate, _ scheme: SignatureScheme, in workspace: Workspace
     ) -> OpaquePointer? {
@@ -137,8 +137,8 @@ final class SignatureVerifier: @unchecked Sendable {
         return context
     }
 
-    /// Ed25519 signs the message, not its hash; OpenSSL 3.0 has only the one-shot call, with a new context
-    /// each time.
+    /// Ed25519 signs the message, not its hash. OpenSSL 3.0 supports only the one-shot call with a new
+    /// context each time.
     private static func verifyEd25519(
         _ signature: UnsafeBufferPointer<UInt8>, _ input: UnsafeBufferPointer<UInt8>, with key: Candidate
     ) -> Bool {

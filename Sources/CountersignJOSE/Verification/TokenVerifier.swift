@@ -1,13 +1,12 @@
 internal import CountersignCore
 
-/// Judges signed-user tokens for one app: strictly, and always by the same order of checks.
-///
-/// A value that never changes: make a new one when the app's keys or policy change. It may be used by many
-/// threads at once. Nothing in it knows the time; the caller says what time it is.
+/// Verifies signed-user tokens for one app, strictly and with a fixed order of checks.
+/// A verifier is immutable and thread-safe. Create a new one when the app's keys or policy change. The caller
+/// supplies the current time.
 public struct TokenVerifier: Sendable {
     /// The app's keys.
     public let keys: KeyRing
-    /// What the app asks of its tokens.
+    /// The app's requirements for its tokens.
     public let policy: ClaimsPolicy
 
     private let cached: CacheOwner?
@@ -16,13 +15,13 @@ public struct TokenVerifier: Sendable {
     private let allowed: [(name: [UInt8], scheme: SignatureScheme)]
     private let keyNames: [(name: [UInt8], entry: Int)]
 
-    /// A verifier for one app.
+    /// Creates a verifier for one app.
     ///
     /// - Parameters:
     ///   - keys: The app's keys.
-    ///   - policy: What the app asks of its tokens.
-    ///   - cache: Where tokens that were accepted, or had nothing wrong but their expiry, are remembered until this
-    ///     verifier goes; nil: every token is verified in full.
+    ///   - policy: The app's requirements for its tokens.
+    ///   - cache: Caches tokens that are valid or only expired, until the verifier is deallocated; nil
+    ///     verifies each token in full.
     public init(keys: KeyRing, policy: ClaimsPolicy = ClaimsPolicy(), cache: VerifiedTokenCache? = nil) {
         self.keys = keys
         self.policy = policy
@@ -38,19 +37,18 @@ public struct TokenVerifier: Sendable {
         }
     }
 
-    /// Judges the token of one request.
-    ///
-    /// A request without any user id is anonymous and not judged; an empty string is no user id.
+    /// Verifies the token of one request.
+    /// A request without a user id is anonymous and is not checked. An empty string is not a user id.
     ///
     /// - Parameters:
-    ///   - token: The token as it came; nil if the request has none.
-    ///   - userID: Whom the request speaks for; nil if only the payload says it: then `sub` must be
-    ///     one of `payloadUserIDs`.
-    ///   - payloadUserIDs: Every user id found in the request's payload.
-    ///   - now: The time, in seconds since 1970.
-    ///   - deviceTime: The device's clock as the request states it, in seconds since 1970; nil if it does
-    /// not.
-    /// - Returns: All faults that could be found; none means accepted.
+    ///   - token: The token as sent; nil without a token.
+    ///   - userID: The user of the request; nil if only the payload names users. Then `sub` must be in
+    ///     `payloadUserIDs`.
+    ///   - payloadUserIDs: All user ids in the request's payload.
+    ///   - now: The current time in seconds since 1970.
+    ///   - deviceTime: The device's clock as stated by the request, in seconds since 1970; nil if the request
+    ///     does not state it.
+    /// - Returns: All faults that were found. The token is accepted if there are no faults.
     public func verify(
         _ token: String?, userID: String?, payloadUserIDs: [String] = [], at now: Double,
         deviceTime: Double? = nil
@@ -66,18 +64,18 @@ public struct TokenVerifier: Sendable {
         }
     }
 
-    /// Judges the token of one request from its bytes; an empty buffer is a request without a token. See
+    /// Verifies the token of one request from its bytes. An empty buffer is a request without a token. See
     /// ``verify(_:userID:payloadUserIDs:at:deviceTime:)``.
     ///
     /// - Parameters:
-    ///   - token: The token as it came; not kept.
-    ///   - userID: Whom the request speaks for; nil if only the payload says it: then `sub` must be
-    ///     one of `payloadUserIDs`.
-    ///   - payloadUserIDs: Every user id found in the request's payload.
-    ///   - now: The time, in seconds since 1970.
-    ///   - deviceTime: The device's clock as the request states it, in seconds since 1970; nil if it does
-    /// not.
-    /// - Returns: All faults that could be found; none means accepted.
+    ///   - token: The token as sent. Not retained.
+    ///   - userID: The user of the request; nil if only the payload names users. Then `sub` must be in
+    ///     `payloadUserIDs`.
+    ///   - payloadUserIDs: All user ids in the request's payload.
+    ///   - now: The current time in seconds since 1970.
+    ///   - deviceTime: The device's clock as stated by the request, in seconds since 1970; nil if the request
+    ///     does not state it.
+    /// - Returns: All faults that were found. The token is accepted if there are no faults.
     public func verify(
         bytes token: UnsafeBufferPointer<UInt8>, userID: String?, payloadUserIDs: [String] = [],
         at now: Double, deviceTime: Double? = nil
@@ -96,8 +94,7 @@ public struct TokenVerifier: Sendable {
         return report
     }
 
-    /// Judges a token without a request: whose it is is not asked. For tools that explain tokens; a gateway
-    /// always knows the user.
+    /// Verifies a token without checking its user. For tools that explain tokens.
     package func inspect(_ token: String?, at now: Double) -> VerificationReport {
         var report = VerificationReport()
         var token = token ?? ""
@@ -120,7 +117,7 @@ public struct TokenVerifier: Sendable {
             judge(known, user: user, at: now, deviceTime: deviceTime, &report)
         } else if let trusted = trust(token, &report) {
             judge(trusted, user: user, at: now, deviceTime: deviceTime, &report)
-            // A client whose token has expired sends it again and again.
+            // Expired tokens are cached too, because clients keep sending them.
             if report.faults.allSatisfy({ $0.code == .expired }) { cached.cache.insert(trusted, for: key) }
         }
     }
@@ -136,7 +133,7 @@ public struct TokenVerifier: Sendable {
     }
 }
 
-/// Whom a request speaks for.
+/// The user ids of a request.
 private struct User {
     let id: String?
     let payloadIDs: [String]
@@ -147,8 +144,8 @@ private struct User {
         return payloadIDs.first { !$0.isEmpty }
     }
 
-    /// Whether a token for `subject` may speak for the request. Where nothing but the payload names users, any of them
-    /// will do: if they differ, that is the fault.
+    /// Whether a token for `subject` may be used for the request. If only the payload names users, any of
+    /// them suffices; different ids are reported as a separate fault.
     func isNamed(by subject: String) -> Bool {
         if subject.isEmpty { return false }
         if let id, !id.isEmpty { return id.hasSameBytes(as: subject) }
@@ -156,7 +153,7 @@ private struct User {
     }
 }
 
-// MARK: - Rows 1 to 6: what does not depend on the request
+// MARK: - Rows 1 to 6: checks independent of the request
 
 extension TokenVerifier {
     private struct Header {
@@ -193,7 +190,7 @@ extension TokenVerifier {
                 report.add(.noMatchingPublicKeys, "no public key of the app verifies the signature")
                 return nil
             }
-            // Only now is the payload worth reading.
+            // The payload is parsed only after the signature has been verified.
             guard let claims = readClaims(parts.payload, in: workspace) else {
                 report.matchedKeyID = keys.entries[entry].id
                 report.add(
@@ -255,7 +252,7 @@ extension TokenVerifier {
         return claims ?? nil
     }
 
-    /// Rows 4 and 5 as far as they do not need a token.
+    /// The checks of rows 4 and 5 that do not need a token.
     private func judgeRing(_ report: inout VerificationReport) {
         if keys.entries.isEmpty {
             report.add(.noMatchingPublicKeys, "the app has no public keys")
@@ -266,7 +263,7 @@ extension TokenVerifier {
     }
 }
 
-// MARK: - Rows 6 to 15: claims, judged at each request
+// MARK: - Rows 6 to 15: claims, checked for each request
 
 extension TokenVerifier {
     private func judgeClaims(
@@ -278,7 +275,7 @@ extension TokenVerifier {
         if let user { judgeSubject(claims, user, &report) }
     }
 
-    /// All claims but `sub`.
+    /// Checks all claims except the subject.
     func judgeRegistered(
         _ claims: Claims, at now: Double, deviceTime: Double?, _ report: inout VerificationReport
     ) {
@@ -298,7 +295,7 @@ extension TokenVerifier {
         static let issuedInFuture = TimeFaults(rawValue: 4)
     }
 
-    /// Each comparison is written so that it fails if `now` is not a number.
+    /// Each comparison is written so that it fails if `now` is NaN.
     private func timeFaults(_ claims: Claims, at now: Double) -> TimeFaults {
         var faults: TimeFaults = []
         if let exp = claims.expiresAt.value, !(now < exp + leeway) { faults.insert(.expired) }
@@ -314,7 +311,7 @@ extension TokenVerifier {
         if faults.isEmpty { return }
         func distance(_ claim: Claims.Value<Double>) -> String {
             let seconds = abs(now - (claim.value ?? now)).rounded()
-            // Beyond 2^53 a double cannot tell seconds apart.
+            // Beyond 2^53 a double cannot represent each second.
             return seconds < 9e15 ? "\(Int(seconds)) s" : "\(seconds) s"
         }
         if faults.contains(.expired) {
@@ -333,7 +330,7 @@ extension TokenVerifier {
 
     private func judgeLifetime(_ claims: Claims, at now: Double, _ report: inout VerificationReport) {
         guard let exp = claims.expiresAt.value else { return }
-        // A token without iat was made before now, so what is left of its life is the least that it can be.
+        // A token without `iat` was issued before now, so its remaining lifetime is a lower bound.
         let lifetime = exp - (claims.issuedAt.value ?? now + leeway)
         if lifetime > 86_400 { report.warnings.append(.longLifetime) }
         if case .malformed = claims.issuedAt { return }

@@ -1,4 +1,4 @@
-/// A token whose signature is good. Whether it is valid now and for this user is judged at each request.
+/// A token with a verified signature. Its claims are checked for each request.
 struct TrustedToken: Sendable {
     let claims: Claims
     let entry: Int

@@ -1,21 +1,21 @@
 package import CountersignCore
 
-/// One step of the fixed order of checks, as tools show it.
+/// One step of the fixed order of checks, for display in tools.
 package struct VerificationCheck: Sendable {
-    /// How the step ended.
+    /// The result of a step.
     package enum Outcome: String, Sendable, TextEnum {
         case passed
         case failed
-        /// An earlier fault, or a request without the facts, left nothing to judge.
+        /// Skipped because of an earlier fault or missing data.
         case notJudged = "not_judged"
     }
 
-    /// What holds if it passed.
+    /// The condition that the step checks.
     package let name: String
-    /// The code if it did not.
+    /// The error code if the step fails.
     package let code: AuthErrorCode
     package let outcome: Outcome
-    /// What exactly is wrong; empty unless it failed.
+    /// Details of the failure; empty unless the step failed.
     package let details: [String]
 
     /// Every check in order.

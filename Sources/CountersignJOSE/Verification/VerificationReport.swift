@@ -1,24 +1,24 @@
 public import CountersignCore
 
-/// Everything that could be judged of one request's token.
+/// The result of verifying one request's token.
 public struct VerificationReport: Sendable {
-    /// One thing that is wrong.
+    /// A failed check.
     public struct Fault: Sendable, CustomStringConvertible {
-        /// Which.
+        /// The error code.
         public let code: AuthErrorCode
-        /// What exactly, in words; contains no part of a token, key or user id.
+        /// The exact cause, in words. Contains no part of a token, key or user id.
         public let detail: String
 
-        /// Reason and detail; safe to log.
+        /// Reason and detail. Safe to log.
         public var description: String { "\(code.reason): \(detail)" }
     }
 
-    /// Something that does not lead to a rejection but should be looked at.
+    /// A problem that does not lead to a rejection.
     public struct Warning: RawRepresentable, Hashable, Sendable {
         /// The warning's stable name.
         public let rawValue: String
 
-        /// Any name.
+        /// Creates a warning with any name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -31,36 +31,36 @@ public struct VerificationReport: Sendable {
 
         /// The header has no `typ`.
         public static let typeMissing = Warning(rawValue: "typ_missing")
-        /// The token lives longer than 24 hours.
+        /// The token's lifetime is longer than 24 hours.
         public static let longLifetime = Warning(rawValue: "lifetime_over_24h")
     }
 
-    /// Every fault that could be found, in the fixed order of the checks. A claim is never judged before the
-    /// signature is good.
+    /// The faults that were found, in the fixed order of the checks. Claims are checked only after the
+    /// signature.
     public internal(set) var faults: [Fault] = []
-    /// What was noted besides.
+    /// Problems that do not lead to a rejection.
     public internal(set) var warnings: [Warning] = []
-    /// Whether the request names no user anywhere: then nothing was judged.
+    /// Whether the request names no user, so that nothing was checked.
     public internal(set) var isAnonymous = false
-    /// The claims; nil unless a token was judged and accepted.
+    /// The claims of an accepted token; otherwise nil.
     public internal(set) var claims: VerifiedClaims?
-    /// The ring entry whose key verified the signature; nil if none did. Set also if the claims are not
-    /// accepted.
+    /// The ring entry whose key verified the signature, even if the claims are not accepted; nil if no key
+    /// did.
     public internal(set) var matchedKeyID: String?
-    /// How far the device's clock is ahead of ours, in seconds (negative: behind), if `exp`, `nbf` or `iat`
-    /// fail by our clock but hold by the device's; else nil.
+    /// The seconds by which the device's clock is ahead of the gateway's, if `exp`, `nbf` or `iat` fail by
+    /// the gateway's clock but hold by the device's; otherwise nil. Negative if the device's clock is behind.
     public internal(set) var clockSkewSeconds: Double?
 
-    /// Whether the signature was good and the payload could be read, so that each claim was judged.
+    /// Whether the signature was valid and the payload readable, so that the claims were checked.
     var judgedClaims = false
 
-    /// The verdict's code: that of the first fault; nil if there is none.
+    /// The code of the first fault; nil without faults.
     public var code: AuthErrorCode? { faults.first?.code }
 
-    /// Whether nothing is wrong. True for anonymous requests too, which have no ``claims``.
+    /// Whether there are no faults. Also true for anonymous requests, which have no ``claims``.
     public var isAccepted: Bool { faults.isEmpty }
 
-    /// Notes a fault that the caller found.
+    /// Adds a fault found by the caller.
     package mutating func add(_ code: AuthErrorCode, _ detail: String) {
         faults.append(Fault(code: code, detail: detail))
     }

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// The claims of a token that was accepted. Only ``TokenVerifier`` makes one.
+/// The claims of an accepted token. Created only by ``TokenVerifier``.
 public struct VerifiedClaims: Sendable {
     private let claims: Claims
 
@@ -18,19 +18,19 @@ public struct VerifiedClaims: Sendable {
     public var issuedAt: Double? { claims.issuedAt.value }
     /// `iss`; nil if the token has none (section 4.1.1).
     public var issuer: String? { claims.issuer.value }
-    /// `aud`, as an array also if the token has one string; empty if it has none (section 4.1.3).
+    /// `aud` as an array, even if the token has a single string; empty if it has none (section 4.1.3).
     public var audience: [String] { claims.audience.value ?? [] }
-    /// `jti`, of 1 to 256 bytes without control characters; nil if the token has none like that (section 4.1.7).
+    /// `jti` if it has 1 to 256 bytes without control characters; otherwise nil (section 4.1.7).
     public var tokenID: String? {
         claims.tokenID.flatMap { id in
             (1...256).contains(id.utf8.count) && !id.hasControlCharacter ? id : nil
         }
     }
-    /// All claims as the token has them: one JSON object in UTF-8 without duplicate members.
+    /// The payload: one JSON object in UTF-8 without duplicate members.
     public var json: [UInt8] { claims.json }
 }
 
 extension VerifiedClaims: CustomStringConvertible {
-    /// Only the expiry: claims may hold personal data.
+    /// Only the expiry, because claims may contain personal data.
     public var description: String { "VerifiedClaims(expiresAt: \(expiresAt))" }
 }

@@ -1,16 +1,15 @@
 internal import CountersignCore
 
-/// Remembers tokens whose signature was good, so that the same token need not be verified again.
-///
-/// Only what cannot change is remembered: that this very text was signed by that very key, and what it claims. Times,
-/// revocation and users are judged again at each request. An entry belongs to the verifier that made it: another app's
-/// verifier, or the same app's after a change of keys, policy or enforcement, never sees it, and when a verifier goes,
-/// its entries go. One cache may serve all apps.
+/// Caches tokens with valid signatures, so that they need not be verified again.
+/// Only constant facts are cached: the key that signed this text, and the claims. Times, revocation and users
+/// are checked for each request. An entry belongs to the verifier that created it and is removed with it.
+/// Verifiers of other apps, or of the same app after a change of keys, policy or enforcement, never see it.
+/// One cache may serve all apps.
 public final class VerifiedTokenCache: Sendable {
-    /// Which token, and whose.
+    /// A token and its verifier.
     struct Key: Hashable {
         let owner: UInt64
-        /// SHA-256 of the token's text, so that nobody can make another one with the same key.
+        /// SHA-256 of the token's text, so that constructing another token with the same key is infeasible.
         let digest: (UInt64, UInt64, UInt64, UInt64)
 
         static func == (one: Key, other: Key) -> Bool {
@@ -20,7 +19,8 @@ public final class VerifiedTokenCache: Sendable {
         func hash(into hasher: inout Hasher) { hasher.combine(digest.0) }
     }
 
-    /// What is remembered of one token. Not its text: that is most of its bytes, and whoever reads this memory could use it.
+    /// A cached token without its text, which would take most of the memory and could be misused after a
+    /// memory leak.
     private final class Entry: Sendable {
         let key: Key
         let trusted: TrustedToken
@@ -29,13 +29,13 @@ public final class VerifiedTokenCache: Sendable {
         init(_ trusted: TrustedToken, for key: Key) {
             self.key = key
             self.trusted = trusted
-            // Claims are held as JSON and, mostly once more, as strings; the rest is objects and the table.
+            // Claims are held as JSON and mostly again as strings; the rest is objects and table entries.
             cost = 2 * trusted.claims.json.count + 512
         }
     }
 
-    /// Entries in a circle. Room is made by a hand that goes around: an entry that was found since the hand last passed
-    /// stays, any other goes. So tokens that come once do not displace those in use, and as many are remembered as there is room for.
+    /// A ring of entries with CLOCK eviction: the hand evicts entries that were not found since its last
+    /// pass. So tokens used only once do not displace tokens in use.
     private struct Circle {
         struct Place {
             var entry: Entry?
@@ -89,34 +89,34 @@ public final class VerifiedTokenCache: Sendable {
         }
     }
 
-    /// The most memory that the entries take, in bytes; 0.7 to 1 KB a token.
+    /// The maximum memory of the entries in bytes. A token takes 0.7 to 1 KB.
     public let maximumBytes: Int
     private let circle = Lock(Circle())
 
-    /// An empty cache.
+    /// Creates an empty cache.
     ///
-    /// - Parameter maximumBytes: The most memory that the entries take.
+    /// - Parameter maximumBytes: The maximum memory of the entries in bytes.
     public init(maximumBytes: Int = 96 << 20) {
         self.maximumBytes = maximumBytes
     }
 
-    /// How many bytes the entries take now.
+    /// The memory of the entries in bytes.
     public var byteCount: Int { circle.withLock { $0.bytes } }
 
-    /// How many tokens are remembered now.
+    /// The number of cached tokens.
     public var count: Int { circle.withLock { $0.count } }
 
-    /// How often a token was found.
+    /// The number of cache hits.
     package var hits: Int { circle.withLock { $0.hits } }
 
-    /// How often a token had to be read, and verified as far as it is one.
+    /// The number of cache misses.
     package var misses: Int { circle.withLock { $0.misses } }
 
     static func key(_ token: UnsafeBufferPointer<UInt8>, owner: UInt64) -> Key {
         Key(owner: owner, digest: SHA256.words(UnsafeRawBufferPointer(token)))
     }
 
-    /// What is known of this very text, or nil.
+    /// The cached result for this text, or nil.
     func find(_ key: Key) -> TrustedToken? {
         circle.withLock { circle -> Entry? in
             guard let entry = circle.find(key) else { return nil }
@@ -125,26 +125,24 @@ public final class VerifiedTokenCache: Sendable {
         }?.trusted
     }
 
-    /// A token that was not found is about to be read.
     func countMiss() {
         circle.withLock { $0.misses += 1 }
     }
 
-    /// Remembers a token.
     func insert(_ trusted: TrustedToken, for key: Key) {
         let entry = Entry(trusted, for: key)
-        // One alone must not displace all others.
+        // A single entry must not displace most others.
         guard entry.cost <= maximumBytes / 2 else { return }
         circle.withLock { $0.add(entry, room: maximumBytes) }
     }
 
-    /// Forgets every token of a verifier.
+    /// Removes all tokens of a verifier.
     func removeAll(of owner: UInt64) {
         circle.withLock { $0.removeAll(of: owner) }
     }
 }
 
-/// A verifier's place in a cache. When the verifier goes, what it remembered goes.
+/// The ownership of a verifier's cache entries, which are removed when it is deallocated.
 final class CacheOwner: Sendable {
     private static let last = Lock(UInt64(0))
 
