@@ -11,10 +11,10 @@
 
 namespace {
 
-// An integer that 64 bits cannot hold.
+// An integer that does not fit 64 bits.
 struct large_integer {
-    size_t ordinal;  // how many numbers stand before it
-    size_t offset;   // of its first byte in the widened text
+    size_t ordinal;  // the number of numbers before it
+    size_t offset;   // the offset of its first byte in the widened text
 };
 
 }  // namespace
@@ -27,7 +27,7 @@ struct strict_json_parser {
     std::string widened;
     std::vector<large_integer> integers;
 
-    // Room for `widen`, which adds two bytes to numbers of nineteen digits and more.
+    // Leaves space for `widen`, which adds two bytes to numbers of 19 or more digits.
     strict_json_parser(size_t bytes, size_t name_bytes)
         : parser(bytes + bytes / 8 + 64), maximum_bytes(bytes), maximum_name_bytes(name_bytes) {}
 };
@@ -57,7 +57,7 @@ size_t after(const strict_json_tape &tape, size_t index) {
     }
 }
 
-// Sorting, not hashing: a sender who knows the hash could make every name collide.
+// Sorts instead of hashing: a sender who knows the hash function could make all names collide.
 bool has_duplicates(std::vector<std::string_view> &names) {
     if (names.size() > few) {
         std::sort(names.begin(), names.end());
@@ -97,7 +97,7 @@ size_t skip_string(const uint8_t *bytes, size_t length, size_t at) {
         const void *quote = std::memchr(bytes + at, '"', length - at);
         if (!quote) return length;
         at = size_t(static_cast<const uint8_t *>(quote) - bytes);
-        // An odd number of backslashes before it makes it part of the string.
+        // An odd number of backslashes before the quote escapes it.
         size_t before = at;
         while (bytes[before - 1] == '\\') before--;
         if ((at - before) % 2 == 0) return at + 1;
@@ -127,7 +127,7 @@ size_t skip_value(const uint8_t *bytes, size_t length, size_t at) {
     return at;
 }
 
-// True for an integer that 64 bits cannot hold: simdjson refuses it, though it is JSON.
+// Whether an integer does not fit 64 bits. simdjson rejects it, although it is valid JSON.
 bool overflows(std::string_view number) {
     bool negative = number.front() == '-';
     std::string_view digits = number.substr(negative);
@@ -137,7 +137,8 @@ bool overflows(std::string_view number) {
     return digits.size() != limit.size() ? digits.size() > limit.size() : digits > limit;
 }
 
-// The text with an exponent of zero behind each such integer, so that it is read as a double. False if there is none.
+// Appends an exponent of zero to each such integer, so that it is parsed as a double. Returns false without
+// any.
 bool widen(const uint8_t *bytes, size_t length, std::string &output, std::vector<large_integer> &integers) {
     size_t numbers = 0;
     output.clear();
@@ -162,8 +163,8 @@ bool widen(const uint8_t *bytes, size_t length, std::string &output, std::vector
     return !integers.empty();
 }
 
-// Writes, for each such integer, its offset in the widened text plus one into the payload of its word, which is 0 for
-// all other doubles.
+// For each such integer, stores its offset in the widened text plus one as the payload of its tape word. For
+// other doubles the payload is 0.
 void note_digits(uint64_t *words, const std::vector<large_integer> &integers) {
     auto next = integers.begin();
     size_t end = size_t(payload_of(words[0]));
@@ -181,7 +182,7 @@ void note_digits(uint64_t *words, const std::vector<large_integer> &integers) {
 extern "C" strict_json_parser *strict_json_parser_create(
     size_t maximum_bytes, size_t maximum_depth, size_t maximum_name_bytes) {
     auto *parser = new (std::nothrow) strict_json_parser(maximum_bytes, maximum_name_bytes);
-    // Small at first; simdjson grows its buffers to the largest document that it met.
+    // Small at first. simdjson grows its buffers to the size of the largest document.
     if (parser && parser->parser.allocate(std::min<size_t>(maximum_bytes, 8192), maximum_depth)) {
         delete parser;
         return nullptr;
@@ -222,7 +223,7 @@ strict_json_status parse(strict_json_parser *parser, const uint8_t *bytes, size_
 
 extern "C" strict_json_status strict_json_parse(
     strict_json_parser *parser, const uint8_t *bytes, size_t length, strict_json_tape *tape) {
-    // An exception must not reach a caller that is no C++.
+    // No exception may reach a C or Swift caller.
     try {
         return parse(parser, bytes, length, tape);
     } catch (const std::bad_alloc &) {
@@ -232,8 +233,8 @@ extern "C" strict_json_status strict_json_parse(
 
 namespace {
 
-// Calls `found(start)`, which returns where the value ends, for each value of the object or array at `offset`, until
-// it returns 0.
+// Calls `found(start)` for each value of the object or array at `offset`. `found` returns the end of the
+// value, or 0 to stop.
 template <typename Found>
 void each_child(const uint8_t *bytes, size_t length, size_t offset, Found found) {
     if (offset >= length) return;
