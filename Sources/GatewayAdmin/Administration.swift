@@ -9,17 +9,18 @@ package import GatewayStorage
 internal import GatewayTokens
 internal import GatewayWebhooks
 
-/// Everything for operators: the page, its API and what goes on by itself.
+/// The administration: the dashboard, its API and periodic tasks.
 package final class Administration: Sendable {
-    /// A connection of its own: the gateway's other ones notice what this one changes.
+    /// A separate connection, so that the gateway's other connections notice its changes.
     private let directory: AppDirectory
     private let api: AdminAPI
     private let now: @Sendable () -> Date
     private let watch: EnforcementWatch
     private let alerts: WebhookSender
 
-    /// Without `backupFolder`, backups are made by the database's own tools. `refresh` makes the gateway load changes.
-    /// `gateways` share an app's traffic. `tells` is false while another gateway sends alerts about many rejections.
+    /// Without `backupFolder`, backups are made by the database's own tools. `refresh` makes the gateway load
+    /// changes. `gateways` share an app's traffic. `tells` is false while another gateway sends alerts about
+    /// many rejections.
     package init(
         configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
         gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
@@ -89,13 +90,14 @@ package final class Administration: Sendable {
             now: now,
             changed: {
                 changed()
-                // Whoever is told that it is done may rely on it at every gateway.
+                // Waits for other gateways, so that the change is in effect at each gateway when the response
+                // is sent.
                 storage.cluster?.settle()
             })
     }
 
-    /// How many requests needed a good token and had none: as this gateway has counted, to the second, or as all have written
-    /// down, to the minute.
+    /// The number of requests that required a valid token and those rejected. Counted by this gateway to the
+    /// second, or with a shared database by all gateways to the minute.
     private static func recent(
         _ storage: any Storage, _ recorder: AnalyticsRecorder, _ now: @escaping @Sendable () -> Date
     ) -> @Sendable (String, Int64) -> EnforcementWatch.Recent {
@@ -109,7 +111,7 @@ package final class Administration: Sendable {
             var query = AnalyticsQuery(
                 appID: appID, fromMilliseconds: since, toMilliseconds: Milliseconds(now()).count + 1)
             query.mode = .required
-            // What cannot be read now is read at the next look.
+            // After an error, the next check reads again.
             guard let sum = try? storage.analytics.total(query, by: .minute) else {
                 return EnforcementWatch.Recent()
             }
@@ -117,7 +119,7 @@ package final class Administration: Sendable {
         }
     }
 
-    /// What is done with what is kept, with or without a gateway that runs.
+    /// The routes that work on stored data, with or without a running gateway.
     static func storedRoutes(
         storage: any Storage, directory: AppDirectory, consumers: any EventConsumers,
         deliveries: @escaping @Sendable () throws(GatewayError) -> DeliveryStore,
@@ -169,10 +171,10 @@ package final class Administration: Sendable {
         api.endpoints + DashboardFiles().endpoints
     }
 
-    /// Endpoints for apps: the client for web pages, on each listener that receives events.
+    /// The SDK for web pages, served on each listener for events.
     package let appEndpoints = BrowserClient().endpoints.map(\.forPages)
 
-    /// A token for the one-time link that sets the first password; nil when there is a user already.
+    /// A token for the one-time link to set the first password; nil if a user exists.
     package func makeSetupToken() throws(GatewayError) -> String? {
         guard try directory.admins.users().isEmpty else { return nil }
         return try directory.admins.makeSetupToken(at: Milliseconds(now()).count)
@@ -182,7 +184,7 @@ package final class Administration: Sendable {
         watch.start()
     }
 
-    /// Returns when no alert is being delivered.
+    /// Waits until no alert is being delivered.
     package func waitForAlerts() {
         alerts.waitUntilIdle()
     }

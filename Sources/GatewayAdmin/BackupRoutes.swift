@@ -3,10 +3,10 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Copies of the data directory.
+/// Backups of the data directory.
 struct BackupRoutes: Sendable {
     let storage: any Storage
-    /// Nil where everything is kept in a database, which its own tools back up.
+    /// Nil with a database server, which has its own backup tools.
     let place: String?
     let diskFloorBytes: Int
 
@@ -47,7 +47,7 @@ struct BackupRoutes: Sendable {
     }
 
     private func verify(_ call: AdminCall) throws -> HTTPResponse {
-        // Only a name from the list leads to a folder.
+        // Only a listed name is used, to prevent path traversal.
         guard let backup = Backup.all(in: try folder()).first(where: { $0.name == call[0] }) else {
             throw AdminProblem.notFound("there is no such backup")
         }

@@ -4,7 +4,7 @@ internal import GatewayStorage
 
 /// The gateways that share a database.
 struct ClusterRoutes: Sendable {
-    /// Nil where one gateway has its data directory alone.
+    /// Nil for a single gateway with its own data directory.
     let cluster: (any Cluster)?
 
     var all: [AdminRoute] {

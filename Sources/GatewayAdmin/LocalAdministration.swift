@@ -7,9 +7,8 @@ package import GatewayModel
 internal import GatewayObservability
 package import GatewayStorage
 
-/// The admin API on a storage, without a socket: for the account that may open it. Gateways may run on it.
-///
-/// It has everything that is kept there; what only a running gateway knows (overview, settings, live) is not there.
+/// The admin API on a storage without a socket, for an account with access to it. Gateways may be running.
+/// Routes that need a running gateway are missing: overview, settings and live results.
 package final class LocalAdministration: Sendable {
     private let directory: AppDirectory
     private let routes: [AdminRoute]
@@ -18,8 +17,8 @@ package final class LocalAdministration: Sendable {
     private let isLate: @Sendable () -> Void
     private let now: @Sendable () -> Date
 
-    /// Without `backupFolder`, there are no backups. `isLate` is called if a running gateway has not loaded a change
-    /// within some seconds. Throws `storage`.
+    /// Without `backupFolder`, there are no backups. `isLate` is called if a running gateway has not loaded a
+    /// change within some seconds. Throws `storage`.
     package convenience init(
         storage: any Storage, backupFolder: String?, isLate: @escaping @Sendable () -> Void = {},
         now: @escaping @Sendable () -> Date = { Date() }
@@ -37,7 +36,7 @@ package final class LocalAdministration: Sendable {
         self.directory = directory
         self.isLate = isLate
         settle = { storage.settle() }
-        // Never started: what others publish and who fails now, only a running gateway knows.
+        // Never started: published key sets and current failures are known only to a running gateway.
         let registry = AppRegistry(directory: directory, now: now)
         routes =
             [SignInRoutes.whoIs]
@@ -50,8 +49,8 @@ package final class LocalAdministration: Sendable {
                 passwordCost: .password, flush: {}, flushForReport: {}, now: now))
     }
 
-    /// Answers as the gateway does, on behalf of the account, and waits until running gateways have loaded a change.
-    /// Also returns error responses. A list that the gateway streams has pages here.
+    /// Handles a request like the gateway, on behalf of the account, and waits until running gateways have
+    /// loaded a change. Errors are returned as responses. Lists that the gateway streams are paginated.
     package func answer(
         _ method: String, _ path: String, query: String?, ifMatch: String?, body: [UInt8]
     ) -> HTTPResponse {
@@ -77,7 +76,7 @@ package final class LocalAdministration: Sendable {
         guard case .answer(let response) = router.route(request) else {
             preconditionFailure("every route here answers at once")
         }
-        // A change is in effect when it is answered, as with a running gateway.
+        // Like with a running gateway, a change is in effect when the response is returned.
         if method != "GET", (200..<300).contains(response.status), !settle() { isLate() }
         return response
     }

@@ -6,12 +6,12 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// How the gateway does, and its settings.
+/// The gateway's status and settings.
 struct SystemRoutes: Sendable {
     let log: any EventLog
     let store: any EventStore
     let diskFloorBytes: Int
-    /// Nil where one gateway has its data directory alone.
+    /// Nil for a single gateway with its own data directory.
     var cluster: (any Cluster)?
     let startedMilliseconds: Int64
     let recorder: AnalyticsRecorder
@@ -53,7 +53,7 @@ struct SystemRoutes: Sendable {
     private static let setting = AnswerShape<GatewaySetting>(
         .init("name", \.name), .init("value", \.value), .init("origin", \.origin), .init("help", \.help))
 
-    /// One of the things that readiness is made of.
+    /// One of the checks for readiness.
     private struct Check {
         let name: String
         let isOK: Bool

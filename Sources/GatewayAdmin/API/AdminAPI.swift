@@ -7,8 +7,8 @@ internal import GatewayStorage
 
 /// The admin API: authorizes requests and handles them outside the server's thread.
 ///
-/// Each lane has a queue that handles one request at a time. So a change of a setting never waits for a report, a
-/// password hash or a backup.
+/// Each lane has a queue that handles one request at a time. So a change of a setting never waits for a
+/// report, a password hash or a backup.
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
     private let publicURL: String?
@@ -50,7 +50,7 @@ package final class AdminAPI: Sendable {
         }
     }
 
-    /// How a path or method that is not there is refused.
+    /// The format of errors for unknown paths and methods.
     package static let refusal = Router.Refusal(prefixes: [AdminOperation.prefix]) {
         status, code, reason, request in
         let reason =
@@ -58,7 +58,7 @@ package final class AdminAPI: Sendable {
         return AdminProblem(status, code, reason).response(requestID: request.id)
     }
 
-    /// Waits for what has begun.
+    /// Waits until all queued requests are done.
     func close() {
         queue.sync {}
         dataQueue.sync {}
@@ -115,7 +115,7 @@ package final class AdminAPI: Sendable {
                 remembered.forget(request, route.operation, of: identity, after: error)
                 throw error
             }
-            // What a session is and who has one is read at each request.
+            // Sessions need no reload: they are read at each request.
             if !request.isSafe, !route.operation.path.hasPrefix("/session") { changed() }
             remembered.keep(response, to: request, route.operation, of: identity, at: milliseconds)
             return response
@@ -127,12 +127,12 @@ package final class AdminAPI: Sendable {
             _ = try authorize(request, route, at: Milliseconds(now()).count)
             return true
         } catch {
-            // What could not be read just now says nothing.
+            // A read error does not mean that the access was revoked.
             return !(error is AdminProblem)
         }
     }
 
-    /// What `body` answers, or the refusal that it throws.
+    /// Returns the response of `body`, or the error response for a thrown error.
     static func respond(_ request: AdminRequest, _ body: () throws -> HTTPResponse) -> HTTPResponse {
         do {
             return try body()
@@ -149,7 +149,7 @@ package final class AdminAPI: Sendable {
         _ request: AdminRequest, _ route: AdminRoute, at milliseconds: Int64
     ) throws -> AdminIdentity {
         guard let needed = route.operation.role else {
-            // Nobody else's page may sign a browser in.
+            // A page of another origin must not sign a browser in.
             if !request.isSafe, request.isOwnOrigin(publicURL: publicURL) == false { throw Self.foreignPage }
             return AdminIdentity(name: "anonymous", role: .viewer)
         }
@@ -157,7 +157,7 @@ package final class AdminAPI: Sendable {
         guard identity.role >= needed else {
             throw AdminProblem(403, "forbidden", "this needs the role \(needed.rawValue)")
         }
-        // What is one's own stands there: the session, its password and its second factor.
+        // The routes below `/session` manage the user's own session, password and second factor.
         if identity.mustEnrol, !route.operation.path.hasPrefix("/session") {
             throw AdminProblem(
                 403, "second_factor_setup_required",

@@ -1,4 +1,4 @@
-/// What all answers of the admin API have in common.
+/// Headers that all responses of the admin API share.
 enum AdminAnswer {
     static let headers = [
         ("Cache-Control", "no-store, no-transform"), ("X-Content-Type-Options", "nosniff"),

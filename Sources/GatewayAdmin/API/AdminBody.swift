@@ -2,11 +2,11 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// The members of a request's body, which have the shape that the route says.
+/// The members of a request's body, validated against the route's shape.
 struct AdminBody {
-    /// The most bytes that a body may have.
+    /// The maximum size of a body in bytes.
     static let longest = 1 << 20
-    /// The most bytes that a member's name may have.
+    /// The maximum size of a member's name in bytes.
     static let longestName = 256
 
     let members: JSONObject
@@ -48,7 +48,7 @@ struct AdminBody {
         return text
     }
 
-    /// Nil when it is null or not there.
+    /// Nil if the member is null or missing.
     func value<Member: JSONConvertible>(_ name: String) -> Member? {
         assert(known.contains { $0.name == name }, "the route does not say that it takes \(name)")
         return members[name].flatMap { Member(jsonValue: $0) }

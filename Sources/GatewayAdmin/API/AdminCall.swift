@@ -4,26 +4,26 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// One request to the admin API that may be answered.
+/// An authorized request to the admin API.
 struct AdminCall: Sendable {
     let request: AdminRequest
     let operation: AdminOperation
-    /// The parameters of the query, which are as the route says.
+    /// The validated query parameters.
     let query: BytewiseDictionary<String>
     let identity: AdminIdentity
-    /// The apps, changed in the name of who asks.
+    /// The apps. Changes are audited under the caller's name.
     var directory: AppDirectory
     let nowMilliseconds: Int64
-    /// Whether whoever asked might ask again, for answers that go on. May wait for the disk.
+    /// Whether the caller still has access, for streamed responses. May block on the disk.
     let isStillAllowed: @Sendable () -> Bool
 
-    /// What stood for a part in braces of the path.
+    /// The value of a path parameter.
     subscript(position: Int) -> String { request.parameters[position] }
 
-    /// The app that the path begins with.
+    /// The app in the first path parameter.
     func app() throws -> App { try directory.app(id: self[0]) }
 
-    /// A parameter of the query; nil when it is not there.
+    /// A query parameter; nil if it is missing.
     func query(_ name: String) -> String? {
         assert(operation.query.contains { $0.name == name }, "the route does not say that it takes \(name)")
         return query[name]
@@ -39,8 +39,8 @@ struct AdminCall: Sendable {
         return try AdminBody(request.body, operation.body ?? .object([]))
     }
 
-    /// Runs a change in one transaction, so that no other change occurs between the reads and the writes of `change`.
-    /// Data outside the control database, such as counts, must be read before or afterwards.
+    /// Runs a change in one transaction, so that no other change occurs between the reads and the writes of
+    /// `change`. Data outside the control database, such as counts, must be read before or afterwards.
     func changing<Result>(_ change: (AdminCall) throws -> Result) throws -> Result {
         try directory.transaction { directory in
             var call = self
@@ -49,8 +49,9 @@ struct AdminCall: Sendable {
         }
     }
 
-    /// Checks `If-Match` against the current state. Call it only in ``changing(_:)``: elsewhere, another change could
-    /// occur between the check and the write. Throws 428 without the field, 412 if the tag does not match.
+    /// Checks `If-Match` against the current state. Call it only in ``changing(_:)``: elsewhere, another
+    /// change could occur between the check and the write. Throws 428 without the field, 412 if the tag does
+    /// not match.
     func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
         assert(operation.match != .no, "the route does not say that it takes If-Match")
         assert(directory.isInTransaction, "If-Match is checked outside the transaction that writes")
@@ -68,8 +69,7 @@ struct AdminCall: Sendable {
         }
     }
 
-    /// Refuses to let the gateway's own requests into the inner network, unless an owner asks or nothing changes.
-    /// Throws 403.
+    /// Throws 403 if a caller below owner allows a new URL with a private address.
     func checkPrivateAddress(_ url: String, before: String?) throws {
         guard identity.role < .owner, url != before else { return }
         throw AdminProblem(

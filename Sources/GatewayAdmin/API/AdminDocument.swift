@@ -2,11 +2,11 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// The OpenAPI 3.1 document of the admin API, made of the table of routes that serves.
+/// The OpenAPI 3.1 document of the admin API, built from the routes that serve requests.
 struct AdminDocument {
     let routes: [AdminOperation]
 
-    /// The route that answers with the document, which describes itself too.
+    /// The route that returns the document. It is described in the document too.
     static func route(describing routes: [AdminOperation]) -> AdminRoute {
         func route(_ described: [AdminOperation]) -> AdminRoute {
             AdminRoute("GET", "/openapi.json", .viewer, "Describe this API", .json(.map(.any))) {
@@ -73,7 +73,7 @@ struct AdminDocument {
                 status, AdminProblem.title(status), "application/problem+json",
                 ["$ref": "#/components/schemas/Problem"])
         }
-        // What lies below every endpoint, such as the limit of bytes, has a shape of its own.
+        // Errors from the layers below the endpoints, such as the size limit, have another format.
         responses["default"] = [
             "description": "Refused before it reached this endpoint", "content": ["application/json": [:]],
         ]
@@ -141,7 +141,7 @@ extension AdminOperation {
 }
 
 extension JSONShape {
-    /// A page of a list, or all of one that is short.
+    /// A page of a list, or all of a short list.
     static func page(of item: JSONShape) -> JSONShape {
         .all(["items": .list(item), "next": .nullable(.string)])
     }
@@ -184,7 +184,7 @@ extension JSONShape {
         }
     }
 
-    /// Adds the shapes that stand under a name.
+    /// Adds the named shapes.
     fileprivate func collect(into schemas: inout JSONObject) {
         switch self {
         case .list(let type), .map(let type), .nullable(let type): type.collect(into: &schemas)

@@ -1,21 +1,21 @@
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// Who sends a request to the admin API.
+/// The authenticated caller of the admin API.
 struct AdminIdentity: Sendable {
     let name: String
     let role: AdminRole
-    /// The session; nil for a token.
+    /// The session; nil for an API token.
     var session: (token: String, expiresMilliseconds: Int64)?
-    /// When the user was created, to distinguish a user from an earlier one of the same name. Nil for a token, whose
-    /// name is unique.
+    /// The user's time of creation, which distinguishes the user from a deleted one of the same name. Nil for
+    /// an API token, because its name is unique.
     var userCreatedMilliseconds: Int64?
-    /// True until the second factor is set up that every user needs: nothing else may be done before.
+    /// Whether the user must set up a second factor before any other request.
     var mustEnrol = false
-    /// True for the account that owns the data directory, from which no file in it is hidden.
+    /// Whether the caller is the account that owns the data directory, and so may read all files in it.
     var ownsData = false
 
-    /// What a page must send with every change: known only to who knows the cookie.
+    /// The CSRF token for changes by a page. It derives from the session cookie.
     var csrfToken: String? {
         session.map {
             Base64URL.encode(HMACSHA256.authenticate(Array("csrf".utf8), key: Array($0.token.utf8)))

@@ -2,23 +2,24 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// What an operation of the admin API takes, needs and answers: requests are checked by it, and the document says it.
+/// The input, required role and result of an operation. Used to validate requests and to build the OpenAPI
+/// document.
 struct AdminOperation: Sendable {
-    /// What all paths of the API begin with.
+    /// The prefix of all paths.
     static let prefix = "/admin/api"
 
-    /// Whether a change must name what it was made from (RFC 9110, section 13.1.1).
+    /// Whether a change needs `If-Match` (RFC 9110, section 13.1.1).
     enum Match: Sendable {
         case no
-        /// With `If-Match` it must be right.
+        /// Checked if present.
         case optional
-        /// 428 without `If-Match`.
+        /// 428 without it.
         case required
-        /// 428 without `If-Match` when there is something to replace; what is not there yet is made without.
+        /// 428 without it, unless the resource does not exist yet.
         case requiredToReplace
     }
 
-    /// Which others it waits for.
+    /// The queue of an operation. Operations in a lane wait for each other.
     enum Lane: Sendable {
         /// Settings, keys and enforcement: the content of the control database.
         case common
@@ -26,30 +27,30 @@ struct AdminOperation: Sendable {
         case data
         /// The data of the token service.
         case sessions
-        /// A tenth of a second, because of scrypt.
+        /// Takes a tenth of a second because of scrypt.
         case password
-        /// As long as a copy of all data takes.
+        /// Takes as long as a copy of all data.
         case backup
-        /// Until another gateway answers, which is seconds.
+        /// Waits for other gateways, which can take seconds.
         case otherGateways
     }
 
-    /// What is answered when all is well.
+    /// The response on success.
     enum Returns: Sendable {
         case json(JSONShape, status: Int = 200)
-        /// `items` and `next`.
+        /// A page with `items` and `next`.
         case list(JSONShape)
         /// 204.
         case nothing
-        /// What is not JSON, with its media types.
+        /// Not JSON. The content has any of these media types.
         case file([String])
     }
 
-    /// A parameter of the query.
+    /// A query parameter.
     struct Parameter: Sendable {
-        /// What fits into a query.
+        /// The type of a parameter.
         enum Value: Sendable {
-            /// At most so many bytes, without control characters.
+            /// At most `longest` bytes, without control characters.
             case text(longest: Int)
             case choice([String])
             case integer(ClosedRange<Int64>)
@@ -74,11 +75,11 @@ struct AdminOperation: Sendable {
         }
     }
 
-    /// What a body is: an object.
+    /// The type of a body, which is always an object.
     enum Body: Sendable {
-        /// With these members and no others.
+        /// Exactly these members.
         case object([JSONMember])
-        /// With any members, which whoever keeps them checks.
+        /// Any members. The handler validates them.
         case anyObject
 
         var shape: JSONShape {
@@ -90,29 +91,29 @@ struct AdminOperation: Sendable {
     }
 
     let method: String
-    /// Below `/admin/api`.
+    /// The path below `/admin/api`.
     let path: String
-    /// Who may ask; nil: anybody, also without a credential.
+    /// The required role; nil needs no credential.
     let role: AdminRole?
     /// One line, without a full stop.
     let summary: String
-    /// The parameters that it takes; others are refused.
+    /// The accepted parameters. Others are rejected.
     let query: [Parameter]
-    /// The members that it takes; nil takes no body.
+    /// The accepted members; nil accepts no body.
     let body: Body?
     let match: Match
     let returns: Returns
     var lane: Lane
-    /// Statuses of refusals that neither its method nor its path makes known.
+    /// Error statuses that do not follow from the method or the path.
     let refusals: [Int]
 
-    /// Whether it can be asked again under the same `Idempotency-Key`: what makes something, for whoever has a credential.
+    /// Whether the operation accepts an `Idempotency-Key`: authenticated requests that create something.
     var takesIdempotencyKey: Bool { method == "POST" && role != nil }
 }
 
 extension AdminOperation {
-    /// Reads the query of a request. Throws 422 for a parameter that is not known, stands twice, is empty or is not as it
-    /// must be. Only a cursor may be empty: a loop over pages begins with it.
+    /// Parses the query. Throws 422 for an unknown, repeated, empty or malformed parameter. Only `cursor` may
+    /// be empty, so that a loop over pages can start with it.
     func parameters(of query: String?) throws(AdminProblem) -> BytewiseDictionary<String> {
         var found: BytewiseDictionary<String> = [:]
         for pair in (query ?? "").split(separator: "&") {
@@ -128,7 +129,7 @@ extension AdminOperation {
                 throw .invalidParameter(name, "must appear only once, as percent-encoded UTF-8")
             }
             if text.isEmpty, name == "cursor" { continue }
-            // As of a variable that a script does not have: it would mean everything.
+            // A script with an unset variable would otherwise select everything.
             guard !text.isEmpty else { throw .invalidParameter(name, "is empty; leave it out") }
             try parameter.check(text)
             found[name] = text

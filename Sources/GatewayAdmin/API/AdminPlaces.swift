@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// How many requests wait for the admin API, by lane and by address: who waits for passwords takes no place of others, and
-/// no address takes all of a lane.
+/// Limits the waiting requests by lane and by address, so that password checks do not block other lanes and
+/// one address does not fill a lane.
 final class AdminPlaces: Sendable {
     private struct Key: Hashable {
         let lane: AdminOperation.Lane
-        /// Nil for all whose address is not known.
+        /// Nil for all unknown addresses together.
         let unit: NetworkAddress?
     }
 
@@ -17,7 +17,7 @@ final class AdminPlaces: Sendable {
 
     private let places = Lock(Places())
 
-    /// Takes a place; false when there is none.
+    /// Reserves a slot. Returns false if all are in use.
     func take(_ lane: AdminOperation.Lane, of address: String) -> Bool {
         let key = Self.key(lane, address)
         return places.withLock { places in
@@ -47,10 +47,10 @@ final class AdminPlaces: Sendable {
         switch lane {
         case .common: 128
         case .data, .sessions: 64
-        // The last of them waits for two seconds.
+        // With 16 requests, the last one waits for two seconds.
         case .password: 16
         case .backup: 4
-        // The last of them waits for ten seconds.
+        // With 4 requests, the last one waits for ten seconds.
         case .otherGateways: 4
         }
     }

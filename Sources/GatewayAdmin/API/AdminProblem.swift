@@ -2,20 +2,20 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// A refusal of the admin API, as problem details (RFC 9457).
+/// An error response of the admin API, as problem details (RFC 9457).
 struct AdminProblem: Error {
     let status: Int
-    /// The stable word, which the type's URL ends with.
+    /// The stable identifier at the end of the type's URL.
     let code: String
     let detail: String
-    /// What exactly is wrong.
+    /// The invalid parts of the request.
     var errors: [(place: Place, detail: String)] = []
     var retryAfterSeconds: Int?
 
     enum Place: Sendable {
-        /// In the body: a JSON pointer (RFC 6901).
+        /// A JSON pointer into the body (RFC 6901).
         case pointer(String)
-        /// In the query: the name.
+        /// A query parameter.
         case parameter(String)
     }
 
@@ -25,7 +25,7 @@ struct AdminProblem: Error {
         self.detail = detail
     }
 
-    /// 422 for one member of the body.
+    /// 422 for a member of the body.
     static func invalid(_ member: String, _ detail: String) -> AdminProblem {
         var problem = AdminProblem(422, "invalid", "\(member) \(detail)")
         problem.errors = [(.pointer(pointer(to: member)), detail)]
@@ -37,7 +37,7 @@ struct AdminProblem: Error {
         return "/" + tokens.joined(separator: "/")
     }
 
-    /// 422 for one parameter of the query.
+    /// 422 for a query parameter.
     static func invalidParameter(_ name: String, _ detail: String) -> AdminProblem {
         var problem = AdminProblem(422, "invalid", "\(name) \(detail)")
         problem.errors = [(.parameter(name), detail)]

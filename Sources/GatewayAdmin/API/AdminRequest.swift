@@ -4,12 +4,12 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A request to the admin API, apart from the server's memory: it is answered on another thread.
+/// A copy of a request to the admin API, for use on another thread.
 struct AdminRequest: Sendable {
     let id: String
     let method: String
     let query: String?
-    /// What stood for the parts in braces of its path, decoded.
+    /// The path parameters, decoded.
     let parameters: [String]
     let body: [UInt8]
     let clientAddress: String
@@ -30,7 +30,7 @@ struct AdminRequest: Sendable {
         query = request.query
         self.parameters = parameters.map { part in
             let part = String(part)
-            // What is longer names nothing here, and may take long to compare.
+            // Longer values match nothing and may be slow to compare.
             return part.removingPercentEncoding.flatMap { $0.utf8.count <= 1_024 ? $0 : nil } ?? part
         }
         body = request.body
@@ -47,20 +47,21 @@ struct AdminRequest: Sendable {
         idempotencyKey = request.header("idempotency-key")
     }
 
-    /// True unless the body is said to be something else than JSON.
+    /// Whether the body's content type is JSON or missing.
     var isJSON: Bool {
         guard let type = contentType?.split(separator: ";").first else { return true }
         let name = type.trimmingCharacters(in: .whitespaces).lowercased()
         return name == "application/json" || name.hasSuffix("+json")
     }
 
-    /// True for methods that change nothing (RFC 9110, section 9.2.1).
+    /// Whether the method is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { method == "GET" || method == "HEAD" }
 
-    /// The value of the session cookie; nil if there is no such cookie, or more than one.
+    /// The value of the session cookie; nil if the cookie is missing or repeated.
     ///
-    /// Over HTTPS only the cookie with the prefix `__Host-` is accepted. Without the prefix, a page of a sibling domain
-    /// or an attacker on a plain HTTP connection could set the cookie (RFC 6265bis, section 4.1.3.2).
+    /// Over HTTPS only the cookie with the prefix `__Host-` is accepted. Without the prefix, a page of a
+    /// sibling domain or an attacker on a plain HTTP connection could set the cookie (RFC 6265bis, section
+    /// 4.1.3.2).
     func sessionToken(isSecure: Bool) -> String? {
         let name = AdminCookie.name(isSecure: isSecure)
         var found: String?
@@ -76,16 +77,16 @@ struct AdminRequest: Sendable {
         return found
     }
 
-    /// The token after `Bearer`; nil when there is none.
+    /// The token after `Bearer`; nil without one.
     var bearerToken: String? {
         guard let authorization, authorization.lowercased().hasPrefix("bearer ") else { return nil }
         return String(authorization.dropFirst(7)).trimmingCharacters(in: .whitespaces)
     }
 
-    /// True when the page that sends it is one of this gateway's; nil when the browser does not say.
+    /// Whether the request comes from a page of this gateway; nil if the browser sends no origin.
     ///
-    /// The whole serialized origin is compared (RFC 6454, section 6.2). A parser would ignore parts of it, such as the
-    /// user in `https://user@host`, which no browser sends.
+    /// The whole serialized origin is compared (RFC 6454, section 6.2). A parser would ignore parts of it,
+    /// such as the user in `https://user@host`, which no browser sends.
     func isOwnOrigin(publicURL: String?) -> Bool? {
         guard let origin else {
             return fetchSite.map { $0 == "same-origin" || $0 == "none" }
@@ -102,17 +103,17 @@ struct AdminRequest: Sendable {
     }
 }
 
-/// The cookie that holds a session.
+/// The session cookie.
 package enum AdminCookie {
     private static let secureName = "__Host-countersign"
     private static let plainName = "countersign"
 
     static func name(isSecure: Bool) -> String { isSecure ? secureName : plainName }
 
-    /// The field that sets it; an empty token takes it away.
+    /// The field that sets the cookie. An empty token deletes it.
     package static func field(_ token: String, isSecure: Bool) -> (name: String, value: String) {
         let age = token.isEmpty ? 0 : AdminStore.sessionMilliseconds / 1000
-        // Browsers take the prefix only with `Path=/` and `Secure` (RFC 6265bis, section 4.1.3.2).
+        // Browsers accept the prefix only with `Path=/` and `Secure` (RFC 6265bis, section 4.1.3.2).
         let place = "\(name(isSecure: isSecure))=\(token); " + (isSecure ? "Path=/; Secure" : "Path=/admin")
         return ("Set-Cookie", "\(place); HttpOnly; SameSite=Strict; Max-Age=\(age)")
     }

@@ -2,7 +2,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// One thing that the admin API does.
+/// An operation with its handler.
 struct AdminRoute: Sendable {
     private(set) var operation: AdminOperation
     let answer: @Sendable (AdminCall) throws -> HTTPResponse
@@ -31,12 +31,12 @@ struct AdminRoute: Sendable {
         return route
     }
 
-    /// Answers a request of somebody who may send it.
+    /// Handles an authorized request.
     func respond(
         _ request: AdminRequest, _ identity: AdminIdentity, _ directory: AppDirectory, at milliseconds: Int64,
         isStillAllowed: @escaping @Sendable () -> Bool = { true }
     ) throws -> HTTPResponse {
-        // Whoever sends a body believes that it counts.
+        // Rejects a body that the route would ignore.
         if operation.body == nil, !request.body.isEmpty { _ = try AdminBody(request.body, .object([])) }
         let actor = Operator(name: identity.name, role: identity.role.rawValue)
         return try answer(

@@ -1,8 +1,8 @@
 /// The entity tags of an `If-Match` field (RFC 9110, section 13.1.1).
 ///
-/// A proxy that compresses responses changes their tags. Most proxies make them weak (`W/"…"`); Apache's `mod_deflate`
-/// adds a suffix (`"…-gzip"`). Tags are hashes of the uncompressed content, so both forms still identify the same
-/// state.
+/// A proxy that compresses responses changes their tags. Most proxies make them weak (`W/"…"`); Apache's
+/// `mod_deflate` adds a suffix (`"…-gzip"`). Tags are hashes of the uncompressed content, so both forms still
+/// identify the same state.
 struct EntityTags {
     private let tags: [Substring.UTF8View]
 
@@ -21,7 +21,8 @@ struct EntityTags {
     }
 
     private static func names(_ tag: Substring.UTF8View, _ current: String) -> Bool {
-        // All current tags have the same length, so a longer tag with the same beginning differs only by a suffix.
+        // All current tags have the same length, so a longer tag with the same beginning differs only by a
+        // suffix.
         tag.elementsEqual(current.utf8)
             || tag.starts(with: (current.dropLast() + "-").utf8) && tag.last == UInt8(ascii: "\"")
     }

@@ -2,20 +2,20 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Answers that are files: CSV (RFC 4180) or one JSON object per line.
+/// Responses as files: CSV (RFC 4180) or one JSON object per line.
 enum Export {
     static let format = AdminOperation.Parameter("format", .choice(["ndjson", "csv"]))
     static let mediaTypes = ["application/x-ndjson", "text/csv"]
 
     static func isCSV(_ call: AdminCall) -> Bool { call.query("format") == "csv" }
 
-    /// Appends a line of CSV, with an apostrophe before whatever a spreadsheet would take for a formula.
+    /// Appends a line of CSV, with an apostrophe before text that a spreadsheet could interpret as a formula.
     static func write(_ cells: [String], to output: inout [UInt8]) {
         for (index, cell) in cells.enumerated() {
             if index > 0 { output.append(UInt8(ascii: ",")) }
             let text = Int64(cell) == nil ? withoutFormulas(cell) : cell
             if text.utf8.contains(where: { ",;\t\"\r\n".utf8.contains($0) }) {
-                // Byte by byte: a quote followed by a combining mark is another character, and still a quote.
+                // Byte by byte: Swift combines a quote and a following combining mark into one character.
                 output.append(UInt8(ascii: "\""))
                 for byte in text.utf8 {
                     if byte == UInt8(ascii: "\"") { output.append(byte) }
@@ -29,10 +29,10 @@ enum Export {
         output.append(contentsOf: "\r\n".utf8)
     }
 
-    /// Where a spreadsheet takes `;`, a tab or `|` for the separator, as in many languages, quotes in the middle of a line
-    /// hold nothing together: a cell may begin after each of them and at each line break. Blanks and quotes do not
-    /// count, since some spreadsheets drop them. After a comma a cell begins for those that read this as it is written,
-    /// and there the quotes hold.
+    /// Spreadsheets in many languages use `;`, a tab or `|` as the separator, and ignore quotes in the middle
+    /// of a line. So a cell may begin after each of these and after a line break. Blanks and quotes are
+    /// skipped, because some spreadsheets drop them. A comma is no problem: with it as the separator, the
+    /// quotes are respected.
     private static func withoutFormulas(_ cell: String) -> String {
         guard let first = cell.unicodeScalars.first else { return cell }
         var text = String.UnicodeScalarView()
@@ -49,20 +49,20 @@ enum Export {
     }
 
     private static let lineBreaks: Set<Unicode.Scalar> = ["\t", "\r", "\n", "\u{B}", "\u{C}"]
-    /// The full-width and small forms too: some input methods write them, and some spreadsheets take them.
+    /// Includes full-width and small forms, which some input methods produce and some spreadsheets accept.
     private static let formulaSigns: Set<Unicode.Scalar> = [
         "=", "+", "-", "@", "\u{FF1D}", "\u{FF0B}", "\u{FF0D}", "\u{FF20}", "\u{FE66}", "\u{FE62}",
         "\u{FE63}",
         "\u{FE6B}",
     ]
 
-    /// What one entry of a list is in a file.
+    /// An entry of a list.
     struct Row: Sendable {
         private let makeCells: @Sendable () -> [String]
         /// The entry as JSON.
         let line: [UInt8]
 
-        /// The cells are made only when they are asked for.
+        /// Creates the cells lazily.
         init(cells: @autoclosure @escaping @Sendable () -> [String], line: [UInt8]) {
             makeCells = cells
             self.line = line

@@ -2,8 +2,8 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Where a page of a list ends: the key of its last item, which no other item has. A list that is read on from there has
-/// no gap and repeats nothing, whatever was added meanwhile.
+/// The pagination cursor: the unique key of the last item of a page. Items added meanwhile cause neither gaps
+/// nor repetitions.
 struct PagePosition: Sendable, Comparable {
     let number: Int64
     let id: String
@@ -13,18 +13,18 @@ struct PagePosition: Sendable, Comparable {
         self.id = id
     }
 
-    /// Reads ``text``; nil when it is none.
+    /// Parses ``text``; nil if it is malformed.
     init?(_ text: String) {
         let parts = text.split(separator: "_", maxSplits: 1, omittingEmptySubsequences: false)
         guard let number = Int64(parts[0]), number >= 0, String(number) == parts[0] else { return nil }
         self.init(number, parts.count > 1 ? String(parts[1]) : "")
     }
 
-    /// What `next` and `cursor` hold.
+    /// The value of `next` and `cursor`.
     var text: String { id.isEmpty ? String(number) : "\(number)_\(id)" }
 
     static func < (left: PagePosition, right: PagePosition) -> Bool {
-        // Bytes, as SQLite compares them: two ids that look alike are still two.
+        // Compared by bytes, like in SQLite, because canonically equivalent ids are distinct.
         left.number == right.number
             ? left.id.utf8.lexicographicallyPrecedes(right.id.utf8) : left.number < right.number
     }
@@ -33,10 +33,10 @@ struct PagePosition: Sendable, Comparable {
 }
 
 extension AdminCall {
-    /// How many items a list may have.
+    /// The maximum number of items in a list.
     var limit: Int { Int(integer("limit") ?? 50) }
 
-    /// Where the page before ended; nil for the first one. Throws 422 for what no list has given out.
+    /// The end of the previous page; nil for the first page. Throws 422 for a malformed cursor.
     func cursor() throws -> PagePosition? {
         guard let text = query("cursor") else { return nil }
         guard let position = PagePosition(text) else {
@@ -45,12 +45,12 @@ extension AdminCall {
         return position
     }
 
-    /// All items of a list that is short.
+    /// All items of a short list.
     func answer<Item>(all items: [Item], _ shape: AnswerShape<Item>, status: Int = 200) -> HTTPResponse {
         answer(["items": .array(items.map(shape.json)), "next": .null], status: status)
     }
 
-    /// A page of items that are all in memory. Throws 422 for a cursor that is none.
+    /// A page of items that are all in memory. Throws 422 for a malformed cursor.
     func page<Item>(
         _ items: [Item], isDescending: Bool = false, at position: (Item) -> PagePosition,
         json: (Item) throws -> JSONValue
@@ -62,7 +62,7 @@ extension AdminCall {
         return try page(read: rest.map(\.1), at: position, json: json)
     }
 
-    /// A page of items that were read from the cursor on, one more than fit when there are more.
+    /// A page of items read from the cursor on. If there are more, `items` has one item more than the limit.
     func page<Item>(
         read items: [Item], at position: (Item) -> PagePosition, json: (Item) throws -> JSONValue
     ) throws -> HTTPResponse {

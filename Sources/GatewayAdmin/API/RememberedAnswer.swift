@@ -3,17 +3,17 @@ internal import CountersignJOSE
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// What is known of a request that was sent under an `Idempotency-Key`.
+/// The state of a request with an `Idempotency-Key`.
 struct RememberedAnswer: Sendable {
-    /// Of what was asked.
+    /// The digest of the request.
     let digest: [UInt8]
-    /// When it was asked, in milliseconds since 1970.
+    /// The time of the request in milliseconds since 1970.
     let milliseconds: Int64
-    /// Nil until there is one, and forever where a gateway has stopped in the middle.
+    /// Nil before the response, and permanently if the gateway stopped while handling the request.
     var response: HTTPResponse?
 }
 
-/// As gateways of one database leave it for each other.
+/// The stored form, shared by gateways with one database.
 extension RememberedAnswer {
     init?(note: JSONValue) {
         guard case .array(let parts) = note, parts.count >= 2,

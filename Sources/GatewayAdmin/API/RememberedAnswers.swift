@@ -4,13 +4,12 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The answers to what was made under an `Idempotency-Key`, for whoever asks again because the answer got lost
+/// Stores responses to requests with an `Idempotency-Key`, for retries after a lost response
 /// (draft-ietf-httpapi-idempotency-key-header-07).
-///
-/// They hold what is shown once. A gateway that has its storage alone keeps them in memory, and a restart forgets them;
-/// gateways of one database keep them there, sealed, and note that a request has begun before they do what it asks: one that
-/// was cut short is not done again under its key. Refusals are not kept, so that what was wrong can be put right under the
-/// same key.
+/// Responses may contain secrets that are shown only once. A single gateway keeps them in memory until it
+/// restarts. Gateways with a shared database store them there, encrypted, and record a request before
+/// handling it: a request that was interrupted is not repeated under its key. Error responses are not stored,
+/// so that the corrected request can use the same key.
 final class RememberedAnswers: Sendable {
     private static let capacity = 1_000
     private static let lifetimeMilliseconds: Int64 = 86_400_000
@@ -22,9 +21,10 @@ final class RememberedAnswers: Sendable {
         self.cluster = cluster
     }
 
-    /// The answer that the same sender has had to the same request under the same key. Returns nil when there is none,
-    /// or no key: then ``keep(_:to:_:of:at:)`` or ``forget(_:_:of:after:)`` follows. Throws 422 for a key that is empty or
-    /// longer than 255 bytes, or was sent with another request, 409 while its request is not answered, and `storage`.
+    /// Returns the stored response to the same request of the same caller with the same key. Returns nil for
+    /// a new request or without a key; then call ``keep(_:to:_:of:at:)`` or ``forget(_:_:of:after:)``. Throws
+    /// 422 for a key that is empty, longer than 255 bytes or was used for another request; 409 while the
+    /// first request is running; and `storage`.
     func answer(
         to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64
     ) throws -> HTTPResponse? {
@@ -52,7 +52,7 @@ final class RememberedAnswers: Sendable {
         return response.with("Idempotency-Replayed", "true")
     }
 
-    /// Keeps what was answered.
+    /// Stores a response.
     func keep(
         _ response: HTTPResponse, to request: AdminRequest, _ route: AdminOperation,
         of identity: AdminIdentity,
@@ -62,12 +62,13 @@ final class RememberedAnswers: Sendable {
         let entry = RememberedAnswer(
             digest: Self.digest(request, route), milliseconds: milliseconds, response: response)
         guard let cluster else { return entries.withLock { Self.add(entry, as: name, to: &$0) } }
-        // What cannot be kept stays as a request without an answer.
+        // If this fails, the request remains recorded without a response.
         let note = Self.note(name)
         try? cluster.change([note]) { $0[note] = entry.note }
     }
 
-    /// The request was refused and may be put right. After an error of the storage nobody knows what was done.
+    /// Deletes the record of a rejected request, so that it can be corrected. Does nothing after a storage
+    /// error, because the effect of the request is unknown.
     func forget(
         _ request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, after error: any Error
     ) {
@@ -79,7 +80,7 @@ final class RememberedAnswers: Sendable {
         try? cluster.change([note]) { $0[note] = nil }
     }
 
-    /// What is known under a name. When there is nothing, notes for other gateways that this was asked.
+    /// Returns the state for a name. If there is no state, records the request for other gateways.
     private func known(
         as name: String, orNote asked: RememberedAnswer
     ) throws(GatewayError) -> RememberedAnswer? {
@@ -117,12 +118,13 @@ final class RememberedAnswers: Sendable {
         ClusterNote.Name(.answers, SHA256.digest(name).hexadecimal)
     }
 
-    /// Nil for what takes no key: what is not made, and what anybody may ask.
+    /// Nil for operations that accept no key (``AdminOperation/takesIdempotencyKey``).
     private static func name(
         of request: AdminRequest, _ route: AdminOperation, _ identity: AdminIdentity
     ) -> String? {
         guard route.takesIdempotencyKey, let key = request.idempotencyKey else { return nil }
-        // With the time of creation, so that a new user does not get the answers of a deleted user of the same name.
+        // With the time of creation, so that a new user does not get the answers of a deleted user of the
+        // same name.
         return "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n\(key)"
     }
 

@@ -80,7 +80,7 @@ struct AppRoutes: Sendable {
 
     // MARK: Shapes
 
-    /// An app, and what it had to do.
+    /// An app and its activity.
     private struct Shown {
         let app: App
         let rules: AppRules
@@ -94,7 +94,7 @@ struct AppRoutes: Sendable {
         }
     }
 
-    /// What only an operator changes.
+    /// The fields that only an operator changes.
     private static let stable = AnswerShape<Shown>(
         first: AppRules.fields.map { $0.of(\.rules) }, .init("id", \.app.id), .init("name", \.app.name),
         .time("created_ms", \.app.createdMilliseconds))
@@ -130,7 +130,8 @@ struct AppRoutes: Sendable {
         .init("description", \.key.description), .time("created_ms", \.key.createdMilliseconds),
         .time("last_used_ms", \.key.usedMilliseconds))
 
-    /// Deleting a key that was used within this time needs a confirmation, because shipped apps probably still use it.
+    /// Deleting a key that was used within this time needs a confirmation, because shipped apps probably
+    /// still use it.
     private static let usedKeyMilliseconds: Int64 = 30 * 86_400_000
 
     private static let deletion = AnswerShape<AppDeletion>(

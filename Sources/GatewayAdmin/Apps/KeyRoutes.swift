@@ -70,7 +70,7 @@ struct KeyRoutes: Sendable {
 
     private static let text = JSONShape.raw(longest: 65_536)
 
-    /// What can be said of a key; without one that can be read, of its text.
+    /// Information about a key. For a text that is not a usable key, only the text is known.
     private struct Facts {
         let id: String
         let text: String
@@ -84,7 +84,7 @@ struct KeyRoutes: Sendable {
         .init("bits") { facts in facts.key.flatMap { $0.keyType == "RSA" ? $0.bits : nil } },
         .init("crv", \.key?.curve), .init("pem") { $0.key?.pem ?? $0.text }, .init("warnings", \.warnings))
 
-    /// A key of an app, and what it has done.
+    /// A key of an app and its use.
     private struct Shown {
         let kept: AppKey
         let facts: Facts
@@ -100,11 +100,11 @@ struct KeyRoutes: Sendable {
         .time("last_verified_ms", \.use?.lastMilliseconds), .init("can_delete") { $0.deleteBlocked == nil },
         .init("delete_blocked_reason", \.deleteBlocked))
 
-    /// A key that was pasted.
+    /// A key in a pasted text.
     private struct Pasted {
         let item: PastedKeys.Item
         let facts: Facts
-        /// The apps that have it.
+        /// The ids of the apps with this key.
         let users: [String]
         let isHere: Bool
         let verifiesToken: Bool?
@@ -125,7 +125,7 @@ struct KeyRoutes: Sendable {
 
     // MARK: Answers
 
-    /// What the tag of the list is made of.
+    /// The content of the list's entity tag.
     private static func tagged(_ app: App) -> JSONValue { .array(app.keys.map(\.json)) }
 
     private func key(_ call: AdminCall) throws -> (app: App, key: AppKey) {
@@ -163,7 +163,7 @@ struct KeyRoutes: Sendable {
                 "text", "holds \(pasted.items.count) keys: add them one by one; the preview shows each as PEM"
             )
         }
-        // A set is no form of one key: it is kept as the key that it holds.
+        // A JWK Set with one key is stored as that key.
         let kept = item.source == .jwks ? item.key.jwk : text
         let key = try call.directory.addKey(kept, description: description, to: app.id)
         return try answer(call, key.id, status: 201)

@@ -5,7 +5,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A JWK Set that somebody else publishes for an app.
+/// The external JWK Set that an app follows.
 struct KeySourceRoutes: Sendable {
     let registry: AppRegistry
 
@@ -64,14 +64,14 @@ struct KeySourceRoutes: Sendable {
         .time("fetched_ms") { $0.published?.fetchedAt.map { Milliseconds(seconds: $0).count } },
         .init("problem") { $0.published?.problem })
 
-    /// What an operator sets; not there for an app that follows none.
+    /// The operator's settings; null for an app without a key source.
     private static func tagged(_ call: AdminCall) throws -> JSONValue {
         try call.directory.settingIfSet(KeySource.self, of: call[0])?.json ?? .null
     }
 
     private func answer(_ call: AdminCall) throws -> HTTPResponse {
         var source = try call.directory.settingIfSet(KeySource.self, of: call[0])
-        // What is known of another URL says nothing of this one.
+        // The state of a previous source does not apply.
         let published = registry.publishedKeys(of: call[0]).flatMap { $0.source == source ? $0 : nil }
         if let url = source?.url { source?.url = try call.userMask().destination(url) }
         return call.answer(

@@ -3,7 +3,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// What an app is to clients of the Bloomreach dialect: its project, private keys, messages and the like.
+/// An app's project in the Bloomreach dialect: settings, private keys, messages and other items.
 struct ProjectRoutes: Sendable {
     var all: [AdminRoute] { settings + items }
 
@@ -120,7 +120,7 @@ struct ProjectRoutes: Sendable {
             }
             let secret = given["secret"].flatMap { String(jsonValue: $0) }
             if secret == nil, current.webhook == nil { made = PushWebhook.newSecret() }
-            // The secret there is stays when none is given.
+            // Without a new secret, the current one is kept.
             settings.webhook = try PushWebhook(
                 url: webhook.url, secret: secret ?? made, keeping: current.webhook?.secret ?? [],
                 allowsPrivateAddresses: webhook.allowsPrivateAddresses)
@@ -132,7 +132,7 @@ struct ProjectRoutes: Sendable {
             tag: project.settings.json)
     }
 
-    /// Nil stands for inbox messages, which are kept apart.
+    /// Nil for inbox messages, which are stored separately.
     private static func kind(_ call: AdminCall) throws -> ProjectItem.Kind? {
         switch call[1] {
         case "in-app-message": .inAppMessage

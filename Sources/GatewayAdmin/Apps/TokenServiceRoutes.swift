@@ -4,7 +4,7 @@ internal import GatewayModel
 internal import GatewayStorage
 internal import GatewayTokens
 
-/// What the token service does for an app: its rules, clients and sessions, and the keys that sign for all.
+/// The token service of an app: rules, clients, sessions, and the signing keys of all apps.
 struct TokenServiceRoutes: Sendable {
     let sessions: SessionDirectory
     let index = PseudonymIndex()
@@ -17,7 +17,7 @@ struct TokenServiceRoutes: Sendable {
             ("Show how the gateway issues an app's tokens", "Set how the gateway issues an app's tokens")
         ) { call, body, current, rules in
             var rules = rules
-            // Programs that were written before there was an absolute lifetime leave it as it is.
+            // Older clients do not send the absolute lifetime, so it is left unchanged.
             if body.members["absolute_seconds"] ?? .null == .null {
                 rules.absoluteSeconds = current.absoluteSeconds
             }
@@ -144,7 +144,7 @@ struct TokenServiceRoutes: Sendable {
 
     private static let user = AdminOperation.Parameter("user", .text(longest: 600))
 
-    /// A session, its user as the reader is told, and when it is looked at.
+    /// A session for the reader: the user may be a pseudonym.
     private struct Shown {
         let session: Session
         let user: String?
@@ -171,7 +171,7 @@ struct TokenServiceRoutes: Sendable {
 
     // MARK: Answers
 
-    /// Whose sessions are meant; nil for those of all.
+    /// The user in the filter; nil for all users.
     private func user(_ call: AdminCall, of appID: String) throws -> String? {
         try call.user(of: appID, in: index) { try sessions.subjects(of: appID, after: $0, $1) }
     }

@@ -4,9 +4,9 @@ internal import CountersignJOSE
 internal import Foundation
 internal import GatewayHTTP
 
-/// The client for web pages, in one file that is part of the program.
-///
-/// A page of another origin can load it only where an app names that origin (`CORS`): module scripts are fetched with CORS.
+/// The SDK for web pages, embedded in the program as one file.
+/// Pages of other origins can load it only if an app allows the origin (`CORS`), because module scripts are
+/// fetched with CORS.
 struct BrowserClient: Sendable {
     private let body: [UInt8]
     private let digest: [UInt8]
@@ -19,7 +19,7 @@ struct BrowserClient: Sendable {
 
     private var tag: String { Base64URL.encode(Array(digest.prefix(16))) }
 
-    /// A name that no other version of the file has.
+    /// A file name with the content's hash.
     private var permanentName: String { "countersign-\(tag).js" }
 
     var endpoints: [Endpoint] {
@@ -54,7 +54,7 @@ struct BrowserClient: Sendable {
         return .answer(response)
     }
 
-    /// Where the file is for good, and its digest as pages name it (W3C, Subresource Integrity, section 3.5).
+    /// The permanent path and the digest for Subresource Integrity (W3C, section 3.5).
     private var description: HTTPOutcome {
         let integrity = "sha256-\(Data(digest).base64EncodedString())"
         let body: JSONValue = [

@@ -1,13 +1,13 @@
 internal import CDashboard
 internal import CountersignCore
 
-/// The modules and style sheets of the page as one file each, so that a browser loads two files instead of sixty.
-///
-/// The files in `Sources/CDashboard/Resources` stay what a browser understands by itself: ES modules that import each
-/// other by `import { … } from "./other.js";`, each import on a line of its own, and export with the declaration. Here each
-/// module becomes a function that is called once, after those that it imports.
+/// Bundles the dashboard's modules and style sheets into one file each, so that a browser loads two files
+/// instead of sixty.
+/// The files in `Sources/CDashboard/Resources` are ES modules that also work unbundled. They import each
+/// other with `import { … } from "./other.js";`, one import per line, and export in declarations. Here each
+/// module becomes a function that is called once, after the modules that it imports.
 enum DashboardBundle {
-    /// The files that the program has, by their path.
+    /// The embedded files by path.
     static let files: BytewiseDictionary<String> = {
         var files: BytewiseDictionary<String> = [:]
         var next = countersign_dashboard_first()
@@ -21,7 +21,7 @@ enum DashboardBundle {
 
     private static let folder = "assets/modules/"
 
-    /// All modules that `app.js` needs, in an order in which each finds those that it imports.
+    /// All modules that `app.js` needs, each after its imports.
     static func script(_ files: BytewiseDictionary<String> = files) -> String {
         var text = "\"use strict\";\nconst modules = {};\n"
         var done: BytewiseSet = []
@@ -48,7 +48,7 @@ enum DashboardBundle {
         return text
     }
 
-    /// The names and the module of a line that imports; nil for any other.
+    /// The names and the module of an import line; nil for other lines.
     private static func imported(_ line: Substring) -> (names: Substring, module: String)? {
         guard line.hasPrefix("import {"), let end = line.firstIndex(of: "}"),
             let path = line[end...].split(separator: "\"").dropFirst().first, path.hasPrefix("./")
@@ -56,14 +56,14 @@ enum DashboardBundle {
         return (line[..<end].dropFirst("import {".count), String(path.dropFirst(2)))
     }
 
-    /// What `export function name(…` and its like declare.
+    /// The declared name in `function name(…` and similar declarations.
     private static func declared(_ declaration: Substring) -> Substring {
         let words: BytewiseSet = ["async", "function", "class", "const", "let"]
         let name = declaration.split(separator: " ").first { !words.contains(String($0)) } ?? ""
         return Substring(name.utf8.prefix { $0.isASCIIAlphanumeric(or: "_$") })
     }
 
-    /// The style sheets in the order in which the page names them; those for paper hold on paper only.
+    /// The style sheets in the order of the page. Print style sheets are wrapped in `@media print`.
     static func style(_ files: BytewiseDictionary<String> = files) -> String {
         links(files).reduce(into: "") { text, link in
             let sheet = files[link.path] ?? ""
@@ -81,7 +81,7 @@ enum DashboardBundle {
             }
     }
 
-    /// The page, with the bundle's files instead of those that it is made of and the icon inside of it.
+    /// The page with the bundled files and an inline icon.
     static func page(_ files: BytewiseDictionary<String> = files, script: String, style: String) -> String {
         var lines: [Substring] = []
         var isStyled = false

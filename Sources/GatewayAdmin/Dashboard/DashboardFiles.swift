@@ -2,14 +2,14 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayHTTP
 
-/// The page, its script and its style, which are part of the program.
+/// The dashboard's embedded page, script and style sheet.
 struct DashboardFiles: Sendable {
     private struct File: Sendable {
         let type: String
         let tag: String
         let body: [UInt8]
         let packed: [UInt8]
-        /// Whether its name says what is in it, so that a browser never has to ask again.
+        /// Whether the name contains the content's hash, so that browsers may cache the file permanently.
         let isForever: Bool
 
         init(_ text: String, type: String, isForever: Bool) {
@@ -17,17 +17,17 @@ struct DashboardFiles: Sendable {
             packed = Gzip.compress(body, level: 9) ?? []
             self.type = type
             self.isForever = isForever
-            // Weak: the same text may be sent packed or not.
+            // Weak, because the content may be sent compressed or not.
             tag = "W/\"\(DashboardFiles.hash(text))\""
         }
     }
 
-    /// The page can load from here only, and nobody can frame it.
+    /// Allows only this origin's resources and no framing.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-    /// Made when somebody first opens the page: most gateways are started without.
+    /// Built at the first request, because many gateways never serve the dashboard.
     private static let files: BytewiseDictionary<File> = {
         let script = DashboardBundle.script()
         let style = DashboardBundle.style()
@@ -49,7 +49,7 @@ struct DashboardFiles: Sendable {
 
     var endpoints: [Endpoint] {
         [
-            // The first address that a person tries.
+            // Redirects the root to the dashboard.
             Endpoint(method: "GET", path: "/") { _, _ in
                 .answer(HTTPResponse(status: 302, headers: [("Location", "/admin/")], body: []))
             },

@@ -4,7 +4,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// How strictly an app is judged, by what rules, and who hears when it changes by itself.
+/// An app's enforcement, its schedule and rules, and the webhook for alerts.
 struct EnforcementRoutes: Sendable {
     var all: [AdminRoute] {
         AdminRoute.setting(

@@ -5,23 +5,22 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Makes scheduled switches, tells of apps that refuse many requests, and takes those back to `optional` whose operator
-/// wants it when their users lose their tokens.
-///
-/// A refused request proves nothing: anybody can send one. So the many are told of, and only tokens that were good
-/// before change anything.
+/// Makes scheduled switches, alerts about apps that reject many requests, and returns apps to `optional` if
+/// their rule says so and their users lose valid tokens.
+/// Rejected requests only cause alerts, because anyone can send such requests. Only tokens that were valid
+/// before can change the enforcement.
 final class EnforcementWatch: Sendable {
-    /// Delivers an alert, and says how that ended.
+    /// Delivers an alert and reports the result.
     typealias Send = @Sendable (Alert, @escaping @Sendable (WebhookOutcome) -> Void) -> Void
 
     private let directory: AppDirectory
-    /// Requests of users for whom tokens are required, and how many of them were refused.
+    /// The requests that required a token, and how many of them were rejected.
     struct Recent: Sendable {
         var requests = 0
         var rejected = 0
     }
 
-    /// What is told of where no rule of the app's own says otherwise.
+    /// The alert rule of apps without their own.
     private static let usual = EnforcementPlan.Return(
         rejectedPercent: 5, windowMinutes: 5, minimumRequests: 100)
     /// Milliseconds between two alerts of an app.
@@ -29,7 +28,7 @@ final class EnforcementWatch: Sendable {
 
     private let recent: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> Recent
     private let known: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> KnownTokens.Sum
-    /// When each app's last alert was made.
+    /// The time of each app's last alert.
     private let alerted = Lock<BytewiseDictionary<Int64>>([:])
     /// Ids of resolved alerts that could not be deleted yet. They are not sent again.
     private let unremoved = Lock<BytewiseSet>([])
@@ -46,9 +45,9 @@ final class EnforcementWatch: Sendable {
 
     /// `directory` must have its own database connection; otherwise changes go unnoticed.
     ///
-    /// `recent` counts the requests of all gateways, `known` only those of this gateway. `tells` is false while another
-    /// gateway sends alerts about many rejections. Any gateway may make a scheduled switch, because it is decided in
-    /// its own transaction.
+    /// `recent` counts the requests of all gateways, `known` only the ones of this gateway. `tells` is false
+    /// while another gateway sends alerts about many rejections. Any gateway may make a scheduled switch,
+    /// because it is decided in its own transaction.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,
@@ -80,7 +79,7 @@ final class EnforcementWatch: Sendable {
         queue.sync {}
     }
 
-    /// Looks at every plan once.
+    /// Checks each plan once.
     func look() {
         let milliseconds = Milliseconds(now()).count
         do throws(GatewayError) {
@@ -90,7 +89,7 @@ final class EnforcementWatch: Sendable {
                 knownPlans.withLock { $0 = nil }
             }
             let plans = try plans()
-            // So that a new app with the id of a deleted app gets an alert without delay.
+            // A new app with the id of a deleted app gets an alert without delay.
             alerted.withLock { alerted in alerted = alerted.filter { plans[$0.key] != nil } }
             for (appID, plan) in plans {
                 guard plan.state == .required else { continue }
@@ -101,8 +100,8 @@ final class EnforcementWatch: Sendable {
                 }
             }
             if isChanged {
-                // The database version changes only with commits of other connections, so this gateway's own change
-                // drops the plans here.
+                // The database version changes only with commits of other connections, so this gateway's own
+                // change drops the plans here.
                 knownPlans.withLock { $0 = nil }
                 changed()
             }
@@ -124,7 +123,7 @@ final class EnforcementWatch: Sendable {
         return plans
     }
 
-    /// Takes an app back to `optional` if too many users have lost the token that they had.
+    /// Returns an app to `optional` if too many users have lost a valid token.
     private func returns(
         _ appID: String, _ plan: EnforcementPlan, at milliseconds: Int64
     ) throws(GatewayError) -> Bool {
@@ -145,7 +144,7 @@ final class EnforcementWatch: Sendable {
         return true
     }
 
-    /// Tells the webhook, once an hour at most, that many requests are refused.
+    /// Alerts the webhook about many rejected requests, at most once an hour.
     private func tell(
         _ appID: String, _ plan: EnforcementPlan, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -163,12 +162,12 @@ final class EnforcementWatch: Sendable {
         log.note(.warning, "many requests are refused", [("app", appID)])
     }
 
-    /// What was judged before tokens were required does not count, nor what is older than the window.
+    /// The start of the window. Requests before the switch to `required` do not count.
     private static func start(
         of rule: EnforcementPlan.Return, _ plan: EnforcementPlan, _ milliseconds: Int64
     ) -> Int64 {
         let window = milliseconds - Int64(rule.windowMinutes) * 60_000
-        // A switch that is still to come was made while the clock was ahead.
+        // A switch in the future was made while the clock was ahead.
         let isMade = plan.sinceMilliseconds <= DueTime.last(at: milliseconds, within: 0)
         return isMade ? max(window, plan.sinceMilliseconds) : window
     }

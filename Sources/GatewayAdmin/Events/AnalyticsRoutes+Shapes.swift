@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import GatewayModel
 internal import GatewayStorage
 
-/// What the analytics answer.
+/// The response shapes of the analytics.
 extension AnalyticsRoutes {
     private typealias Failures = VerdictBucket.Failures
 
@@ -28,7 +28,7 @@ extension AnalyticsRoutes {
         .init("kind", .choice(BytewiseSet(markers.values).sorted())) { markers[$0.action] ?? "enforcement" },
         .init("text", text), .init("by", \.actor))
 
-    /// The verdicts of a time, of as much time before it, and what was changed meanwhile.
+    /// The counts of a period and of the preceding period, with the changes in the period.
     struct Counts {
         let range: Range
         let buckets: [VerdictBucket]

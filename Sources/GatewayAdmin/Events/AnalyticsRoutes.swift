@@ -3,10 +3,10 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Counts of verdicts, and what would be refused.
+/// Counts of verification results, and a preview of rejections.
 struct AnalyticsRoutes: Sendable {
     let analytics: any AnalyticsLog
-    /// Brings what a running gateway has counted into the file.
+    /// Writes the running gateway's counts to storage.
     let flush: @Sendable () -> Void
 
     var all: [AdminRoute] {
@@ -54,7 +54,7 @@ struct AnalyticsRoutes: Sendable {
         let length: BucketLength
     }
 
-    /// Reads `from_ms`, `to_ms`, `bucket` and the filters; the last 24 hours when nothing is asked for.
+    /// Parses `from_ms`, `to_ms`, `bucket` and the filters. Defaults to the last 24 hours.
     private func range(_ call: AdminCall) throws -> Range {
         let to = call.integer("to_ms") ?? call.nowMilliseconds
         let from = call.integer("from_ms") ?? max(0, to - 86_400_000)
@@ -65,7 +65,7 @@ struct AnalyticsRoutes: Sendable {
         if let named = call.query("bucket").flatMap({ BucketLength(rawValue: $0) }) {
             length = named
         } else {
-            // No finer than what is still kept.
+            // Not finer than the stored data.
             let suited = BucketLength.suited(to: to - from)
             let age = call.nowMilliseconds - from
             length =

@@ -4,12 +4,12 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// Tells an app's webhook, and the log, that retention did not wait any longer for a consumer.
+/// Alerts an app's webhook and writes to the log when retention no longer holds events for a consumer.
 package final class ConsumerAlerts: GatewayObserver {
     private let directory: AppDirectory
     private let log: GatewayLog
     private let now: @Sendable () -> Date
-    /// An alert is written to another file than events: not on the thread that stores them.
+    /// A separate queue, because alerts are written to another file and must not delay the storage of events.
     private let queue = DispatchQueue(label: "consumer alerts")
 
     package init(directory: AppDirectory, log: GatewayLog, now: @escaping @Sendable () -> Date) {

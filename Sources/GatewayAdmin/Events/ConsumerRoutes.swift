@@ -3,8 +3,8 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The consumers that backends follow an app's events by: seen, made, moved and deleted by operators. To read and to
-/// confirm is the API of readers alone.
+/// Lists, creates, moves and deletes the consumers with which backends follow an app's events. Reading and
+/// acknowledging is possible only with a reader's token.
 struct ConsumerRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers

@@ -4,13 +4,13 @@ internal import GatewayModel
 internal import GatewayStorage
 internal import GatewayTokens
 
-/// What is kept of one person, to be shown to them and deleted at their request.
+/// Shows and deletes the stored data of one person.
 struct CustomerRoutes: Sendable {
     let log: any EventLog
     let records: any CustomerRecordStore
     let sessions: SessionDirectory
     let deliveries: @Sendable () throws(GatewayError) -> DeliveryStore
-    /// Puts on the disk what was counted until now.
+    /// Writes pending counts to storage.
     let flush: @Sendable () -> Void
     let index = PseudonymIndex()
 
@@ -36,7 +36,7 @@ struct CustomerRoutes: Sendable {
 
     private static let nobody = AdminProblem.notFound("the app stores nothing about this customer")
 
-    /// The id that the path names; a `registered` one perhaps by its pseudonym.
+    /// The id in the path. A `registered` id may be a pseudonym.
     private func identifier(_ call: AdminCall, of appID: String) throws -> CustomerIdentifier {
         let name = call.query("id_name") ?? CustomerIdentifier.hardName
         var value = call[1]
@@ -63,7 +63,7 @@ struct CustomerRoutes: Sendable {
         let identifiers = record?.identifiers ?? [identifier]
         flush()
         let messages = try call.directory.projects.removeInboxMessages(to: identifiers, of: app.id)
-        // Nothing new comes of tokens that are out there.
+        // Revoked first, so that the tokens create no new data.
         let ended = try identifiers.filter(\.isHard).reduce(0) {
             $0 + (try sessions.forget($1.value, in: app.id))
         }
@@ -72,7 +72,7 @@ struct CustomerRoutes: Sendable {
             try deliveries().forgetAnswers(
                 with: identifiers.map(\.value), of: endpoints + [DeliveryRecord.alerts(of: app.id)])
         }
-        // Last, because it forgets which ids are this person's.
+        // Last, because this deletes the links between the person's ids.
         let deletion = try records.delete(identifier, in: app.id)
         guard !deletion.isEmpty || ended > 0 || messages > 0 else { throw Self.nobody }
         let counts = Self.deletion.json((deletion, messages, ended))
@@ -81,7 +81,8 @@ struct CustomerRoutes: Sendable {
         return call.answer(counts)
     }
 
-    /// A customer's pseudonym for the audit log. The log must not retain the id after the customer's data is deleted.
+    /// A customer's pseudonym for the audit log. The log must not retain the id after the customer's data is
+    /// deleted.
     private func pseudonym(
         _ identifier: CustomerIdentifier, _ call: AdminCall, of appID: String
     ) throws -> String {

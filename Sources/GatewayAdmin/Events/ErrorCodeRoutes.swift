@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// The table of what can be wrong with a token.
+/// The error codes of tokens.
 struct ErrorCodeRoutes: Sendable {
     var all: [AdminRoute] {
         [

@@ -25,7 +25,7 @@ struct EventRoutes: Sendable {
         ]
     }
 
-    /// Says that events after the position that was given were deleted before they were exported.
+    /// Set if events after the given position were deleted before the export.
     private static let missed = "X-Countersign-Events-Missed"
 
     private static let filters: [AdminOperation.Parameter] = [
@@ -71,8 +71,8 @@ struct EventRoutes: Sendable {
         return query
     }
 
-    /// Searches for a request id first around the time in the id, because a request's events are stored together soon
-    /// after the gateway generated its id.
+    /// Searches for a request id first around the time in the id, because a request's events are stored
+    /// together soon after the gateway generated its id.
     private func page(of query: EventQuery, before sequence: Int64?, limit: Int) throws -> EventPage {
         if sequence == nil, let query = query.aroundRequest {
             let page = try log.newest(query, before: nil, limit: limit)
@@ -135,8 +135,8 @@ struct EventRoutes: Sendable {
         // Only the first page is audited. Later pages continue an export that has an entry, or a list.
         if start == 0 { try noteExport(call, query) }
         let hasMissed = start > 0 ? try log.hasMissed(after: start, of: query.appID) : false
-        // Whatever begins with the oldest event misses nothing; what goes on from a position does, also when retention
-        // overtakes it on its way.
+        // An export from the oldest event misses nothing. An export from a position can, even if retention
+        // deletes events while it runs.
         let isAfterGap = Lock(false)
         let response = Export.list(
             call, name: "\(query.appID)-events", columns: Self.columns, from: start
@@ -169,7 +169,7 @@ struct EventRoutes: Sendable {
         return after == nil ? response : response.with(Self.missed, String(hasMissed))
     }
 
-    /// Nil in a folder that no gateway of this version has run on.
+    /// Nil for a data directory on which no gateway of this version has run.
     private func positions() throws -> EventPositions? {
         do throws(GatewayError) {
             return try log.positions()
@@ -181,7 +181,7 @@ struct EventRoutes: Sendable {
 
     private func sequence(of text: String, in appID: String, _ positions: EventPositions?) throws -> Int64 {
         guard text != "start" else { return 0 }
-        // Says what is missing.
+        // Repeats the read to throw its error.
         let positions = try positions ?? log.positions()
         do throws(EventPositions.Fault) {
             return try positions.sequence(of: text, in: appID)

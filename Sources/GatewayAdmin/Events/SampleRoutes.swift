@@ -5,10 +5,10 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Single failed requests.
+/// Samples of failed requests.
 struct SampleRoutes: Sendable {
     let analytics: any AnalyticsLog
-    /// Brings what a running gateway has noted into the file.
+    /// Writes the running gateway's samples to storage.
     let flush: @Sendable () -> Void
     let judge: SampleJudge
 
@@ -40,7 +40,7 @@ struct SampleRoutes: Sendable {
 
     static let code = AdminOperation.Parameter.Value.integer(1...999)
 
-    /// A sample as one reader may see it.
+    /// A sample for the reader, with masked ids for viewers.
     private struct Shown {
         let sample: FailureSample
         let user: String?

@@ -4,15 +4,15 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
 
-/// Verdicts as server-sent events (WHATWG HTML, section 9.2), for one watcher.
+/// Verification results as server-sent events (WHATWG HTML, section 9.2), for one client.
 final class LiveEvents: Sendable {
-    /// Whose and which verdicts somebody watches.
+    /// Selects the results to send.
     struct Filter: Sendable {
         var appID: String?
         var code: Int?
-        /// The id, or the pseudonym.
+        /// A user id or a pseudonym.
         var user: String?
-        /// Finds who has the pseudonym; nil when ``user`` is none.
+        /// Used to match a pseudonym; nil if ``user`` is an id.
         var pseudonymMask: UserMask?
 
         func matches(_ entry: LiveFeed.Entry) -> Bool {
@@ -30,32 +30,32 @@ final class LiveEvents: Sendable {
     private struct State {
         var ready: [UInt8]?
         var isLooking = false
-        /// By the clock of `nanoseconds`.
+        /// On the clock of `nanoseconds`.
         var nextLook: UInt64 = 0
         var isOver = false
     }
 
-    /// How far the watcher has come. One look is made at a time.
+    /// The state of the stream. Used by one read at a time.
     private struct Progress {
         var lastID: UInt64?
         var hasBegun = false
         var oneIn = 1
-        /// When something was sent, and when to look who is watching, by the clock of `nanoseconds`.
+        /// The times of the last transmission and of the next access check, on the clock of `nanoseconds`.
         var sent: UInt64 = 0
         var nextCheck: UInt64 = 0
     }
 
-    /// To write a page down takes longer than to answer a request: the server's threads don't wait for it.
+    /// Serializing a page takes longer than a request, so it does not run on the server's threads.
     private static let queue = DispatchQueue(label: "live")
-    /// Who may watch is asked of a database, for which nobody's page waits.
+    /// Access checks read the database, so they have their own queue.
     private static let checks = DispatchQueue(label: "live checks")
-    /// Between two looks at who is watching.
+    /// The interval between access checks.
     private static let checkNanoseconds: UInt64 = 2_000_000_000
 
     private static let pingNanoseconds: UInt64 = 15_000_000_000
-    /// Between two looks.
+    /// The interval between reads.
     private static let pause: UInt64 = 100_000_000
-    /// What one look may send: one watcher costs the gateway at most 1,000 verdicts a second.
+    /// The maximum number of results in one page, which limits a client to 1,000 results a second.
     private static let longestPage = 100
 
     private let feed: LiveFeed
@@ -67,7 +67,7 @@ final class LiveEvents: Sendable {
     private let state = Lock(State())
     private let progress: Lock<Progress>
 
-    /// `beside` does work beside the caller's thread.
+    /// `beside` runs work on another thread.
     init(
         _ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter, _ mask: UserMask,
         isAllowed: @escaping @Sendable () -> Bool = { true },
@@ -105,7 +105,7 @@ final class LiveEvents: Sendable {
     private func look(_ now: UInt64) {
         let output = progress.withLock { progress in
             if now >= progress.nextCheck {
-                // The answer that a watcher begins with was allowed a moment ago.
+                // Access was checked when the request began.
                 if progress.hasBegun { check() }
                 progress.nextCheck = now + Self.checkNanoseconds
             }
@@ -124,7 +124,7 @@ final class LiveEvents: Sendable {
         }
     }
 
-    /// What a watcher has not been sent yet.
+    /// The results that were not sent yet.
     private func events(at now: UInt64, _ progress: inout Progress) -> [UInt8] {
         let page = feed.entries(after: progress.lastID)
         var output: [UInt8] = []
@@ -139,7 +139,7 @@ final class LiveEvents: Sendable {
             write("gap", Array("{\"missed\":\(page.missed.map { String($0) } ?? "null")}".utf8))
         }
         let entries = page.entries.filter { filter.matches($0) }
-        // What a watcher missed while it was away comes whole.
+        // The first page after a reconnect is complete: it is not sampled.
         let oneIn =
             progress.hasBegun ? max(1, (entries.count + Self.longestPage - 1) / Self.longestPage) : 1
         if !progress.hasBegun || oneIn != progress.oneIn {

@@ -3,7 +3,7 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Verdicts as they happen.
+/// Streams verification results live.
 struct LiveRoutes: Sendable {
     let live: LiveFeed
 
@@ -16,7 +16,7 @@ struct LiveRoutes: Sendable {
                     .init("user", .text(longest: 512)),
                 ], .file(["text/event-stream"])
             ) { call in
-                // Whoever follows an app that is not there would wait forever.
+                // Following an unknown app would wait for ever.
                 if let app = call.query("app") { _ = try call.directory.app(id: app) }
                 var filter = LiveEvents.Filter(
                     appID: call.query("app"), code: call.integer("code").map(Int.init),

@@ -1,29 +1,28 @@
 internal import CountersignCore
 
-/// Whom pseudonyms stand for, of the app that was asked about last.
-///
-/// Nothing leads from a pseudonym to its user but to go through the users. That is done piece by piece, so that no request
-/// to the admin API holds up the others for long, and what was seen is kept.
+/// Maps pseudonyms to users, for the app of the last query.
+/// A pseudonym can be resolved only by computing the pseudonyms of all users. This is done in steps, so that
+/// a request does not block others for long, and results are cached.
 final class PseudonymIndex: Sendable {
     private struct State {
         var appID = ""
         var users: BytewiseDictionary<String> = [:]
-        /// The last user that was looked at.
+        /// The last user that was processed.
         var last = ""
-        /// When the last user of all was looked at, in milliseconds since 1970; nil while there are more.
+        /// When the search reached the last user, in milliseconds since 1970; nil while users remain.
         var endedMilliseconds: Int64?
     }
 
-    /// About a twentieth of a second.
+    /// Takes about a twentieth of a second.
     static let mostAtOnce = 10_000
     static let mostUsers = 100_000
-    /// After which new users are looked for, in milliseconds.
+    /// The interval between searches for new users, in milliseconds.
     static let pause: Int64 = 10_000
 
     private let state = Lock(State())
 
-    /// The user whom a pseudonym stands for. Returns the user's id; nil when it is nobody's, as of the last ten
-    /// seconds. Throws 503 while there are more users to look at, 422 when they are too many.
+    /// Returns the id of the user with this pseudonym, or nil if the pseudonym was unknown in the last ten
+    /// seconds. Throws 503 while users remain to be processed and 422 if there are too many.
     func user(
         _ pseudonym: String, _ pseudonyms: Pseudonyms, of appID: String, at milliseconds: Int64,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void

@@ -1,10 +1,9 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Names that stand for the users of one app before those who need not know them.
-///
-/// The same user has the same pseudonym in every answer and after every restart; another app, and another gateway, has
-/// another one for it. Without the gateway's key nobody can go from one to the other, or try out likely ids.
+/// Pseudonyms for the users of one app, for readers who must not see their ids.
+/// A user's pseudonym is the same in all responses and after restarts. It differs between apps and between
+/// gateways. Without the gateway's key, a pseudonym cannot be computed from a guessed id.
 struct Pseudonyms: Sendable {
     private let key: [UInt8]
 
@@ -12,19 +11,19 @@ struct Pseudonyms: Sendable {
         self.key = HMACSHA256.authenticate(Array(appID.utf8), key: key)
     }
 
-    /// Such as `u-7f3k2m4q`, for a user id or what stands for a user in a token.
+    /// A pseudonym such as `u-7f3k2m4q`, for a user id or a token's subject.
     func user(_ id: String) -> String { make("u", id) }
 
-    /// Such as `a-7f3k2m4q`, for the id of somebody who has not signed in, or of a device.
+    /// A pseudonym such as `a-7f3k2m4q`, for an anonymous id or a device id.
     func anonymous(_ id: String) -> String { make("a", id) }
 
-    /// Forty bits: that any two of a million users share one has a probability of about a third.
+    /// 40 bits. Among a million users, a collision has a probability of about a third.
     private func make(_ kind: String, _ id: String) -> String {
         let code = HMACSHA256.authenticate(Array((kind + id).utf8), key: key)
         return kind + "-" + Base32.encode(Array(code.prefix(5))).lowercased()
     }
 
-    /// True for text that could be a user's pseudonym.
+    /// Whether the text has the form of a user's pseudonym.
     static func isPseudonym(_ text: String) -> Bool {
         text.utf8.count == 10 && text.hasPrefix("u-")
             && text.utf8.dropFirst(2).allSatisfy {

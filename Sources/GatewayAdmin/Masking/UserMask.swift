@@ -10,12 +10,12 @@ struct UserMask: Sendable {
 
     static let none = UserMask(key: nil)
 
-    /// True for a viewer, who sees no ids and no text from a client.
+    /// Whether ids and text from clients are hidden, which is true for viewers.
     var hides: Bool { key != nil }
 
     private func pseudonyms(_ appID: String) -> Pseudonyms? { key.map { Pseudonyms(key: $0, appID: appID) } }
 
-    /// A user's name for the reader; nil when there is no user.
+    /// A user's name for the reader; nil without a user.
     func user(_ id: String?, of appID: String) -> String? {
         guard let id, let pseudonyms = pseudonyms(appID) else { return id }
         return pseudonyms.user(id)
@@ -24,8 +24,8 @@ struct UserMask: Sendable {
     /// Text chosen by a client, such as a request id; nil for a viewer.
     func clientText(_ text: String?) -> String? { hides ? nil : text }
 
-    /// A URL of a destination. A viewer sees its origin only, because its path or query is often its only secret. A
-    /// viewer sees no paths of files either.
+    /// A URL of a destination. A viewer sees its origin only, because its path or query is often its only
+    /// secret. A viewer sees no paths of files either.
     func destination(_ text: String) -> String { hides ? OutgoingURL.audited(text) : text }
 
     /// The name of an event in a filter.
@@ -46,7 +46,7 @@ extension AdminCall {
         seesContent ? .none : UserMask(key: try directory.pseudonymKey())
     }
 
-    /// True for operators and owners.
+    /// Whether the caller may see stored content.
     private var seesContent: Bool { identity.role >= .operator }
 
     /// Throws 403 for a viewer.
@@ -55,7 +55,8 @@ extension AdminCall {
         throw AdminProblem(403, "forbidden", "\(what) needs the role operator")
     }
 
-    /// Writes to the audit log that stored ids and contents were read, except by a command on the data directory.
+    /// Writes to the audit log that stored ids and contents were read, except by a command on the data
+    /// directory.
     func noteReading(
         _ action: String, _ target: String, app appID: String? = nil, _ details: JSONObject = [:]
     ) throws {
@@ -64,11 +65,11 @@ extension AdminCall {
             action, target, app: appID, after: details.isEmpty ? nil : .object(details))
     }
 
-    /// The id of the user in a filter, which may have a pseudonym. Returns nil without the filter, and the text itself
-    /// if it is not a known pseudonym.
+    /// The id of the user in a filter, which may have a pseudonym. Returns nil without the filter, and the
+    /// text itself if it is not a known pseudonym.
     ///
-    /// Throws 503 while the search for the pseudonym is running, 422 if the app has too many users, and 403 if a viewer
-    /// gives an id: the answer would reveal its pseudonym.
+    /// Throws 503 while the search for the pseudonym is running, 422 if the app has too many users, and 403
+    /// if a viewer gives an id: the answer would reveal its pseudonym.
     func user(
         of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void
@@ -76,7 +77,7 @@ extension AdminCall {
         try query("user").map { try user(named: $0, of: appID, in: index, among: candidates) }
     }
 
-    /// The same, named elsewhere.
+    /// The same for a user named elsewhere.
     func user(
         named text: String, of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void

@@ -2,10 +2,10 @@ internal import CCommonPasswords
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// Which passwords are refused when one is set (NIST SP 800-63B, revision 4, section 3.1.1.2): what is short, common or
-/// to be expected. Nothing is asked of its composition.
+/// Rejects short, common and predictable new passwords (NIST SP 800-63B, revision 4, section 3.1.1.2). There
+/// are no rules for the composition.
 enum PasswordRules {
-    /// What is wrong with a password. Returns what follows its name in a sentence; nil when nothing is wrong.
+    /// The end of a sentence that says why a password is rejected; otherwise nil.
     static func fault(_ password: String, of user: String) -> String? {
         guard PasswordHash.range.contains(password.utf8.count) else {
             return "must have 12 to 1024 bytes"
@@ -22,7 +22,8 @@ enum PasswordRules {
         return nil
     }
 
-    /// True for a common password, also with letters as digits and with digits and signs around it.
+    /// Whether the password is common, also with digits instead of letters and with digits and symbols around
+    /// it.
     private static func isCommon(_ text: [Unicode.Scalar]) -> Bool {
         let isLetter: (Unicode.Scalar) -> Bool = { $0.properties.isAlphabetic }
         var candidates = [text]
@@ -30,7 +31,7 @@ enum PasswordRules {
             text.count - (last - first + 1) <= 8
         {
             candidates.append(Array(text[first...last]))
-            // A letter written as a digit may stand at the end: `passw0rd`, `l3tm31n!`, `qwerty12`.
+            // A digit that replaces a letter may be at either end: `passw0rd`, `l3tm31n!`, `qwerty12`.
             candidates.append(Array(text[first...]))
             candidates.append(Array(text[...last]))
         }
@@ -42,7 +43,7 @@ enum PasswordRules {
         }
     }
 
-    /// With letters for the digits and signs that stand for them.
+    /// Replaces digits and symbols with the letters that they resemble.
     private static func plain(_ text: [Unicode.Scalar], one: Unicode.Scalar) -> [Unicode.Scalar] {
         text.map { scalar in
             switch scalar {
@@ -59,7 +60,7 @@ enum PasswordRules {
         }
     }
 
-    /// What the text consists of when it is the same again and again, the last time perhaps not whole; else nil.
+    /// The repeated unit of a text; nil without repetition. The last repetition may be incomplete.
     private static func repeated(_ text: [Unicode.Scalar]) -> [Unicode.Scalar]? {
         guard text.count > 1 else { return nil }
         return (1...text.count / 2).first { length in
@@ -67,7 +68,7 @@ enum PasswordRules {
         }.map { Array(text[..<$0]) }
     }
 
-    /// True when each character is next to the one before, in the alphabet or among the digits, or the same.
+    /// Whether each character is equal or adjacent to the previous one, in the alphabet or among the digits.
     private static func isRun(_ text: [Unicode.Scalar]) -> Bool {
         zip(text, text.dropFirst()).allSatisfy { before, after in
             let distance = Int(after.value) - Int(before.value)
@@ -75,7 +76,8 @@ enum PasswordRules {
         }
     }
 
-    /// True when it holds the name of the user or the product and fewer than six letters and digits beside.
+    /// Whether the text consists of the user's name or the product's and fewer than six other letters and
+    /// digits.
     private static func isContext(_ text: [Unicode.Scalar], _ user: String) -> Bool {
         var rest = text[...]
         var left = 0
@@ -95,7 +97,7 @@ enum PasswordRules {
         return isNamed && left < 6
     }
 
-    /// True when the table of common passwords has it.
+    /// Whether the table of common passwords has the word.
     private static func contains(_ word: [Unicode.Scalar]) -> Bool {
         countersign_is_common_password(SHA256.digest(String(String.UnicodeScalarView(word))))
     }

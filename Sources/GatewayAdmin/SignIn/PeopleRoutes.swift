@@ -4,9 +4,9 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Users of the administration, API tokens and what everybody did.
+/// Users of the administration, API tokens and the audit log.
 struct PeopleRoutes: Sendable {
-    /// What it costs to try a password.
+    /// The scrypt cost of a password check.
     let passwordCost: Scrypt.Cost
 
     var all: [AdminRoute] { users + tokens + audit }
@@ -207,7 +207,8 @@ struct PeopleRoutes: Sendable {
 }
 
 extension AdminUser {
-    /// What an owner changes; the password's hash, so that a new password makes a new tag.
+    /// The fields that an owner changes. Includes the password's hash, so that a new password changes the
+    /// tag.
     fileprivate var tagged: JSONValue {
         .array([.string(name), .string(role.rawValue), .string(password.text)])
     }

@@ -1,9 +1,9 @@
 internal import CQREncode
 
-/// A text as a camera reads it (ISO/IEC 18004).
+/// Encodes text as a QR code (ISO/IEC 18004).
 enum QRCode {
-    /// The modules, row by row: `1` is dark. The four light ones around them are not there. Returns nil when the text
-    /// is too long, or memory is short.
+    /// The modules, row by row; `1` is dark. Without the quiet zone of four modules. Returns nil if the text
+    /// is too long or there is not enough memory.
     static func rows(_ text: String) -> [String]? {
         guard let code = QRcode_encodeString8bit(text, 0, QR_ECLEVEL_M) else { return nil }
         defer { QRcode_free(code) }

@@ -3,11 +3,11 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The second factor: one's own, another's, and whether all must have one.
+/// Second factors: the caller's own, other users', and whether all users need one.
 struct SecondFactorRoutes: Sendable {
     let signIn: SignInRoutes
 
-    /// What only somebody who is signed in can do.
+    /// The routes for signed-in users.
     var own: [AdminRoute] {
         [
             AdminRoute(
@@ -62,7 +62,7 @@ struct SecondFactorRoutes: Sendable {
         ]
     }
 
-    /// What an owner does, with or without a gateway that runs.
+    /// The routes for owners, with or without a running gateway.
     static var others: [AdminRoute] {
         [
             AdminRoute(

@@ -4,11 +4,11 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The first password, signing in and out.
+/// Setup of the first password, sign-in and sign-out.
 struct SignInRoutes: Sendable {
-    /// Whether browsers reach the gateway by HTTPS.
+    /// Whether browsers reach the gateway over HTTPS.
     let isSecure: Bool
-    /// What it costs to try a password.
+    /// The scrypt cost of a password check.
     let passwordCost: Scrypt.Cost
     let throttle: SignInThrottle
 
@@ -56,7 +56,7 @@ struct SignInRoutes: Sendable {
 
     static let password = JSONShape.raw(longest: PasswordHash.range.upperBound)
 
-    /// Who asks, and what an API token does not have: a second factor.
+    /// The caller. `factor` is nil for an API token.
     private typealias SignedIn = (identity: AdminIdentity, factor: SecondFactor?)
     private typealias SecondFactor = (user: AdminUser, mustEnrol: Bool)
 
@@ -72,7 +72,7 @@ struct SignInRoutes: Sendable {
         .time("expires_ms") { $0.identity.session?.expiresMilliseconds },
         .init("second_factor", .nullable(factor.shape)) { $0.factor.map(factor.json) })
 
-    /// Who asks, for page and programs alike.
+    /// Describes the caller, for pages and programs.
     static let whoIs = AdminRoute(
         "GET", "/session", .viewer, "Show who is signed in", .json(Self.session.shape)
     ) {
@@ -80,7 +80,7 @@ struct SignInRoutes: Sendable {
         call.answer(try Self.json(call.identity, call))
     }
 
-    /// Reads a password that is about to be set. Throws 422 for one that is too easy to guess.
+    /// Reads a new password. Throws 422 if it is too easy to guess.
     static func password(
         _ body: AdminBody, of user: String, cost: Scrypt.Cost
     ) throws -> PasswordHash? {
@@ -121,8 +121,8 @@ struct SignInRoutes: Sendable {
         }
         if user.hasSecondFactor {
             guard let code: String = body.value("code"), !code.isEmpty else {
-                // Neither a failure nor a success: who has the password must not wipe out what was counted by asking
-                // again, and may not be kept from giving the code.
+                // Counts neither as a failure nor as a success. A success would let an attacker with the
+                // password reset the counter; a failure would block the user before the code is sent.
                 throttle.takeBack(name: counted, address: address)
                 throw AdminProblem(
                     401, "second_factor_required", "send the code from the authenticator app as well")
@@ -140,8 +140,8 @@ struct SignInRoutes: Sendable {
         return try open(call, user.name, user.role, status: 200)
     }
 
-    /// The session's user, whose password stands in the body once more: who only has the open page does not know it.
-    /// Throws 409 for an API token, 422 when the password is wrong, 429.
+    /// The session's user, after checking the password in the body again, so that an open page alone does not
+    /// suffice. Throws 409 for an API token, 422 for a wrong password, and 429.
     func confirmPassword(_ call: AdminCall, _ member: String = "password") throws -> String {
         _ = try Self.session(of: call)
         let name = call.identity.name
@@ -151,8 +151,8 @@ struct SignInRoutes: Sendable {
         return name
     }
 
-    /// Checks a code of the session's user. Wrong codes count together with wrong passwords. `body` returns nil for a
-    /// wrong code. Throws 429 after too many attempts.
+    /// Checks a code of the session's user. Wrong codes count together with wrong passwords. `body` returns
+    /// nil for a wrong code. Throws 429 after too many attempts.
     func tryCode<Value>(_ call: AdminCall, _ body: (_ user: String) throws -> Value?) throws -> Value? {
         let name = call.identity.name
         let user = try call.directory.admins.users().first { $0.name == name }
@@ -174,13 +174,13 @@ struct SignInRoutes: Sendable {
         return value
     }
 
-    /// The key under which attempts are counted: a name and, for an existing user, the time of creation. So attempts of
-    /// a deleted user do not count for a new user of the same name.
+    /// The key under which attempts are counted: a name and, for an existing user, the time of creation. So
+    /// attempts of a deleted user do not count for a new user of the same name.
     private static func counted(_ name: String, _ user: AdminUser?) -> String {
         user.map { "\($0.createdMilliseconds):\($0.name)" } ?? name
     }
 
-    /// What the cookie of the session holds.
+    /// The token in the session cookie.
     static func session(of call: AdminCall) throws -> String {
         guard let session = call.identity.session else {
             throw AdminProblem(409, "conflict", "an API token has no password and no second factor: sign in")
@@ -198,8 +198,8 @@ struct SignInRoutes: Sendable {
         return call.noContent
     }
 
-    /// The user with this name and password; nil otherwise, after the same time. The attempt counts as wrong until the
-    /// throttle is told otherwise, under the returned name.
+    /// The user with this name and password; otherwise nil, after the same time. The attempt counts as
+    /// failed, under the returned name, until the throttle is told otherwise.
     private func user(
         _ name: String, _ password: String, _ call: AdminCall
     ) throws -> (user: AdminUser?, counted: String) {

@@ -3,19 +3,19 @@ internal import CountersignJOSE
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Counts wrong passwords, and allows none for a while after too many: five for one name from one place, twenty from one
-/// place, fifty for one name. A minute first, then twice as long each time, up to an hour.
-///
-/// A place is an IPv4 address or an IPv6 /64, which one customer has whole. The fifty do not hold where the name has
-/// signed in before, so that nobody locks a user out by trying their name.
+/// Limits sign-in attempts. After too many failures, attempts are blocked for a minute, then for twice as
+/// long each time, up to an hour. The limits are 5 failures for a name from one address, 20 for an address,
+/// and 50 for a name.
+/// An address is an IPv4 address or an IPv6 /64. The limit of 50 does not apply to addresses from which the
+/// user has signed in before, so that an attacker cannot lock the user out.
 final class SignInThrottle: Sendable {
-    /// Stands for a name where a one-time link is used: no user can have it, and the link is not to be guessed.
+    /// Used instead of a name for one-time links. No user can have this name.
     static let oneTimeLink = "\u{0}one-time link"
 
     fileprivate struct Key: Hashable {
-        /// Nil counts for all names.
+        /// Nil counts all names.
         let name: String?
-        /// Nil counts for all places.
+        /// Nil counts all addresses.
         let place: String?
     }
 
@@ -26,12 +26,12 @@ final class SignInThrottle: Sendable {
         var blockedUntil: Int64 = 0
         var lastMilliseconds: Int64 = 0
 
-        /// Until when none is allowed; nil when one is.
+        /// The end of the block in milliseconds since 1970; nil if attempts are allowed.
         func block(at milliseconds: Int64) -> Int64? {
             DueTime.hasCome(blockedUntil, at: milliseconds, within: SignInThrottle.hour) ? nil : blockedUntil
         }
 
-        /// True when what was counted counts no more.
+        /// Whether the failures have expired.
         func isOver(at milliseconds: Int64) -> Bool {
             abs(milliseconds - lastMilliseconds) > SignInThrottle.hour
         }
@@ -39,7 +39,7 @@ final class SignInThrottle: Sendable {
 
     private struct State {
         var attempts: [Key: Attempts] = [:]
-        /// Where names have signed in, the latest last.
+        /// The addresses from which users have signed in, latest last.
         var places: BytewiseDictionary<[String]> = [:]
     }
 
@@ -48,15 +48,15 @@ final class SignInThrottle: Sendable {
     private let state = Lock(State())
     private let cluster: (any Cluster)?
 
-    /// With a cluster all gateways count together, by what they keep there.
+    /// With a cluster, all gateways share the counts.
     init(cluster: (any Cluster)? = nil) {
         self.cluster = cluster
     }
 
-    /// Counts an attempt as failed until ``succeed(name:address:)`` says otherwise, so that many at once count too.
-    /// Returns seconds to wait, when this one may not be made.
+    /// Counts an attempt as failed until ``succeed(name:address:)`` is called, so that concurrent attempts
+    /// count. Returns the seconds to wait if the attempt is blocked.
     func begin(name: String, address: String, at milliseconds: Int64) -> Int? {
-        // While nobody can be counted, nobody may try.
+        // Without access to the shared counts, no attempt is allowed.
         change(name, address, otherwise: 1) { state in
             let limits = Self.limits(name, address, state)
             let until = limits.compactMap { state.attempts[$0.key]?.block(at: milliseconds) }.max()
@@ -77,7 +77,7 @@ final class SignInThrottle: Sendable {
         }
     }
 
-    /// True from the last wrong password that is taken until the next may be tried.
+    /// Whether attempts are blocked at this time.
     func isBlocked(name: String, address: String, at milliseconds: Int64) -> Bool {
         change(name, address, otherwise: true) { state in
             Self.limits(name, address, state).contains { key, _ in
@@ -86,7 +86,7 @@ final class SignInThrottle: Sendable {
         }
     }
 
-    /// The attempt was neither right nor wrong, and does not count.
+    /// Uncounts an attempt that neither succeeded nor failed.
     func takeBack(name: String, address: String) {
         change(name, address, otherwise: ()) { state in
             // Any block in force was started by this attempt; an earlier one would have prevented it.
@@ -99,7 +99,7 @@ final class SignInThrottle: Sendable {
         }
     }
 
-    /// The attempt's password was right.
+    /// Records a successful attempt.
     func succeed(name: String, address: String) {
         change(name, address, otherwise: ()) { state in
             // Any block in force was started by this attempt; an earlier one would have prevented it.
@@ -127,8 +127,8 @@ final class SignInThrottle: Sendable {
         return own + [(Key(name: name, place: nil), 50)]
     }
 
-    /// The key under which attempts are counted, limited to the length of the longest user name with a time of
-    /// creation.
+    /// The key under which attempts are counted, limited to the length of the longest user name with a time
+    /// of creation.
     private static func known(_ name: String) -> String {
         String(decoding: name.utf8.prefix(96), as: UTF8.self)
     }
@@ -137,7 +137,8 @@ final class SignInThrottle: Sendable {
         NetworkAddress(address).map { "\($0.limitedUnit)" } ?? address
     }
 
-    /// Forgets what is over, and then, a quarter at a time, what will be over first: blocks outlive what others invent.
+    /// Removes expired entries and then, a quarter at a time, the entries that expire first, so that invented
+    /// names do not displace blocks.
     private static func makeRoom(in attempts: inout [Key: Attempts], at milliseconds: Int64) {
         guard attempts.count >= capacity else { return }
         attempts = attempts.filter { !$0.value.isOver(at: milliseconds) }
@@ -149,9 +150,9 @@ final class SignInThrottle: Sendable {
         for (key, _) in order.prefix(capacity / 4) { attempts[key] = nil }
     }
 
-    // MARK: All gateways
+    // MARK: Cluster
 
-    /// Changes what is known of a name and a place. Gives `otherwise` when what all gateways share cannot be read.
+    /// Changes the state of a name and an address. Returns `otherwise` if the shared state cannot be read.
     private func change<Value>(
         _ name: String, _ address: String, otherwise: Value, _ body: (inout State) -> Value
     ) -> Value {
@@ -177,7 +178,7 @@ final class SignInThrottle: Sendable {
 
 extension SignInThrottle.Key {
     fileprivate var noteName: ClusterNote.Name {
-        // Whatever a stranger calls himself is kept as this.
+        // A digest, because clients choose the name.
         let digest = SHA256.digest("\(place ?? "")\n\(name.map { "=" + $0 } ?? "")")
         return ClusterNote.Name(.signInAttempts, digest.hexadecimal)
     }

@@ -3,7 +3,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Which streams an app's events are published to, and how far each has come.
+/// The streams to which an app's events are published, and their progress.
 struct SinkRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers
@@ -20,7 +20,7 @@ struct SinkRoutes: Sendable {
                     shown, at: { PagePosition($0.sink.createdMilliseconds, $0.sink.name) },
                     json: { Self.shape.json($0) })
             },
-            // It names an address that the gateway connects to and files that it reads.
+            // Requires owner, because a stream names an address to connect to and files to read.
             AdminRoute(
                 "POST", "/apps/{app}/sinks", .owner, "Publish an app's events to a stream",
                 body: .object(
@@ -69,12 +69,12 @@ struct SinkRoutes: Sendable {
         ]
     }
 
-    /// A sink and how far it has come; without the latter while no gateway has seen it.
+    /// A stream and its progress, which is nil until a gateway has started it.
     private struct Shown {
         let sink: EventSink
         let state: SinkState?
         let consumer: EventConsumer?
-        /// The position after its last event in the stream.
+        /// The position after the last published event.
         let position: String?
     }
 
@@ -129,7 +129,7 @@ struct SinkRoutes: Sendable {
         try ConsumerRoutes.answering { try consumers.sequence(of: start, in: appID) }
     }
 
-    /// Changes the consumer of a sink; a gateway that runs may have been faster.
+    /// Changes the consumer of a stream. Ignores that a running gateway has already done so.
     private func matching(_ body: () throws -> Void) throws {
         do {
             try body()

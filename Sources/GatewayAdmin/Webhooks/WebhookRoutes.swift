@@ -3,13 +3,13 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Where an app's events are delivered to, how far that has come, and what became of it.
+/// An app's webhook endpoints, their progress and their deliveries.
 struct WebhookRoutes: Sendable {
     let log: any EventLog
     let deliveries: any DeliveryLog
     let index = PseudonymIndex()
 
-    /// What stands for the app's alert webhook, which has attempts and tests too, instead of an id.
+    /// Used instead of an id for the app's alert webhook, which has attempts and tests too.
     private static let alerts = "alerts"
 
     var all: [AdminRoute] { endpoints + work }
@@ -102,7 +102,7 @@ struct WebhookRoutes: Sendable {
 
     // MARK: Shapes
 
-    /// An endpoint, its user as the reader is told, and how far it has come.
+    /// An endpoint for the reader, with its progress. The user may be a pseudonym.
     private struct Shown {
         let endpoint: WebhookEndpoint
         let user: String?
@@ -158,7 +158,8 @@ struct WebhookRoutes: Sendable {
             Self.webhook.json(shown, with: more), status: status, tag: Self.version(of: endpoint))
     }
 
-    /// What its tag is made of: how far it has come is no change, and a hash of its user would tell who that is.
+    /// The content of the entity tag: not the progress, which is no change, nor the user, because a hash
+    /// would reveal.
     private static func version(of endpoint: WebhookEndpoint) -> JSONValue {
         ["id": .string(endpoint.id), "revision": .integer(endpoint.revision)]
     }
@@ -178,7 +179,7 @@ struct WebhookRoutes: Sendable {
         return try answer(call, made.endpoint, with: ["secret": .string(made.secret)], status: 201)
     }
 
-    /// What a change holds, its user by the id: whoever sees pseudonyms names users by them.
+    /// The members of a change, with a pseudonym replaced by the user's id.
     private func members(_ call: AdminCall, _ body: AdminBody) throws -> JSONObject {
         var members = body.members
         if let user: String = body.value("user") {
@@ -201,7 +202,7 @@ struct WebhookRoutes: Sendable {
             } while before != nil
             return 0
         } catch {
-            // No gateway has run on the folder yet.
+            // No gateway has run on the data directory yet.
             if error.code == .notFound { return 0 }
             throw error
         }
@@ -280,7 +281,7 @@ struct WebhookRoutes: Sendable {
             of: id, before: try call.cursor()?.number, limit: call.limit + 1)
         return try call.page(read: found, at: { PagePosition($0.sequence) }) { record in
             var record = record
-            // An endpoint may answer with what it was sent, so with users.
+            // The response of an endpoint may contain users, so viewers do not see it.
             if call.identity.role < .operator { record.answer = "" }
             return Self.delivery.json(record)
         }
