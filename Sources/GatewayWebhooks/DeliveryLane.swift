@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// One endpoint and what is to be done for it: what comes by itself, and what an operator has asked for.
+/// The state of one endpoint: its delivery of new events, and the replays and tests requested by operators.
 struct DeliveryLane: Sendable {
     enum Job: Sendable {
         case events(WebhookEndpoint, DeliveryMachine.Work)
@@ -11,11 +11,11 @@ struct DeliveryLane: Sendable {
     var endpoint: WebhookEndpoint
     var machine: DeliveryMachine
     private var requests: [WebhookRequest] = []
-    /// True while a job is being done: there is never a second one.
+    /// Whether a job is running. An endpoint has at most one.
     var isBusy = false
     /// The reduced batch size after a 413 response; nil if only the endpoint's setting applies.
     private var mostEvents: Int?
-    /// The two kinds take turns.
+    /// Events and requests alternate.
     private var isRequestsTurn = true
 
     init(endpoint: WebhookEndpoint, machine: DeliveryMachine) {
@@ -23,16 +23,16 @@ struct DeliveryLane: Sendable {
         self.machine = machine
     }
 
-    /// Takes over what was read; what is being delivered stays as it is.
+    /// Applies reloaded settings. A running delivery is not affected.
     mutating func take(over endpoint: WebhookEndpoint, _ requests: [WebhookRequest]) {
         self.endpoint = endpoint
         machine.take(over: endpoint)
-        // Other filters may let through what the ones before did not.
+        // Changed filters may match events that the previous ones skipped.
         machine.wake()
         self.requests = requests
     }
 
-    /// Begins what is due; nil when nothing is.
+    /// Starts a job that is due; nil if there is nothing to do.
     mutating func begin(atMilliseconds now: Int64) -> Job? {
         if isBusy { return nil }
         let request = requests.first {
@@ -72,7 +72,7 @@ struct DeliveryLane: Sendable {
         mostEvents = larger < endpoint.batchSize ? larger : nil
     }
 
-    /// A request has come so far, or is over.
+    /// Records the state of a request after an attempt, or removes it if it is complete.
     mutating func settle(_ request: WebhookRequest, isOver: Bool) {
         isBusy = false
         requests.removeAll { $0.id == request.id }

@@ -1,47 +1,49 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Decides what an endpoint is sent and when: in order, at least once, one request at a time. It reads no clock and sends
-/// nothing; whoever runs it does what it says and tells it what became of that.
+/// Decides what to send to an endpoint and when: in order, at least once, one delivery at a time. It reads no
+/// clock and does no I/O. The caller performs the returned step and reports its outcome.
 package struct DeliveryMachine: Sendable {
-    /// An endpoint that has taken nothing for so many milliseconds is paused: five days, after which the specification's
-    /// example schedule has ended too.
+    /// Milliseconds without a successful delivery after which an endpoint is paused. Five days is longer than
+    /// the example schedule of the specification.
     package static let patience: Int64 = 5 * 86_400_000
 
-    /// What is to be delivered.
+    /// A delivery to make.
     package struct Work: Sendable, Equatable {
-        /// Events after this number …
+        /// The last sequence number before the delivery.
         package var after: Int64
-        /// … and up to this one: the same as before when it is tried again. Nil takes as many as fit.
+        /// The last sequence number of the delivery, unchanged in retries; nil takes as many events as fit.
         package var through: Int64?
-        /// Counts from 1.
+        /// The number of the attempt, from 1.
         package var attempt: Int
     }
 
     package enum Step: Sendable, Equatable {
         case deliver(Work)
-        /// Nothing to do before this time, in milliseconds since 1970; nil until something changes.
+        /// Nothing to do before this time in milliseconds since 1970; nil until ``wake()`` or a change of
+        /// settings.
         case rest(untilMilliseconds: Int64?)
     }
 
-    /// What became of a step.
+    /// The result of a step.
     package enum Outcome: Sendable {
-        /// It was taken: 2xx.
+        /// The endpoint responded with 2xx.
         case delivered(through: Int64)
-        /// No event up to this sequence number matches the endpoint's filters. `hasMore` is true if there are later
-        /// events to check. `isAfterGap` is true if retention deleted events and no delivery has reported this.
+        /// No event up to this sequence number matches the endpoint's filters. `hasMore` is true if there are
+        /// later events to check. `isAfterGap` is true if retention deleted events and no delivery has
+        /// reported this.
         case nothing(through: Int64, hasMore: Bool, isAfterGap: Bool)
         case failed(status: Int?, retryAfterSeconds: Int?)
         /// The receiver answered 413 to several events. The next attempt has fewer.
         case tooLarge(retryAfterSeconds: Int?)
-        /// Nobody was asked: the events could not be read, or the gateway stops.
+        /// No request was sent, because the events could not be read or the gateway stops.
         case notTried
     }
 
     package private(set) var progress: DeliveryProgress
     package private(set) var isDelivering = false
     package private(set) var isPaused: Bool
-    /// False once everything was delivered, until there is more.
+    /// False after everything was delivered, until ``wake()``.
     private var mayHaveMore = true
 
     package init(progress: DeliveryProgress, isPaused: Bool) {
@@ -49,7 +51,7 @@ package struct DeliveryMachine: Sendable {
         self.isPaused = isPaused
     }
 
-    /// There may be something new.
+    /// Records that new events may be available.
     package mutating func wake() {
         mayHaveMore = true
     }
@@ -62,14 +64,14 @@ package struct DeliveryMachine: Sendable {
             return .rest(untilMilliseconds: due)
         }
         isDelivering = true
-        // What is stored from now on may be missed by the work, and wakes again.
+        // Events stored after this line set the flag again.
         mayHaveMore = false
         return .deliver(
             Work(after: progress.committed, through: progress.through, attempt: progress.failures + 1))
     }
 
-    /// Records that a body with this digest is about to be sent, with events up to `through`. Returns its `webhook-id`:
-    /// the id of the last attempt if the body is the same, else a new one.
+    /// Records that a body with this digest is about to be sent, with events up to `through`. Returns its
+    /// `webhook-id`: the id of the last attempt if the body is the same, else a new one.
     package mutating func willSend(through: Int64, digest: String, newID: () -> String) -> String {
         let known = progress.digest == digest ? progress.messageID : nil
         let id = known ?? newID()
@@ -79,7 +81,7 @@ package struct DeliveryMachine: Sendable {
         return id
     }
 
-    /// A step has ended. Returns why the endpoint is to be paused; nil when it goes on.
+    /// Ends a step. Returns the reason if the endpoint must be paused; otherwise nil.
     package mutating func ended(
         _ outcome: Outcome, atMilliseconds now: Int64, random: (ClosedRange<Int64>) -> Int64
     ) -> WebhookEndpoint.Pause.Reason? {
@@ -119,7 +121,8 @@ package struct DeliveryMachine: Sendable {
         isPaused = true
     }
 
-    /// Applies the endpoint's settings. A change or a resume by an operator makes the next attempt due at once.
+    /// Applies the endpoint's settings. A change or a resume by an operator makes the next attempt due at
+    /// once.
     package mutating func take(over endpoint: WebhookEndpoint) {
         if endpoint.pause != nil {
             pause()
@@ -129,7 +132,7 @@ package struct DeliveryMachine: Sendable {
         progress.revision = endpoint.revision
     }
 
-    /// Begins again, with what was tried last.
+    /// Restarts with the events of the last attempt.
     private mutating func resume() {
         isPaused = false
         mayHaveMore = true
@@ -143,15 +146,15 @@ extension WebhookRequest {
     /// Attempts after which a replay is given up; a test is tried once.
     package static let mostAttempts = 10
 
-    /// Records that a body with this digest is about to be sent. If the body differs from the last attempt, it gets a
-    /// new `webhook-id`.
+    /// Records that a body with this digest is about to be sent. If the body differs from the last attempt,
+    /// it gets a new `webhook-id`.
     package mutating func willSend(digest: String, newID: () -> String) {
         if let before = self.digest, before != digest { messageID = newID() }
         self.digest = digest
     }
 
-    /// The request's state after an attempt; nil if the request is complete. `through` is the last sequence number of a
-    /// successful delivery. `isTooLarge` repeats the delivery with fewer events.
+    /// The request's state after an attempt; nil if the request is complete. `through` is the last sequence
+    /// number of a successful delivery. `isTooLarge` repeats the delivery with fewer events.
     package func after(
         delivered: Bool, through: Int64, hasMore: Bool, isTooLarge: Bool = false, retryAfterSeconds: Int?,
         atMilliseconds now: Int64, newID: () -> String, random: (ClosedRange<Int64>) -> Int64

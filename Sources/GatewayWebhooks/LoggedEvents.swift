@@ -2,7 +2,7 @@ internal import CountersignCore
 package import GatewayModel
 package import GatewayStorage
 
-/// Events as the log has them; how far each endpoint has come is kept beside its deliveries.
+/// Reads events from the log. The progress of endpoints is stored with their deliveries.
 package struct LoggedEvents: WebhookEvents {
     private let log: any EventLog
     private let store: DeliveryStore
@@ -36,7 +36,7 @@ package struct LoggedEvents: WebhookEvents {
         return WebhookReading(
             stretch.events, of: endpoint.appID, isReplay: isReplay, reached: stretch.reached,
             hasMore: stretch.hasMore,
-            // Whoever begins with the oldest event that is kept misses nothing.
+            // Starting with the oldest stored event misses nothing.
             hasMissed: isAfterGap || stretch.hasMissed && sequence > 0, through: through
         ) { positions.text(after: $0, in: endpoint.appID) }
     }

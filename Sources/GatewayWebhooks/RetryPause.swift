@@ -1,16 +1,16 @@
 internal import CountersignCore
 
-/// How long to wait after an attempt that has failed.
+/// The back-off after a failed attempt.
 package enum RetryPause {
-    /// Milliseconds that the first pause has at most; each further one has twice as many.
+    /// The maximum of the first pause in milliseconds. The maximum doubles with each failure.
     package static let first: Int64 = 5_000
-    /// The least, so that chance never makes a client that hammers.
+    /// The minimum in milliseconds, so that jitter cannot cause rapid retries.
     package static let least: Int64 = 1_000
-    /// The most: a day.
+    /// A day in milliseconds.
     package static let longest: Int64 = 86_400_000
 
-    /// A pause by full jitter: any length up to the limit, so that what failed together does not come again together. A
-    /// webhook that says when it wants to be asked is not asked before that, as far as a day goes.
+    /// A pause with full jitter, so that simultaneous failures are not retried simultaneously. Not shorter
+    /// than a `Retry-After` of up to a day.
     package static func milliseconds(
         failures: Int, retryAfterSeconds: Int?, random: (ClosedRange<Int64>) -> Int64
     ) -> Int64 {
@@ -19,7 +19,7 @@ package enum RetryPause {
         return max(pause, wanted(retryAfterSeconds))
     }
 
-    /// The pause requested by a webhook's `Retry-After`, in milliseconds: at most a day, 0 if there is none.
+    /// The `Retry-After` pause in milliseconds: at most a day, and 0 without the header.
     package static func wanted(_ retryAfterSeconds: Int?) -> Int64 {
         min(Milliseconds(seconds: max(retryAfterSeconds ?? 0, 0)).count, longest)
     }

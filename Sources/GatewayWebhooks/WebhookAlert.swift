@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import GatewayModel
 
 extension WebhookEndpoint.Pause {
-    /// What an app's alert webhook is told of a pause that nobody has asked for.
+    /// The alert about an endpoint that was paused automatically.
     func alert(
         of endpoint: WebhookEndpoint, _ progress: DeliveryProgress, _ record: DeliveryRecord?
     ) -> JSONValue {

@@ -5,7 +5,7 @@ internal import GatewayStorage
 
 /// The events of one delivery.
 package struct WebhookBatch: Sendable {
-    /// Bytes of a delivery's body beyond which it takes no further event. One that is larger by itself goes alone.
+    /// The maximum size of a body in bytes. A larger event is sent alone.
     package static let maximumBytes = 512 * 1_024
 
     package private(set) var body: [UInt8]
@@ -21,7 +21,7 @@ package struct WebhookBatch: Sendable {
         body.append(contentsOf: #","events":["#.utf8)
     }
 
-    /// Takes an event; false when there is no room for it.
+    /// Adds an event. Returns false if it does not fit.
     mutating func add(_ event: StoredEvent, position: String) -> Bool {
         var text: [UInt8] = []
         event.write(to: &text, position: position)
@@ -41,6 +41,6 @@ package struct WebhookBatch: Sendable {
     /// SHA-256 of a body, to detect whether a retry has the same body.
     package static func digest(of body: [UInt8]) -> String { SHA256.digest(body).hexadecimal }
 
-    /// What a test delivers.
+    /// The body of a test delivery.
     package static let test = Array(#"{"type":"test"}"#.utf8)
 }

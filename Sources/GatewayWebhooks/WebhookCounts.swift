@@ -1,6 +1,6 @@
 package import CountersignCore
 
-/// Counts attempts to deliver, by app and by how they ended.
+/// Counts delivery attempts by app and result.
 package final class WebhookCounts: Sendable {
     package struct Attempts: Sendable, Equatable {
         package var delivered = 0

@@ -1,35 +1,36 @@
 package import GatewayModel
 package import GatewayStorage
 
-/// The events of endpoints, and how far each has come with them.
+/// Reads events for endpoints and stores their progress.
 package protocol WebhookEvents: Sendable {
-    /// The number of the last event that an endpoint needs no more. One that is new begins after its first number.
+    /// The sequence number up to which an endpoint needs no more events. For a new endpoint this is its start
+    /// position.
     func committed(of endpoint: WebhookEndpoint) throws -> Int64
 
-    /// Stores that all events up to `sequence` were delivered or skipped. `isAfterGap` is true if retention deleted
-    /// events before it and no delivery has reported this.
+    /// Stores that all events up to `sequence` were delivered or skipped. `isAfterGap` is true if retention
+    /// deleted events before it and no delivery has reported this.
     func commit(_ sequence: Int64, isAfterGap: Bool, of endpoint: WebhookEndpoint) throws
 
-    /// The next events that an endpoint wants: after one number, and up to the other where there is one. `isAfterGap` is true
-    /// when events were missed before that of which no delivery has told.
+    /// The next events that match an endpoint's filters, after `sequence` and up to `through`. `isAfterGap`
+    /// is true if events were missed and no delivery has reported this.
     func read(
         for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool,
         isAfterGap: Bool
     ) throws -> WebhookReading
 }
 
-/// What was read for a delivery.
+/// Events read for a delivery.
 package struct WebhookReading: Sendable {
     package var batch: WebhookBatch
-    /// Up to here everything is either in the batch or not wanted.
+    /// All events up to this sequence number are in the batch or do not match.
     package var reached: Int64
-    /// True when there may be more after that, now.
+    /// Whether there may be more events now.
     package var hasMore: Bool
-    /// True when retention has deleted events before these that the endpoint was not told of.
+    /// Whether retention deleted earlier events without the endpoint being told.
     package let hasMissed: Bool
 
-    /// A delivery of as many of `events` as fit, which were found by looking at everything up to `reached`.
-    /// `position` is what the reader's API calls the place after an event.
+    /// A delivery of as many of `events` as fit. `reached` is the last sequence number that was searched.
+    /// `position` returns the reader API's position after an event.
     package init(
         _ events: [StoredEvent], of appID: String, isReplay: Bool, reached: Int64, hasMore: Bool,
         hasMissed: Bool, through: Int64?, position: (Int64) -> String

@@ -5,9 +5,9 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// Delivers to all endpoints: a thread for each that is being delivered to, so that a slow one delays no other.
+/// Delivers to all endpoints. Each busy endpoint has its own thread, so a slow one does not delay others.
 package final class WebhookRunner: Sendable {
-    /// Delivers once, and waits for the answer. The closure tells whether to end without one.
+    /// Delivers once and waits for the response. The closure returns true to cancel.
     package typealias Send =
         @Sendable (
             _ body: [UInt8], _ messageID: String, _ endpoint: WebhookEndpoint,
@@ -18,7 +18,7 @@ package final class WebhookRunner: Sendable {
         var lanes: BytewiseDictionary<DeliveryLane> = [:]
         /// The version of the control database that `lanes` were read at.
         var version: Int64?
-        /// True when there may be new events that no lane has been told of.
+        /// Whether there may be new events for the lanes.
         var isWaking = false
         var isDraining = false
         var isCancelled = false
@@ -28,7 +28,7 @@ package final class WebhookRunner: Sendable {
     /// 413 Content Too Large (RFC 9110, section 15.5.14).
     private static let tooLarge = 413
 
-    /// Seconds in which new events are gathered.
+    /// Seconds for which new events are collected before they are delivered.
     private static let gathering = 0.1
 
     private let directory: AppDirectory
@@ -40,13 +40,13 @@ package final class WebhookRunner: Sendable {
     private let now: @Sendable () -> Date
     private let random: @Sendable (ClosedRange<Int64>) -> Int64
     private let state = Lock(State())
-    /// What is read from the control database and what a delivery changes there happen here, one after the other.
+    /// Serializes access to the control database.
     private let queue = DispatchQueue(label: "webhooks")
     private let ticker: Ticker
     private let busy = DispatchGroup()
     package let counts = WebhookCounts()
 
-    /// It delivers nothing while `hasDuty` says that another gateway does.
+    /// Delivers nothing while `hasDuty` returns false because another gateway delivers.
     package init(
         directory: AppDirectory, events: any WebhookEvents, store: DeliveryStore, log: GatewayLog,
         now: @escaping @Sendable () -> Date,
@@ -69,13 +69,14 @@ package final class WebhookRunner: Sendable {
         ticker.start { [weak self] in self?.lookNow() }
     }
 
-    /// Begins no delivery any more.
+    /// Starts no further deliveries.
     package func drain() {
         state.withLock { $0.isDraining = true }
         ticker.stop()
     }
 
-    /// Waits for the deliveries that have begun; those that take longer are ended and made again after the next start.
+    /// Waits for running deliveries. After `graceSeconds` they are cancelled and repeated after the next
+    /// start.
     package func stop(graceSeconds: Double) {
         drain()
         queue.sync {}
@@ -85,12 +86,13 @@ package final class WebhookRunner: Sendable {
         }
     }
 
-    /// Looks once at what has changed and what is due.
+    /// Checks once for changes and due deliveries.
     package func look() {
         queue.sync { lookNow() }
     }
 
-    /// Events were stored. Returns at once; what is stored within a moment is delivered together.
+    /// Signals that events were stored. Returns immediately. Events stored within a moment are delivered
+    /// together.
     package func wake() {
         let isFirst = state.withLock { state in
             defer { state.isWaking = true }
@@ -112,12 +114,12 @@ package final class WebhookRunner: Sendable {
         }
     }
 
-    /// What it delivers to.
+    /// The endpoints that are being served.
     package var endpoints: [WebhookEndpoint] {
         state.withLock { $0.lanes.values.map(\.endpoint) }.sorted { $0.id < $1.id }
     }
 
-    /// Returns when no delivery is being made.
+    /// Waits until no delivery is running.
     package func waitUntilIdle() {
         busy.wait()
     }
@@ -138,7 +140,7 @@ package final class WebhookRunner: Sendable {
         for id in state.withLock({ Array($0.lanes.keys) }) { advance(id) }
     }
 
-    /// Another gateway delivers: what is known here is read again when it is this one's turn.
+    /// Drops the state while another gateway delivers. It is read again later.
     private func rest() {
         state.withLock { state in
             state.lanes = [:]
@@ -147,7 +149,7 @@ package final class WebhookRunner: Sendable {
         }
     }
 
-    /// Takes over what operators have changed.
+    /// Loads changes by operators.
     private func reload() throws {
         let version = try directory.version()
         guard version != state.withLock({ $0.version }) else { return }
@@ -167,7 +169,8 @@ package final class WebhookRunner: Sendable {
                 isComplete = false
                 continue
             }
-            // What was tried last counts if nothing has moved the position since, such as a backup that was restored.
+            // The last attempt applies unless the position was moved since, for example by restoring a
+            // backup.
             let progress =
                 kept[endpoint.id].flatMap { $0.committed == committed ? $0 : nil }
                 ?? DeliveryProgress(committed: committed)
@@ -191,7 +194,7 @@ package final class WebhookRunner: Sendable {
     private func sweep() throws {
         let milliseconds = milliseconds
         let hour: Int64 = 3_600_000
-        // Whatever endpoint could not be begun yet is none of the lanes, and must keep its position.
+        // Endpoints without a lane yet are kept too, because they must not lose their position.
         let kept: [String]? = state.withLock { state in
             let isDue = DueTime.hasCome(state.nextSweep, at: milliseconds, within: hour)
             return isDue && state.version != nil ? Array(state.lanes.keys) : nil
@@ -202,7 +205,7 @@ package final class WebhookRunner: Sendable {
         state.withLock { $0.nextSweep = milliseconds + hour }
     }
 
-    /// Begins what is due for an endpoint, on a thread that goes on until nothing is.
+    /// Starts a thread that works until nothing is due for the endpoint.
     private func advance(_ id: String) {
         guard let job = takeJob(id) else { return }
         busy.enter()
@@ -307,7 +310,7 @@ package final class WebhookRunner: Sendable {
             return (lane.machine.progress, reason)
         }
         do {
-            // An endpoint that was deleted meanwhile leaves nothing.
+            // Nothing is stored for an endpoint that was deleted meanwhile.
             if progress != nil { try store.keep(progress, of: endpoint.id, after: record) }
             if let reason, let progress { try pause(endpoint, reason, progress, record, at: now) }
         } catch {
@@ -315,11 +318,11 @@ package final class WebhookRunner: Sendable {
                 .error, "webhook's progress not kept",
                 [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
         }
-        // Not before: what the next delivery keeps must come after this.
+        // Only now, because the next delivery must be stored after this one.
         state.withLock { $0.lanes[endpoint.id]?.isBusy = false }
     }
 
-    /// Pauses an endpoint that has failed for too long or wants no more, and tells of it.
+    /// Pauses an endpoint that has failed for too long or is gone, and sends an alert.
     private func pause(
         _ endpoint: WebhookEndpoint, _ reason: WebhookEndpoint.Pause.Reason, _ progress: DeliveryProgress,
         _ record: DeliveryRecord?, at now: Int64
