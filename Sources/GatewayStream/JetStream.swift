@@ -3,15 +3,15 @@ internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
 
-/// What a sink's stream says about itself.
+/// The state of a stream.
 struct StreamGround {
-    /// The number of the last message that the stream has ever taken.
+    /// The sequence number of the last message that was ever stored in the stream.
     var lastSequence: Int64
-    /// The header of the last message that is there under the sink's subjects; nil when none is.
+    /// The header of the last stored message with a subject of this publisher; nil if the stream has none.
     var lastHeader: BytewiseDictionary<String>?
 }
 
-/// JetStream's API, as far as a sink uses it.
+/// The parts of the JetStream API that publishing needs.
 struct JetStream {
     private let connection: any StreamConnection
     private let sink: EventSink
@@ -23,7 +23,8 @@ struct JetStream {
         filter = template.filter
     }
 
-    /// Reads where the stream is. Makes it when there is none; one that is there is only looked at.
+    /// Reads the state of the stream. Creates the stream if it does not exist; an existing one is not
+    /// changed.
     func ground() throws(SinkError) -> StreamGround {
         var info = try ask("STREAM.INFO", [:])
         if info.code == JetStreamError.streamNotFound { info = try ask("STREAM.CREATE", newStream) }
@@ -60,7 +61,7 @@ struct JetStream {
         return (value, code, text)
     }
 
-    /// On disk, without a limit: the operator sets one that fits, and the relay leaves it.
+    /// Stored on disk without limits. An operator can set limits; the relay does not change them.
     private var newStream: JSONObject {
         [
             "name": .string(sink.stream), "subjects": [.string(filter)], "storage": "file",
@@ -91,7 +92,7 @@ struct JetStream {
         }
     }
 
-    /// True when every subject of `inner` is one of `outer`.
+    /// Whether all subjects of `inner` match `outer`.
     static func covers(_ outer: String, _ inner: String) -> Bool {
         let (outer, inner) = (outer.split(separator: "."), inner.split(separator: "."))
         for (index, token) in outer.enumerated() {
@@ -101,7 +102,7 @@ struct JetStream {
         return outer.count == inner.count
     }
 
-    /// The fields of a message's header, the last of a name.
+    /// The header fields of a message. The last field of a name wins.
     private static func fields(_ header: [UInt8]) -> BytewiseDictionary<String> {
         var fields: BytewiseDictionary<String> = [:]
         for line in header.split(separator: UInt8(ascii: "\n")).dropFirst() {

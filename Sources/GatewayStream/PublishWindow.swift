@@ -1,24 +1,23 @@
 internal import CountersignJOSE
 package import GatewayModel
 
-/// The messages that were published and not answered yet: at most so many, so that a stream that is slow or away costs the
-/// same memory as one that is fast.
-///
-/// Each says which message it comes after, so the stream takes them in this order or not at all: the answer to one answers
-/// for those before it, and the last of many is enough to ask.
+/// The published messages without acknowledgement. Their number is limited, so that a slow or unavailable
+/// stream does not use more memory.
+/// Each message names its predecessor, so the stream stores them in order or not at all. An acknowledgement
+/// therefore covers all earlier messages, and not every message needs one.
 package struct PublishWindow {
     package static let mostMessages = 512
     package static let mostBytes = 8 << 20
-    /// How long a stream may take to answer.
+    /// The time limit for an acknowledgement.
     package static let answerLimitMilliseconds: Int64 = 5_000
 
-    /// A message that asks for an answer.
+    /// A message that requests an acknowledgement.
     private struct Entry {
         let number: UInt64
         let event: Int64
         /// The number that its message must get.
         let expected: Int64
-        /// Of those that it answers for.
+        /// The size of all messages that it covers.
         let size: Size
         let deadline: Int64
     }
@@ -28,22 +27,22 @@ package struct PublishWindow {
         var bytes = 0
     }
 
-    /// What an answer means.
+    /// The meaning of an acknowledgement.
     package enum Heard: Equatable {
-        /// Everything up to this event is in the stream, its last message under this number.
+        /// All events up to `event` are stored; the last has the sequence number `message`.
         case stored(event: Int64, message: Int64)
-        /// The stream is not where it was thought to be: read it.
+        /// The stream's state differs from the expected one and must be read.
         case outOfStep
         case refused(SinkError)
-        /// It answers what nobody waits for any more.
+        /// An acknowledgement that is no longer expected.
         case stale
     }
 
     private var entries: [Entry] = []
     private var size = Size()
-    /// Of the messages published since the last one that asks for an answer.
+    /// The size of the messages since the last request for an acknowledgement.
     private var unasked = Size()
-    /// Of the next message that asks; never used twice, so that a late answer is told from a new one.
+    /// The number for the next request. Numbers are not reused, so that late acknowledgements are recognized.
     private var nextNumber: UInt64 = 1
     private let parser = StrictJSONParser(maximumBytes: 64 << 10)
 
@@ -51,11 +50,12 @@ package struct PublishWindow {
 
     package var hasRoom: Bool { size.messages < Self.mostMessages && size.bytes < Self.mostBytes }
 
-    /// Milliseconds on the clock of `add` by which the oldest must be answered; nil when none waits.
+    /// The time on the clock of `add` by which the oldest acknowledgement must arrive; nil if nothing is
+    /// pending.
     package var deadline: Int64? { entries.first?.deadline }
 
-    /// Notes an event that is about to be published after the message `last`. Returns the number for the answer when the
-    /// message must ask for one: because `asks`, or because nothing more is published before there is one.
+    /// Records an event that will be published after the message `last`. Returns a number if the message must
+    /// request an acknowledgement: because of `asks`, or because the window is full.
     package mutating func add(
         event: Int64, after last: Int64, bytes: Int, asks: Bool, at now: Int64
     ) -> UInt64? {
@@ -73,7 +73,7 @@ package struct PublishWindow {
         return entries.last?.number
     }
 
-    /// Waits for nothing any more.
+    /// Drops all pending messages.
     package mutating func clear() {
         entries.removeAll(keepingCapacity: true)
         size = Size()
@@ -81,7 +81,7 @@ package struct PublishWindow {
     }
 
     package mutating func hear(_ answer: StreamAnswer) -> Heard {
-        // Whoever may publish to the inbox may have sent any number.
+        // The number is untrusted: any client with permission to publish to the inbox can choose it.
         guard let first = entries.first?.number, answer.number >= first,
             answer.number - first < UInt64(entries.count)
         else { return .stale }
@@ -115,7 +115,7 @@ package struct PublishWindow {
     }
 }
 
-/// Numbers of JetStream's errors.
+/// Error codes of JetStream.
 enum JetStreamError {
     static let streamNotFound: Int64 = 10_059
     static let noMessage: Int64 = 10_037

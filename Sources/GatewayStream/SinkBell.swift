@@ -2,10 +2,10 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// Wakes one thread that waits.
+/// Wakes one waiting thread.
 final class SinkBell: @unchecked Sendable {
     private let condition = Condition()
-    // Both belong to `condition`.
+    // Both are guarded by `condition`.
     private var isRung = false
     private var hasEnded = false
 
@@ -18,7 +18,7 @@ final class SinkBell: @unchecked Sendable {
         }
     }
 
-    /// Rings for the last time.
+    /// Signals for the last time.
     func end() {
         condition.withLock {
             hasEnded = true
@@ -27,7 +27,7 @@ final class SinkBell: @unchecked Sendable {
         }
     }
 
-    /// Returns once it has rung since the last time, or later.
+    /// Waits for a signal since the last wait, or for the time-out.
     func wait(milliseconds: Int64) {
         condition.withLock {
             let limit = DispatchTime.now() + Milliseconds(milliseconds).seconds

@@ -4,17 +4,17 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// What the relays of one gateway work with.
+/// The dependencies shared by the relays of a gateway.
 package struct SinkDependencies: Sendable {
     package var events: any EventLog
     package var arrivals: EventArrivals
     package var consumers: any EventConsumers
     package var store: SinkStateStore
     package var log: GatewayLog
-    /// Says which gateway has a lease.
+    /// Identifies this gateway as the holder of leases.
     package var holder: String
     package var now: @Sendable () -> Date
-    /// Milliseconds that only ever rise.
+    /// Milliseconds of a monotonic clock.
     package var clock: @Sendable () -> Int64
     package var random: @Sendable (ClosedRange<Int64>) -> Int64
     package var connect: @Sendable (EventSink) throws(SinkError) -> any StreamConnection

@@ -2,8 +2,8 @@ internal import CountersignJOSE
 package import GatewayModel
 package import GatewayStorage
 
-/// An event as a message of a stream: the body as it came, and in the header what a reader must know to trust it and to go
-/// on after it.
+/// Converts an event to a message: the stored body, and a header with the verification result and the event's
+/// position.
 package struct SinkMessage: Sendable {
     package static let position = "Countersign-Position"
     package static let epoch = "Countersign-Epoch"
@@ -18,7 +18,7 @@ package struct SinkMessage: Sendable {
         epoch = String(sink.epoch)
     }
 
-    /// `last` is the number of the message after which the stream must take it.
+    /// `last` is the sequence number of the preceding message, which the stream must have stored last.
     package func make(_ event: StoredEvent, _ positions: AppPositions, after last: Int64) -> StreamMessage {
         StreamMessage(
             subject: template.subject(
@@ -45,7 +45,7 @@ package struct SinkMessage: Sendable {
         }
     }
 
-    /// Ids hold what their senders like; a line break in a header would be another field.
+    /// Escapes an id, because clients choose it and a line break would start another field.
     private static func header(_ id: String) -> String {
         let isPlain: (UInt8) -> Bool = { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "%") }
         return id.utf8.allSatisfy(isPlain) ? id : SubjectTemplate.escaped(id, where: isPlain)

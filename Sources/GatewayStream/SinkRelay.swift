@@ -2,25 +2,25 @@ internal import CountersignCore
 package import GatewayModel
 package import GatewayStorage
 
-/// Publishes an app's events to one stream over one connection: each once, in the order of storing.
-///
-/// How far it has come stands in the stream. The header of each message has the event's position, and each is taken only
-/// right after the one before it (`Nats-Expected-Last-Sequence`). So at the start, after an answer that is not the expected
-/// one and after none in time, the relay reads the stream's last message and goes on after that. Whoever else may publish
-/// the same meanwhile, and whatever the stream has lost, each event comes once.
-///
-/// It has no thread and no clock of its own: ``step()`` does what can be done, and waits at most for answers.
+/// Publishes an app's events to one stream over one connection: exactly once, in the order of storage.
+/// The progress is stored in the stream. The header of each message has the event's position, and the stream
+/// accepts a message only directly after its predecessor (`Nats-Expected-Last-Sequence`). At the start, after
+/// an unexpected acknowledgement and after a time-out, the relay reads the stream's last message and
+/// continues after it. So events are neither lost nor duplicated if another process publishes at the same
+/// time or the stream has lost messages.
+/// The relay has no thread and no clock. ``step()`` does the available work and blocks only to wait for
+/// acknowledgements.
 package final class SinkRelay {
-    /// The most events that are read at once.
+    /// The maximum number of events in one read.
     private static let pageSize = 1_024
-    /// One of so many messages asks for an answer, for an answer costs more than a message.
+    /// Every so many messages, one requests an acknowledgement, which costs more than a message.
     private static let answerEvery = 128
-    /// How long it waits for an answer before it lets others look.
+    /// The longest wait in one step.
     private static let longestWaitMilliseconds: Int64 = 500
-    /// A relay that has nothing to do reads the stream so often: it may have lost its end meanwhile.
+    /// The interval at which an idle relay reads the stream, which may have lost messages.
     package static let checkPauseMilliseconds: Int64 = 10_000
 
-    /// How often the stream is read again before it has taken anything, until the relay gives up for a while.
+    /// The maximum number of reads of the stream's state without progress before the relay fails.
     private static let mostStumbles = 8
 
     private let sink: EventSink
@@ -28,23 +28,23 @@ package final class SinkRelay {
     private let connection: any StreamConnection
     private let stream: JetStream
     private let message: SinkMessage
-    /// Milliseconds that only ever rise.
+    /// Milliseconds of a monotonic clock.
     private let clock: () -> Int64
     private var window = PublishWindow()
     private var isSettled = false
     private var stumbles = 0
     private var checkedMilliseconds: Int64 = 0
-    /// The number that the stream's last message has once all that is under way is there.
+    /// The sequence number of the stream's last message after all pending messages are stored.
     private var last: Int64 = 0
-    /// Events up to here were read.
+    /// The last sequence number of the log that was read.
     private var reached: Int64 = 0
     private var mayHaveMore = true
     private var waiting: ArraySlice<StoredEvent> = []
     private var positions: AppPositions?
 
-    /// How far it has come; `state` is what the relay before it has kept.
+    /// The current progress. Starts with the stored state of the previous relay.
     package private(set) var state: SinkState
-    /// Messages that the stream has taken so far.
+    /// The number of messages stored by the stream.
     package private(set) var published = 0
 
     /// Throws `streamDiffers` when the subject template is invalid.
@@ -59,22 +59,23 @@ package final class SinkRelay {
         self.log = log
         self.connection = connection
         self.clock = clock
-        // Of another epoch, it says nothing about this one.
+        // A state of another epoch does not apply.
         self.state = state.epoch == sink.epoch ? state : SinkState(epoch: sink.epoch)
         stream = JetStream(connection, sink, template)
         message = SinkMessage(of: sink, template)
     }
 
-    /// True when there is nothing to do until events are stored, or for ``checkPauseMilliseconds``.
+    /// Publishes. Returns true if there is nothing to do until events are stored, or for
+    /// ``checkPauseMilliseconds``.
     package func step() throws(SinkError) -> Bool {
         if !isSettled { try settle() }
         try fill()
         guard let deadline = window.deadline else {
             if mayHaveMore { return false }
-            // Nothing is under way and nothing is left, so the stream has all of it.
+            // Nothing is pending and nothing is left, so the stream has all events.
             state.markSequence = reached
             stumbles = 0
-            // Nobody waits for what comes here; a connection that is broken says so.
+            // Discards late acknowledgements. Throws if the connection is broken.
             while try connection.answer(withinMilliseconds: 0) != nil {}
             if clock() - checkedMilliseconds >= Self.checkPauseMilliseconds { isSettled = false }
             return isSettled
@@ -84,7 +85,7 @@ package final class SinkRelay {
         return false
     }
 
-    /// There may be new events.
+    /// Records that new events may be available.
     package func wake() { mayHaveMore = true }
 
     /// Reads from the stream where to resume.
@@ -107,12 +108,12 @@ package final class SinkRelay {
         isSettled = true
     }
 
-    /// The number of the event after which to go on.
+    /// The sequence number of the last published event.
     private func mark(_ ground: StreamGround) throws(SinkError) -> Int64 {
         let known = state.markSequence
         guard let header = ground.lastHeader else {
-            // Messages that were taken and are gone, because they were purged or are too old, are not published again. A
-            // stream that has not taken them is another one, or has lost them.
+            // Messages that were stored and later purged or expired are not published again. A stream with a
+            // smaller last sequence number is another stream or has lost messages.
             if let known, state.streamSequence > 0, ground.lastSequence >= state.streamSequence {
                 return known
             }
@@ -134,7 +135,7 @@ package final class SinkRelay {
                     + "to a position")
         }
         guard epoch == sink.epoch else { return sink.startSequence }
-        // Read again: the log has grown since.
+        // Read again, because the log has grown.
         let positions = try readPositions()
         do throws(EventPositions.Fault) {
             return try positions.sequence(of: position, in: sink.appID)
@@ -144,7 +145,7 @@ package final class SinkRelay {
         }
     }
 
-    /// Publishes as much as there is room for.
+    /// Publishes events until the window is full.
     private func fill() throws(SinkError) {
         while window.hasRoom {
             if waiting.isEmpty, mayHaveMore { try read() }
@@ -154,8 +155,8 @@ package final class SinkRelay {
                     .streamDiffers, "the stream has used its last sequence number; create another")
             }
             let made = message.make(event, try currentPositions(), after: last)
-            // Until the stream has taken something since it was read, each asks: a refusal is only said in the answer to the
-            // message that is refused.
+            // Each message requests an acknowledgement until the stream has stored one after its state was
+            // read, because a rejection is only reported to the rejected message.
             let number = window.add(
                 event: event.sequence, after: last, bytes: made.body.count,
                 asks: waiting.count % Self.answerEvery == 0 || stumbles > 0, at: clock())
@@ -164,7 +165,7 @@ package final class SinkRelay {
         }
     }
 
-    /// Reads the next events, if there are any.
+    /// Reads the next events.
     private func read() throws(SinkError) {
         mayHaveMore = false
         do throws(GatewayError) {

@@ -4,32 +4,32 @@ package import GatewayModel
 internal import GatewayObservability
 package import GatewayStorage
 
-/// Publishes to all sinks: a thread and a connection for each, so that a stream that is slow or away delays no other and no
-/// request that stores events.
+/// Publishes to all streams. Each has its own thread and connection, so a slow or unavailable stream delays
+/// neither others nor requests that store events.
 package final class SinkRunner: Sendable {
     private struct State {
         var workers: BytewiseDictionary<SinkWorker> = [:]
-        /// The version of the control database that the workers were made at.
+        /// The version of the control database that the workers were created from.
         var version: Int64?
         var nextLook: Int64 = .min
-        /// Sinks whose app was told that they are behind, and not that this is over.
+        /// Streams for which a lag alert was sent and that have not caught up.
         var lagging: BytewiseSet = []
     }
 
-    /// How often it looks how far sinks are behind.
+    /// The interval between lag checks.
     private static let lagPauseMilliseconds: Int64 = 10_000
-    /// How long the end of all sinks together is waited for; a server that does not answer would delay it.
+    /// The maximum time to wait for all workers to end, because a server may not respond.
     private static let longestEnd = DispatchTimeInterval.seconds(3)
 
     private let directory: AppDirectory
     private let dependencies: SinkDependencies
     private let state = Lock(State())
-    /// What is read from the control database and changed there happens here, one after the other.
+    /// Serializes access to the control database.
     private let queue = DispatchQueue(label: "sinks")
     private let ticker: Ticker
     private let hasThreads: Bool
 
-    /// Without threads of its own, ``turn(_:)`` does their work.
+    /// Without threads, the caller does their work with ``turn(_:)``.
     package init(directory: AppDirectory, dependencies: SinkDependencies, hasThreads: Bool = true) {
         self.directory = directory
         self.dependencies = dependencies
@@ -42,7 +42,7 @@ package final class SinkRunner: Sendable {
         ticker.start { [weak self] in self?.lookNow() }
     }
 
-    /// Publishes nothing any more, and gives all leases back.
+    /// Stops publishing and releases all leases.
     package func stop() {
         ticker.stop()
         queue.sync {
@@ -57,14 +57,14 @@ package final class SinkRunner: Sendable {
         }
     }
 
-    /// Looks once at what has changed and who is behind.
+    /// Checks once for changes and lag.
     package func look() { queue.sync { lookNow() } }
 
-    /// Does once what the thread of a sink would do. Returns the milliseconds for which there is nothing to do; nil for a sink
-    /// that it does not know.
+    /// Does one turn of a stream's thread. Returns the milliseconds until the next turn; nil for an unknown
+    /// stream.
     package func turn(_ key: String) -> Int64? { state.withLock { $0.workers[key] }?.turn() }
 
-    /// Messages that were published so far and whether that fails now, of each sink.
+    /// The number of published messages and the state of each stream.
     package var counts: [(sink: EventSink, published: Int, isFailing: Bool)] {
         state.withLock { Array($0.workers.values) }.map { ($0.sink, $0.published, $0.isFailing) }
             .sorted { $0.sink.key < $1.sink.key }
@@ -81,7 +81,7 @@ package final class SinkRunner: Sendable {
         }
     }
 
-    /// Takes over what operators have changed.
+    /// Loads changes by operators.
     private func reload() throws {
         let version = try directory.version()
         guard version != state.withLock({ $0.version }) else { return }
@@ -111,8 +111,9 @@ package final class SinkRunner: Sendable {
         state.withLock { $0.version = version }
     }
 
-    /// Sinks are consumers too, so that retention waits for them and their lag is counted. They are made with the sink; here
-    /// what a crash in between has left is put right, and those of deleted sinks go.
+    /// Each stream has a consumer, so that retention waits for it and its lag is measured. The consumer is
+    /// created with the stream. This repairs the state after a crash and deletes consumers of deleted
+    /// streams.
     private func matchConsumers(_ sinks: [EventSink]) throws {
         let wanted = Dictionary(uniqueKeysWithValues: sinks.map { ($0.consumer, $0) })
         var present: Set<EventConsumerID> = []
@@ -128,7 +129,7 @@ package final class SinkRunner: Sendable {
         }
     }
 
-    /// Tells an app's webhook, once, that a sink is further behind than its bound.
+    /// Sends one alert when a stream's lag exceeds its limit.
     private func alert() throws {
         let now = dependencies.clock()
         let isDue = state.withLock { state in
@@ -153,7 +154,7 @@ package final class SinkRunner: Sendable {
                 [("app", sink.appID), ("sink", sink.name), ("lag_events", String(consumer.lag))])
             try directory.alerts.tell(
                 try alert(sink, consumer, at: milliseconds), of: sink.appID, at: milliseconds)
-            // Only now, so that an alert that could not be kept is tried again.
+            // Only after the alert is stored, so that a failure is retried.
             state.withLock { _ = $0.lagging.insert(sink.key) }
         }
     }

@@ -4,11 +4,11 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Publishes to one sink as long as this gateway has its lease: connects, relays, and connects again after a failure.
-///
-/// Everything happens in ``turn()``, one call at a time: on the thread of ``start()``, or of a test.
+/// Publishes to one stream while this gateway holds its lease. Reconnects after failures.
+/// All work happens in ``turn()``, which is called by one thread at a time: the thread of ``start()``, or
+/// a test.
 final class SinkWorker: @unchecked Sendable {
-    // `state` is shared; what follows it belongs to whoever calls `turn()`.
+    // `state` is shared. The other properties are used only in `turn()`.
     private struct State {
         var sink: EventSink
         var published = 0
@@ -21,7 +21,7 @@ final class SinkWorker: @unchecked Sendable {
         let relay: SinkRelay
     }
 
-    /// How often the lease is renewed and what was done is kept.
+    /// The interval at which the lease is renewed and progress is stored.
     private static let keepPauseMilliseconds: Int64 = 1_000
 
     private let dependencies: SinkDependencies
@@ -45,11 +45,11 @@ final class SinkWorker: @unchecked Sendable {
     }
 
     var sink: EventSink { state.withLock { $0.sink } }
-    /// Messages that its stream has taken so far.
+    /// The number of messages stored by the stream.
     var published: Int { state.withLock { $0.published } }
     var isFailing: Bool { state.withLock { $0.isFailing } }
 
-    /// Takes over what an operator has changed.
+    /// Applies changes by an operator.
     func take(over sink: EventSink) {
         let isNew = state.withLock { state in
             defer { state.sink = sink }
@@ -73,16 +73,16 @@ final class SinkWorker: @unchecked Sendable {
         thread.start()
     }
 
-    /// Begins nothing any more.
+    /// Ends the thread after its current turn.
     func end() { bell.end() }
 
-    /// Returns once nothing is done any more, or at `deadline`: what is under way then is read from the stream after the next
-    /// start.
+    /// Waits for the thread to end, at most until `deadline`. After the next start, the progress is read from
+    /// the stream.
     func wait(until deadline: DispatchTime) { _ = ended.wait(until: deadline) }
 
-    // MARK: What it does
+    // MARK: Work
 
-    /// Does what can be done now. Returns for how many milliseconds there is nothing, unless it is woken before.
+    /// Does the available work. Returns the milliseconds until the next turn, unless woken before.
     func turn() -> Int64 {
         let sink = sink
         if let waiter { dependencies.arrivals.cancel(waiter) }
@@ -94,11 +94,11 @@ final class SinkWorker: @unchecked Sendable {
                 try rest()
                 return Self.keepPauseMilliseconds
             }
-            // Before the lease is renewed: what was published before a move is not where the moved sink is.
+            // Disconnects before the lease is renewed, because old progress does not apply to a moved stream.
             let isMoved = connected.map { $0.sink.epoch != sink.epoch } ?? false
             if let connected, connected.sink != sink { disconnect() }
             guard try renew(sink) else { return Self.keepPauseMilliseconds }
-            // The old position may have been kept again until the move was known here.
+            // The old position may have been stored again before the move was known here.
             if isMoved { try place(sink.startSequence, sink) }
             if connected == nil {
                 let now = dependencies.clock()
@@ -116,12 +116,12 @@ final class SinkWorker: @unchecked Sendable {
             return Self.keepPauseMilliseconds
         } catch {
             fail(error, sink)
-            // Also when the lease was what failed, which is asked for before `nextTry` is looked at.
+            // Includes a failed lease, which is requested before `nextTry` is checked.
             return max(1, min(nextTry - dependencies.clock(), Self.keepPauseMilliseconds))
         }
     }
 
-    /// Ends the connection and gives the lease back.
+    /// Closes the connection and releases the lease.
     func leave() {
         do {
             try rest()
@@ -145,12 +145,12 @@ final class SinkWorker: @unchecked Sendable {
     private func disconnect() {
         connected?.connection.close()
         connected = nil
-        // Others may move the sink before the next connection.
+        // The stream may be moved before the next connection.
         placed = nil
         countedByRelay = 0
     }
 
-    /// Takes or renews the lease, once a second; false while another relay has it.
+    /// Acquires or renews the lease, once a second. Returns false while another relay holds it.
     private func renew(_ sink: EventSink) throws -> Bool {
         let now = dependencies.clock()
         if hasLease, now < nextKeep { return true }
@@ -194,7 +194,7 @@ final class SinkWorker: @unchecked Sendable {
         }
     }
 
-    /// Keeps how far it has come, for operators and for retention; both read it from the stream again after a crash.
+    /// Stores the progress for operators and retention. After a crash, it is read from the stream.
     private func keep(_ state: SinkState, of sink: EventSink) throws {
         var state = state
         if failures > 0 {
@@ -222,7 +222,7 @@ final class SinkWorker: @unchecked Sendable {
         do throws(ConsumerFailure) {
             try dependencies.consumers.place(sink.consumer, after: mark)
         } catch {
-            // It is made when the gateway first sees the sink.
+            // The consumer is created when the gateway first loads the stream.
             guard error.code == .notFound else { throw error }
         }
     }
@@ -256,7 +256,7 @@ final class SinkWorker: @unchecked Sendable {
 }
 
 extension SinkState {
-    /// False when only the time of the mark differs.
+    /// Whether anything except the time differs.
     fileprivate func changes(_ other: SinkState) -> Bool {
         var other = other
         other.markMilliseconds = markMilliseconds

@@ -1,33 +1,33 @@
 package import GatewayModel
 
-/// A connection to servers of NATS. It belongs to one thread at a time.
+/// A connection to NATS servers. Used by one thread at a time.
 package protocol StreamConnection: AnyObject {
-    /// Asks JetStream's API and returns what it answers, JSON. Throws `connection` without an answer in time, `noStreams` when
-    /// nobody listens.
+    /// Sends a request to the JetStream API and returns the JSON response. Throws `connection` after a
+    /// time-out and `noStreams` without a responder.
     func request(_ subject: String, _ body: [UInt8]) throws(SinkError) -> [UInt8]
 
-    /// Hands a message to the connection, which may still be on its way afterwards. `number` comes back with the answer; without
-    /// one there is none.
+    /// Passes a message to the connection, which may send it later. The acknowledgement has the same
+    /// `number`; without a number there is no acknowledgement.
     func publish(_ message: StreamMessage, number: UInt64?) throws(SinkError)
 
-    /// The next answer to a message; nil when none comes within so many milliseconds, 0 for one that is here already.
+    /// The next acknowledgement; nil after the time-out. With 0 it does not wait.
     func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer?
 
     func close()
 }
 
-/// A message on its way to a stream.
+/// A message to publish.
 package struct StreamMessage: Sendable {
     package var subject: String
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
 }
 
-/// What a server says about a message.
+/// The acknowledgement of a message.
 package struct StreamAnswer: Sendable {
-    /// Of the message.
+    /// The number of the message.
     package var number: UInt64
-    /// JSON; nil when no stream has heard the message.
+    /// JSON; nil if no stream received the message.
     package var body: [UInt8]?
 
     package init(number: UInt64, body: [UInt8]?) {
