@@ -4,29 +4,29 @@ internal import Foundation
 package import GatewayModel
 package import GatewayStream
 
-/// A connection to NATS by its C library.
-///
-/// It never reconnects: any failure closes it, and the relay opens another, reads the stream and continues.
+/// A connection to NATS through its C library.
+/// It does not reconnect: a failure closes it. The relay then opens a new connection and reads the stream's
+/// position.
 package final class NATSConnection: StreamConnection {
-    /// How long a server may take to accept a connection or to answer the API.
+    /// The time limit for connecting and for responses of the API.
     private static let timeoutMilliseconds: Int64 = 5_000
-    /// A connection on which nothing comes for two of these is broken.
+    /// The connection is considered broken after two intervals without data.
     private static let pingIntervalMilliseconds: Int64 = 10_000
 
     private let connection: OpaquePointer
     private let answers: OpaquePointer
-    /// What answers come under: this and a message's number.
+    /// The prefix of the subjects for responses, followed by a message's number.
     private let inbox: String
     private var isOpen = true
-    /// Messages that the library has written and that are not given back to it yet. It frees each on a thread of its own, and
-    /// waking that costs more than publishing: so they are given back together.
+    /// Messages sent by the library but not freed yet. The library frees each message on its own thread;
+    /// waking that thread costs more than publishing, so messages are freed in batches.
     private var written: [OpaquePointer] = []
 
-    /// Connects to the first address that answers and signs in. Throws `cannotConnect`, `refused`, `tls`.
+    /// Connects to the first responding address and authenticates. Throws `cannotConnect`, `refused`, `tls`.
     package convenience init(to sink: EventSink) throws(SinkError) {
         var failure = SinkError(.cannotConnect, "the sink has no address")
         var made: OpaquePointer?
-        // Shuffled, so that gateways spread over the servers.
+        // Shuffled to distribute gateways among the servers.
         for address in sink.addresses.shuffled() where made == nil {
             do throws(SinkError) {
                 made = try Self.connect(to: address, for: sink)
@@ -51,7 +51,7 @@ package final class NATSConnection: StreamConnection {
             throw Self.error(status)
         }
         self.answers = answers
-        // At most this many are in flight; the library would drop the rest.
+        // The maximum number of messages in flight. The library drops further responses.
         natsSubscription_SetPendingLimits(answers, Int32(4 * PublishWindow.mostMessages), -1)
     }
 
@@ -64,7 +64,7 @@ package final class NATSConnection: StreamConnection {
         defer { natsOptions_Destroy(options) }
         var made: OpaquePointer?
         let status = natsConnection_Connect(&made, options)
-        // The library reads these files only now, and has no status of its own for one that it cannot.
+        // The library reads these files at this point and has no separate status for unreadable ones.
         let hasFiles = sink.credentialsFile != nil || sink.seedFile != nil
         try check(status, status == NATS_ERR && hasFiles ? .refused : .connection)
         guard let made else { throw SinkError(.cannotConnect, "no connection was made") }
@@ -85,8 +85,9 @@ package final class NATSConnection: StreamConnection {
             try check(natsOptions_SetMaxPingsOut(options, 1))
             try check(natsOptions_SetAllowReconnect(options, false))
             try check(natsOptions_SetWriteDeadline(options, timeoutMilliseconds))
-            // Otherwise the library, unless built with NATS_FORCE_HOST_VERIFICATION, accepts a certificate for any name. For
-            // nats:// too: the library changes to TLS when the server requires it.
+            // Without the expected name, the library accepts a certificate for any name, unless it was built
+            // with NATS_FORCE_HOST_VERIFICATION. Also set for nats://, because the library switches to TLS if
+            // the server requires it.
             try check(natsOptions_SetExpectedHostname(options, host(of: address)), .tls)
             if address.hasPrefix("tls:") || sink.authorityFile != nil {
                 try check(natsOptions_SetSecure(options, true), .tls)
@@ -107,7 +108,7 @@ package final class NATSConnection: StreamConnection {
         }
     }
 
-    /// An IPv6 address stands in a certificate without the brackets that it has in a URL.
+    /// In a certificate, an IPv6 address has no brackets.
     private static func host(of address: String) throws(SinkError) -> String {
         let host = (URLComponents(string: address)?.host ?? "").trimmingCharacters(in: ["[", "]"])
         guard !host.isEmpty else { throw SinkError(.tls, "an address of the sink names no host") }
@@ -182,7 +183,7 @@ package final class NATSConnection: StreamConnection {
         written.removeAll(keepingCapacity: true)
     }
 
-    /// A server answers nothing to what a user may not do; the library notes what it says besides.
+    /// A server does not respond to a forbidden request; the library only records the error.
     private func checkRights(_ status: natsStatus) throws(SinkError) {
         var text: UnsafePointer<CChar>?
         if status == NATS_TIMEOUT, natsConnection_GetLastError(connection, &text) == NATS_NOT_PERMITTED {
@@ -201,7 +202,7 @@ package final class NATSConnection: StreamConnection {
         if status != NATS_OK { throw error(status, code) }
     }
 
-    /// The library's longer text may contain credentials, so it is left out.
+    /// The library's detailed message is not used, because it may contain credentials.
     private static func error(_ status: natsStatus, _ code: SinkError.Code = .connection) -> SinkError {
         let text = natsStatus_GetText(status).map { String(cString: $0) } ?? "failed"
         return switch status {
