@@ -1,4 +1,4 @@
-// What the public API of the gateway is about, for those who import the gateway alone.
+// Re-exported, because the public API of this module uses types of these modules.
 @_exported public import GatewayModel
 @_exported public import GatewayStorage
 @_exported public import GatewayTokens

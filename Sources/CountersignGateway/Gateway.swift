@@ -12,12 +12,12 @@ internal import GatewayStream
 internal import GatewayTokens
 internal import GatewayWebhooks
 
-/// The gateway: verifies each request's token, enforces, stores what it accepts, then answers.
+/// The gateway: verifies tokens, enforces policies, stores accepted events and responds.
 ///
 /// ```swift
 /// let gateway = try Gateway(configuration: GatewayConfiguration(dataDirectory: "data"))
 /// try gateway.start()
-/// // … until it is time to go
+/// // … run until the process should end
 /// gateway.stop()
 /// ```
 public final class Gateway: Sendable {
@@ -30,7 +30,7 @@ public final class Gateway: Sendable {
     private let registry: AppRegistry
     private let tokens: TokenService
     private let stores: Stores
-    /// Judges samples again.
+    /// Verifies stored samples again.
     package let sampleJudge: SampleJudge
     private let webhooks: WebhookRunner
     private let sinks: SinkRunner
@@ -40,22 +40,22 @@ public final class Gateway: Sendable {
     private let deletedApps: DeletedApps
     /// Nil if the gateway stores its data in PostgreSQL.
     private let localChanges: LocalChanges?
-    /// Nil when no files are asked for.
+    /// Nil if no event files are configured.
     private let eventFiles: EventFiles?
     private let boundPort = Lock<UInt16>(0)
     private let boundAdminPort = Lock<UInt16>(0)
     private let hasStopped = Lock(false)
     private let isDraining = Lock(false)
 
-    /// Opens the data directory and everything in it; creates what is missing.
+    /// Opens the data directory and creates missing files.
     ///
-    /// - Parameter configuration: How the gateway runs.
+    /// - Parameter configuration: The gateway's settings.
     /// - Throws: `dataDirectory`, `alreadyRunning` or `storage`.
     public convenience init(configuration: GatewayConfiguration) throws(GatewayError) {
         try self.init(configuration: configuration, now: { Date() })
     }
 
-    /// The same with a clock that tokens are judged by, and with dialects beside those of every gateway.
+    /// The same with an injected clock and additional dialects.
     package init(
         configuration: GatewayConfiguration, now: @escaping @Sendable () -> Date,
         dialects others: (RequestPath) -> [any Dialect] = { _ in [] }
@@ -83,8 +83,9 @@ public final class Gateway: Sendable {
         let verifiedTokens = VerifiedTokenCache()
         let issued = IssuedTokens(cache: verifiedTokens)
         let memory = AppMemory(observability)
-        // Of what goes on by itself: apart from the registry's connection, which notices what this one changes, and from
-        // that of operators, who need not wait while this one waits for the file.
+        // The connection for background tasks. It is separate from the registry's, which notices its changes,
+        // and
+        // from the operators' connection, which does not wait for its writes.
         let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
@@ -157,19 +158,19 @@ public final class Gateway: Sendable {
             log: observability.log, now: now)
     }
 
-    /// What was counted; its recorder hears of every request.
+    /// The stored counts. Its recorder observes each request.
     package var analytics: AnalyticsStore { stores.analytics }
 
-    /// Returns when no delivery to a webhook is under way.
+    /// Waits until no webhook delivery is running.
     package func waitForWebhooks() {
         webhooks.waitUntilIdle()
         admin.waitForAlerts()
     }
 
-    /// The verdicts as they come.
+    /// The feed of live verification results.
     package var live: LiveFeed { observability.recorder.live }
 
-    /// Binds the address and begins to serve.
+    /// Binds the address and starts to serve.
     ///
     /// - Throws: `cannotBind`, or `storage` when the first write fails.
     public func start() throws(GatewayError) {
@@ -185,16 +186,17 @@ public final class Gateway: Sendable {
         announce(port: port)
     }
 
-    /// What there is to accept requests for, as of the last look.
+    /// The apps in the data directory.
     package func apps() throws(GatewayError) -> [App] { try folder.storage.openControl(as: .account).apps() }
 
-    /// Begins to serve nobody but this process, by ``service``. Throws `storage` when the first write fails.
+    /// Starts to serve requests of this process only, with ``service``. Throws `storage` if the first write
+    /// fails.
     package func startInProcess() throws(GatewayError) {
         try startWork()
         announce(port: configuration.port)
     }
 
-    /// Answers requests without a connection, those of operators too unless they have their own address.
+    /// Handles requests without a connection, including the admin API unless it has its own address.
     package var service: RequestService { servers.main.service }
 
     private func startWork() throws(GatewayError) {
@@ -222,29 +224,29 @@ public final class Gateway: Sendable {
         observability.exporter?.start(gauges: servers.gauges)
     }
 
-    /// Tells those who speak of the gateway to others where it is.
+    /// Passes the gateway's URLs to the components that publish them.
     private func announce(port: UInt16) {
         admin.start()
         tokens.start(urls: configuration.urls(port: port))
     }
 
-    /// The port that it listens on; 0 before ``start()``.
+    /// The listening port; 0 before ``start()``.
     public var port: UInt16 { boundPort.withLock { $0 } }
 
-    /// The port that operators use: their own, or the same as everyone.
+    /// The port of the admin API, which may be the main port.
     public var adminPort: UInt16 {
         let own = boundAdminPort.withLock { $0 }
         return own == 0 ? port : own
     }
 
-    /// A token for the one-time link that sets the first password; nil when there is a user already. Throws `storage`.
+    /// A token for the one-time link to set the first password; nil if a user exists. Throws `storage`.
     package func makeSetupToken() throws(GatewayError) -> String? { try admin.makeSetupToken() }
 
     deinit {
         stop()
     }
 
-    /// Stops accepting, answers the requests that have begun, commits, and closes. It cannot be started again.
+    /// Stops accepting, completes running requests, commits and closes. The gateway cannot be started again.
     public func stop() {
         let isFirst = hasStopped.withLock { hasStopped in
             defer { hasStopped = true }
@@ -266,13 +268,13 @@ public final class Gateway: Sendable {
         }
         webhooks.stop(graceSeconds: left())
         sinks.stop()
-        // While there is something to measure.
+        // Before the stores are closed, because they are measured.
         observability.exporter?.close(within: min(2, max(0.1, left())))
         exchange.giveUp()
         admin.close()
         deletedApps.stop()
         eventFiles?.stop()
-        // Not before: until now others had to wait until it had heard of their changes.
+        // Last of these: until now, other gateways waited for this one to load their changes.
         membership.stop()
         exchange.stop()
         registry.stop()
@@ -285,7 +287,7 @@ public final class Gateway: Sendable {
         folder.unlock()
     }
 
-    /// Takes over a changed certificate and changed apps now. What cannot be read is logged and looked at again later.
+    /// Loads changed certificates and apps now. Errors are logged and the load is retried later.
     package func reload() {
         certificates?.refresh()
         do throws(GatewayError) {
@@ -296,10 +298,10 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Removes what is left of apps that were deleted, as far as it is due, and returns when that is done.
+    /// Deletes the remaining data of deleted apps that is due, and waits for that.
     package func eraseDeletedApps() { deletedApps.finish() }
 
-    /// Takes over what others have changed in the directory of apps, without waiting for the next look.
+    /// Loads changes of apps and tokens now instead of at the next check.
     package func refreshApps() throws(GatewayError) {
         try registry.refresh()
         try tokens.refresh()

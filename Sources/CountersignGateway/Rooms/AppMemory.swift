@@ -3,8 +3,8 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayWebhooks
 
-/// Counts and samples of apps in memory. They are dropped when the app is deleted, and again before its id can be
-/// reused, because requests in progress may have added more.
+/// Counts and samples of apps in memory. They are dropped when the app is deleted, and again before its id
+/// can be reused, because requests in progress may have added more.
 final class AppMemory: AppData {
     private let recorder: AnalyticsRecorder
     private let metrics: Metrics

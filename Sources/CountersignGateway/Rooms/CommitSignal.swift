@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Tells somebody, once there is one, that events were stored.
+/// Calls a closure, once one is set, after events were stored.
 final class CommitSignal: GatewayObserver {
     private struct Action {
         var run: @Sendable () -> Void = {}

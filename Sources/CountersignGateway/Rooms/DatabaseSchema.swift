@@ -4,19 +4,19 @@ package import GatewayModel
     internal import GatewayPostgreSQL
 #endif
 
-/// The schema of a database, for whoever brings it up to date by hand.
+/// The schema of a database, for manual migration.
 package enum DatabaseSchema {
     #if POSTGRESQL
-        /// What this program works with.
+        /// The version that this program uses.
         package static var newest: Int { PostgreSQLSchema.newest }
 
-        /// What a database has; 0 for an empty one. Throws `storage`, and `conflict` for one of a newer version
-        /// than this.
+        /// The version of a database; 0 for an empty one. Throws `storage`, and `conflict` for a newer
+        /// version than this program's.
         package static func version(of address: DatabaseAddress) throws(GatewayError) -> Int {
             try PostgreSQLSchema.version(try PostgreSQLSettings(address))
         }
 
-        /// Brings it to ``newest``. Throws `storage`.
+        /// Migrates the database to ``newest``. Throws `storage`.
         package static func migrate(_ address: DatabaseAddress) throws(GatewayError) {
             do {
                 try PostgreSQLSchema.migrate(try PostgreSQLSettings(address))

@@ -6,12 +6,11 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Removes what is kept of apps that were deleted, until nothing is left and their ids are free.
-///
-/// What an app accepted requests by went with the app itself. What is left to do is in the directory of apps, so a gateway
-/// that starts goes on where another one stopped.
+/// Deletes the data of deleted apps. Their ids become available afterwards.
+/// Keys and settings are deleted with the app itself. The remaining work is stored in the app directory, so
+/// it continues after a restart.
 final class DeletedApps: Sendable {
-    /// An id stays taken for at least so long: a request that was admitted before may still be on its way to the disk.
+    /// The minimum time for which an id stays reserved: requests admitted before may still be written.
     private static let shortestMilliseconds: Int64 = 60_000
 
     private let directory: AppDirectory
@@ -25,8 +24,8 @@ final class DeletedApps: Sendable {
     private let queue = DispatchQueue(label: "deleted apps", qos: .utility)
     private let ticker: Ticker
 
-    /// `data` is everything that stores data of apps, including `sessions`. `hasDuty` is false while another gateway
-    /// deletes apps. `freed` is called when an id is about to become available again.
+    /// `data` is everything that stores data of apps, including `sessions`. `hasDuty` is false while another
+    /// gateway deletes apps. `freed` is called when an id is about to become available again.
     init(
         directory: AppDirectory, registry: AppRegistry, data: [any AppData], sessions: SessionStore,
         freed: @escaping @Sendable (String) -> Void, hasDuty: @escaping @Sendable () -> Bool, log: GatewayLog,
@@ -47,12 +46,12 @@ final class DeletedApps: Sendable {
         ticker.start { [weak self] in self?.work() }
     }
 
-    /// Begins nothing any more. What has begun ends once the stores are closed; see ``wait()``.
+    /// Starts no further work. Running work ends once the stores are closed; see ``wait()``.
     func stop() { ticker.stop() }
 
     func wait() { queue.sync {} }
 
-    /// Does what is due, and returns when it is done.
+    /// Does the work that is due and waits for it.
     func finish() { queue.sync { work() } }
 
     private func work() {
@@ -68,7 +67,8 @@ final class DeletedApps: Sendable {
         let id = deletion.appID
         let milliseconds = Milliseconds(now()).count
         guard let free = deletion.freeMilliseconds else {
-            // Before any row goes: without its sessions it could not be told any more.
+            // Before deleting rows: without its sessions it would be unknown whether the app may have valid
+            // tokens.
             try registry.refresh()
             let mayHaveTokens = try sessions.perform { try $0.hasSessions(of: id) }
             let pause = mayHaveTokens ? TokenSecrets.overlapMilliseconds : Self.shortestMilliseconds
@@ -77,7 +77,7 @@ final class DeletedApps: Sendable {
         }
         if deletion.erasedMilliseconds == nil { try erase(id, at: milliseconds) }
         guard milliseconds >= free else { return }
-        // What was on its way when the rows went.
+        // Deletes data that was written after the first deletion.
         for store in data { try store.erase(appID: id) }
         freed(id)
         try directory.free(deletedApp: id)

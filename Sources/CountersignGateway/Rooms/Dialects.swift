@@ -7,7 +7,7 @@ internal import GatewayModel
 internal import GatewayStorage
 internal import GatewayTokens
 
-/// The languages that clients speak.
+/// The dialects of the gateway.
 enum Dialects {
     static func all(
         _ configuration: GatewayConfiguration, storage: any Storage, apps: AppRegistry, stores: Stores,
@@ -37,7 +37,7 @@ enum Dialects {
         return own + others(path)
     }
 
-    /// What a token opens, as the directory has it now.
+    /// Returns the current access of an API token.
     private static func access(
         by directory: AppDirectory, now: @escaping @Sendable () -> Date
     ) -> @Sendable (String) throws -> ReaderAccess {

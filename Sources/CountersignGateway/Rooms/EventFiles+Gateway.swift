@@ -4,7 +4,7 @@ internal import GatewayObservability
 internal import GatewayStorage
 
 extension EventFiles {
-    /// Nil when no files are asked for. What becomes of them is logged.
+    /// Nil if no event files are configured. Results are logged.
     convenience init?(
         _ configuration: GatewayConfiguration, storage: any Storage, directory: AppDirectory,
         membership: Membership, log: GatewayLog, now: @escaping @Sendable () -> Date
@@ -12,7 +12,8 @@ extension EventFiles {
         guard let folder = configuration.eventFilesFolder else { return nil }
         self.init(
             folder: folder, log: storage.log, apps: { try directory.apps().map(\.id) },
-            // Events are refused below the floor, so files stop well before it when they share a disk.
+            // Events are rejected below the disk floor, so files stop at twice the floor in case they share
+            // the disk.
             freeBytes: 2 * configuration.diskFloorBytes, hasDuty: { membership.has(.eventFiles) }, now: now
         ) { report in
             switch report {

@@ -5,21 +5,22 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Transient messages between the gateways of a cluster: verdicts, while somebody watches, and how a sample is judged
-/// whose token only one of them has in memory. One that has its storage alone tells nobody.
+/// Transient messages between the gateways of a cluster: live verification results while a client watches,
+/// and the verification of samples whose token is in another gateway's memory. Does nothing without a
+/// cluster.
 final class GatewayExchange: Sendable {
-    /// How long others send their verdicts after they have heard that somebody watches, and how often they are told.
+    /// How long other gateways send live results after a request, and how often the request is repeated.
     private static let watchSeconds: UInt64 = 15
     private static let tellNanoseconds: UInt64 = 5_000_000_000
-    /// What a question takes at most. A gateway that has the token answers at once; one of the version before looks only
-    /// once a second.
+    /// The maximum time to wait for a response. A gateway with the token responds immediately; gateways of
+    /// the previous version check once a second.
     private static let questionSeconds = 2.5
     private static let mostQuestions = 16
 
     private struct State {
         var told: UInt64?
         var outgoing: [ClusterMessage] = []
-        /// By question; nil while nobody has answered.
+        /// By request; nil without a response.
         var answers: BytewiseDictionary<SampleJudge.Verdict?> = [:]
         var sharedUntil: UInt64 = 0
         var isStopping = false
@@ -33,7 +34,7 @@ final class GatewayExchange: Sendable {
     private let state = Lock(State())
     private let answered = Condition()
 
-    /// `judge` judges by what is in this gateway's memory alone, and `gateways` says how many live.
+    /// `judge` uses only this gateway's memory. `gateways` returns the number of live gateways.
     init(
         _ channel: (any ClusterChannel)?, gateways: @escaping @Sendable () -> Int, _ feed: LiveFeed,
         _ judge: SampleJudge, _ samples: any AnalyticsLog
@@ -53,7 +54,7 @@ final class GatewayExchange: Sendable {
             isBusy: { [weak self] in self?.isBusy ?? false })
     }
 
-    /// Whoever waits for an answer gets none, and nobody waits any more.
+    /// Ends all waits for responses and rejects new ones.
     func giveUp() {
         answered.lock()
         state.withLock { $0.isStopping = true }
@@ -63,7 +64,7 @@ final class GatewayExchange: Sendable {
 
     func stop() { channel?.stop() }
 
-    /// How another gateway judges a sample whose token it has; nil when none has answered. Takes some seconds.
+    /// Asks other gateways to verify a sample. Returns nil without a response. May take some seconds.
     func ask(_ sample: FailureSample) -> SampleJudge.Verdict? {
         guard let channel, gateways() > 1 else { return nil }
         let id = UUIDv7.make()
@@ -146,7 +147,7 @@ final class GatewayExchange: Sendable {
             note: members["note"].flatMap { String(jsonValue: $0) })
         answered.lock()
         state.withLock { state in
-            // Whoever asked may have given up.
+            // The waiting request may have timed out.
             if state.answers[id] != nil { state.answers[id] = .some(verdict) }
         }
         answered.broadcast()

@@ -5,15 +5,15 @@ internal import GatewayModel
 
 /// `/livez` and `/readyz`.
 ///
-/// Live: a thread answers. Ready: the gateway is not draining, can read changes to apps and sessions, and can write to
-/// the store. Each readiness request proves the last by a small write in the next commit. `/readyz?verbose` lists the
-/// checks.
+/// Live: a thread answers. Ready: the gateway is not draining, can read changes to apps and sessions, and can
+/// write to the store. Each readiness request proves the last by a small write in the next commit.
+/// `/readyz?verbose` lists the checks.
 struct Health: Sendable {
     let store: any EventStore
     let diskFloorBytes: Int
-    /// False while it may have missed what other gateways have changed.
+    /// False while changes by other gateways may have been missed.
     let isCurrent: @Sendable () -> Bool
-    /// True once it is about to stop.
+    /// Whether the gateway is about to stop.
     let isDraining: @Sendable () -> Bool
     /// Whether changes by other processes can be read. The last values stay in use for
     /// ``RefreshHealth/patienceMilliseconds``.

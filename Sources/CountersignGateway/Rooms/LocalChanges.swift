@@ -3,7 +3,8 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Loads changes of commands in the data directory on request, so that a change is in effect when its command ends.
+/// Loads changes of commands in the data directory on request, so that a change is in effect when its command
+/// ends.
 final class LocalChanges: Sendable {
     private static let everySeconds = 0.02
 

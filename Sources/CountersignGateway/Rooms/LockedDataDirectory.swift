@@ -4,10 +4,10 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// What the gateway keeps everything in: a data directory that it alone holds, with its backups, or a database that it shares.
+/// The gateway's storage: an exclusively locked data directory with its backups, or a shared database.
 struct LockedDataDirectory: Sendable {
     let storage: any Storage
-    /// Nil with a database, which its own tools back up.
+    /// Nil with a database server, which has its own backup tools.
     let backups: BackupSchedule?
     private let lock: Lock<DataDirectoryLock?>
     private let directory: DataDirectory?
@@ -38,18 +38,19 @@ struct LockedDataDirectory: Sendable {
         storage = SQLiteStorage(folder: directory, now: now)
     }
 
-    /// Lets commands wait until `load` has loaded their changes. Nil with PostgreSQL, which notifies its gateways.
+    /// Lets commands wait until `load` has loaded their changes. Nil with PostgreSQL, which notifies its
+    /// gateways.
     func changes(load: @escaping @Sendable () throws -> Void) throws(GatewayError) -> LocalChanges? {
         guard let directory else { return nil }
         return LocalChanges(try ChangeSignal(in: directory), load: load)
     }
 
-    /// Writes down where the gateway is, for commands on the same machine.
+    /// Stores the gateway's URLs for commands on the same machine.
     func note(url: String, adminURL: String) {
         lock.withLock { $0 }?.note(url: url, adminURL: adminURL)
     }
 
-    /// Lets another gateway have it.
+    /// Releases the lock.
     func unlock() {
         lock.withLock { $0 = nil }
     }

@@ -6,10 +6,10 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// How a gateway takes part in its cluster. One that has its storage alone is always current and has every duty.
+/// A gateway's membership in a cluster. Without a cluster, the gateway is always current and has every duty.
 struct Membership: Sendable {
     private let member: (any ClusterMember)?
-    /// Carries transient messages between the gateways; nil for one that has its storage alone.
+    /// Carries transient messages between the gateways; nil without a cluster.
     let channel: (any ClusterChannel)?
     private let ownTime: @Sendable () -> Date
 
@@ -22,13 +22,13 @@ struct Membership: Sendable {
         channel = cluster?.makeChannel(id: identity.id)
     }
 
-    /// False when changes of others may have been missed.
+    /// False while changes by other gateways may have been missed.
     var isCurrent: Bool { member?.isCurrent ?? true }
 
-    /// The gateways that live.
+    /// The number of live gateways.
     var gateways: Int { member?.gateways ?? 1 }
 
-    /// What is measured of it; nil where it has its storage alone.
+    /// The metrics of the membership; nil without a cluster.
     func gauges(_ database: DatabaseLoad?) -> ClusterGauges? {
         guard let member, let database else { return nil }
         return ClusterGauges(
@@ -41,15 +41,16 @@ struct Membership: Sendable {
             }, database: database)
     }
 
-    /// The time by the clock that the gateways share, the database's: for what one of them does when it is due, whichever it is.
+    /// The time of the database's clock, which all gateways share. Used for scheduled work that any of them
+    /// may do.
     func sharedTime() -> Date {
         ownTime().addingTimeInterval(-Milliseconds(member?.lastBeat?.clockOffsetMilliseconds ?? 0).seconds)
     }
 
     func has(_ duty: ClusterDuty) -> Bool { member?.has(duty) ?? true }
 
-    /// Takes the place. `traffic` is what the gateway has judged in the minute before a time in milliseconds since 1970.
-    /// Throws `storage`.
+    /// Joins the cluster. `traffic` returns the counts of the minute before a time in milliseconds since
+    /// 1970. Throws `storage`.
     func start(
         duties: Set<ClusterDuty>, refresh: @escaping @Sendable () throws -> Void,
         tick: @escaping @Sendable () -> Void, traffic: @escaping @Sendable (Int64) -> GatewayTraffic,
@@ -72,7 +73,7 @@ struct Membership: Sendable {
             })
     }
 
-    /// Tells the others, and commands, where it is.
+    /// Publishes the gateway's URLs to other gateways and commands.
     func announce(_ configuration: GatewayConfiguration, port: UInt16, adminPort: UInt16) {
         var configuration = configuration
         let name = ProcessInfo.processInfo.hostName
@@ -85,8 +86,8 @@ struct Membership: Sendable {
 
     func stop() { member?.stop() }
 
-    /// Refuses what is judged by keys and apps in memory while those may be out of date. Operators, health and metrics are
-    /// answered: they read what they say at that moment.
+    /// Rejects requests that depend on keys and apps in memory while these may be outdated. The admin API,
+    /// health checks and metrics read current data and are served.
     func guarding(_ handler: @escaping RequestService.Handler) -> RequestService.Handler {
         guard let member else { return handler }
         return { request in

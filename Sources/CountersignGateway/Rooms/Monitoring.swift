@@ -5,9 +5,9 @@ internal import GatewayObservability
 /// `/metrics`.
 struct Monitoring: Sendable {
     let metrics: Metrics
-    /// Who may read it.
+    /// The addresses that may read the metrics.
     let readers: [AddressRange]
-    /// Measures what is not counted; may wait for the disk.
+    /// Measures gauges. May wait for the disk.
     let gauges: @Sendable () -> Gauges
     private let queue = BoundedQueue(label: "metrics", places: 16)
 
@@ -21,7 +21,7 @@ struct Monitoring: Sendable {
         [
             Endpoint(method: "GET", path: "/metrics") { request, _ in
                 let address = NetworkAddress(request.clientAddress)
-                // A request is not this machine's own because its proxy is here.
+                // A request forwarded by a local proxy does not count as local.
                 let isProxys = request.isFromLoopback && request.namesProxies
                 guard let address, !isProxys, readers.contains(where: { $0.contains(address) }) else {
                     return .answer(

@@ -4,13 +4,13 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
 
-/// What hears of every request: the metrics, the counts of the dashboard, the log, and what is exported.
+/// The observers of requests: metrics, the dashboard's counts, the log and the telemetry exporter.
 struct Observability: Sendable {
     let metrics = Metrics()
     let recorder = AnalyticsRecorder()
     let log: GatewayLog
     let commits = CommitSignal()
-    /// Nil when nothing is exported; nor are traces recorded then.
+    /// Nil without telemetry export. Traces are not recorded then.
     let exporter: TelemetryExporter?
     let sampler: TraceSampler?
     let observer: ObserverGroup
@@ -40,10 +40,11 @@ struct Observability: Sendable {
         observer = ObserverGroup(members: members)
     }
 
-    /// Posts to the collector. Operators who say where it is may say that it is in their own network.
+    /// Sends telemetry to the collector. Private addresses are allowed, because an operator configures the
+    /// collector.
     private static func post(by rules: TelemetryRules) -> TelemetryExporter.Post {
         { path, body, isCancelled in
-            // Every receiver of OTLP must read gzip.
+            // OTLP receivers must support gzip.
             let packed = Gzip.compress(body)
             let request = OutboundRequest(
                 url: rules.endpoint + path, body: packed ?? body,
@@ -73,7 +74,7 @@ struct Observability: Sendable {
         })
     }
 
-    /// Nil when HTTPS is not served. What becomes of later certificates is logged.
+    /// Nil without HTTPS. Later changes of certificates are logged.
     func certificates(_ files: TLSFiles?) throws(GatewayError) -> TLSCertificates? {
         guard let files else { return nil }
         return try TLSCertificates(files: files) { [log] problem in

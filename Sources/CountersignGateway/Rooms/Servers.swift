@@ -11,17 +11,17 @@ internal import GatewayStorage
 internal import GatewayStream
 internal import GatewayWebhooks
 
-/// The listeners: one for all, or a second one for operators where they have their own address.
+/// The listeners: one for all requests, or a second one if the admin API has its own address.
 struct Servers: Sendable {
     let main: HTTPServer
-    /// Nil when operators use the main one.
+    /// Nil if the admin API uses the main listener.
     let admin: HTTPServer?
-    /// The server answers for its connections, but is made last of all.
+    /// A weak reference to the server, which is created last but used by the gauges.
     private struct Served {
         weak var main: HTTPServer?
     }
 
-    /// What `/metrics` measures at the moment of asking; may wait for the disk.
+    /// Measures the gauges of `/metrics`. May wait for the disk.
     let gauges: @Sendable () -> Gauges
 
     init(
@@ -104,7 +104,7 @@ struct Servers: Sendable {
 }
 
 extension OpenAPIDocument {
-    /// Serves the document, which is made when somebody first asks for it, as hardly anybody does.
+    /// Serves the document, which is built at the first request because it is rarely used.
     fileprivate static func endpoint(
         for endpoints: [Endpoint], schemas: [JSONObject]
     ) -> Endpoint {

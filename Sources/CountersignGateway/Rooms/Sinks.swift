@@ -9,7 +9,7 @@ internal import GatewayStream
     internal import GatewayNATS
 #endif
 
-/// What publishes events to streams.
+/// Creates the publisher of events to streams.
 enum Sinks {
     static func runner(
         in storage: any Storage, stores: Stores, log: GatewayLog, now: @escaping @Sendable () -> Date
@@ -32,7 +32,7 @@ enum Sinks {
         #endif
     }
 
-    /// How far each sink is behind; none while that cannot be read.
+    /// The lag of each stream; empty if the consumers cannot be read.
     static func gauges(
         _ runner: SinkRunner, _ consumers: any EventConsumers, at now: Date
     ) -> [Gauges.Sink] {

@@ -6,8 +6,8 @@ package import GatewayStorage
 #endif
 
 extension StorageCopy {
-    /// A copy of all that one place keeps into another, of which one is a data directory and one a database. Throws `invalid`
-    /// for any others, and whatever stands in the way.
+    /// A copy of all data from a data directory to a database or the reverse. Throws `invalid` for other
+    /// combinations, and errors of either storage.
     package init(from source: StoragePlace, to target: StoragePlace) throws(GatewayError) {
         #if POSTGRESQL
             switch (source, target) {

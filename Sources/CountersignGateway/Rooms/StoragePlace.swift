@@ -6,19 +6,19 @@ package import GatewayStorage
     internal import GatewayPostgreSQL
 #endif
 
-/// Where gateways and commands keep everything.
+/// The location of the data of gateways and commands.
 package enum StoragePlace: Sendable, CustomStringConvertible {
-    /// A data directory, of which one gateway at a time runs.
+    /// A data directory, used by one gateway at a time.
     case folder(String)
-    /// A database, of which any number of gateways run.
+    /// A database, shared by any number of gateways.
     case database(DatabaseAddress)
 
-    /// Where a gateway of this configuration keeps it.
+    /// The location in a gateway's configuration.
     package init(_ configuration: GatewayConfiguration) {
         self = configuration.database.map { .database($0) } ?? .folder(configuration.dataDirectory)
     }
 
-    /// As it may be shown.
+    /// Contains no credentials.
     package var description: String {
         switch self {
         case .folder(let path): path
@@ -26,8 +26,8 @@ package enum StoragePlace: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Opens it, creates what is missing and brings its schema to this version's. Throws `dataDirectory` or `storage`, and
-    /// `invalid` for a database when the program was built without PostgreSQL.
+    /// Opens the storage, creating and migrating it if necessary. Throws `dataDirectory` or `storage`, and
+    /// `invalid` for a database if the program was built without PostgreSQL.
     package func open(
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) -> any Storage {

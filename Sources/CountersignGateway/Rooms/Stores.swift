@@ -7,7 +7,7 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// What requests are stored in and counted by.
+/// The stores used while handling requests.
 struct Stores: Sendable {
     let events: any EventStore
     let consumers: any EventConsumers
@@ -34,8 +34,8 @@ struct Stores: Sendable {
         }
     }
 
-    /// Throws `storage` unless events can be written now. A full disk is only logged: requests that store get 503,
-    /// while operators can delete data.
+    /// Throws `storage` unless events can be written now. A full disk is only logged: requests that store get
+    /// 503, while operators can delete data.
     func prove(_ log: GatewayLog) throws(GatewayError) {
         let proof = Lock<Result<Void, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
@@ -53,10 +53,10 @@ struct Stores: Sendable {
         }
     }
 
-    /// Consumers whose lag is measured, at most: each is a label.
+    /// The maximum number of consumers in the metrics, because each is a label.
     private static let mostLags = 1_000
 
-    /// How far consumers are behind; none while they cannot be read.
+    /// The lag of consumers; empty if they cannot be read.
     func lags(at date: Date) -> [Gauges.Consumer] {
         let all = (try? consumers.all(.pull, of: nil)) ?? []
         return all.prefix(Self.mostLags).map { consumer in

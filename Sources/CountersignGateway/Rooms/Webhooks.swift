@@ -6,9 +6,9 @@ internal import GatewayObservability
 internal import GatewayStorage
 internal import GatewayWebhooks
 
-/// What delivers events to apps' webhooks.
+/// Creates the deliverer of events to webhooks.
 enum Webhooks {
-    /// How long a webhook may take to answer, in milliseconds: within what the specification recommends.
+    /// The time limit for a webhook's response in milliseconds, within the specification's recommendation.
     private static let timeout = 20_000
 
     static func runner(
@@ -30,7 +30,7 @@ enum Webhooks {
         }
     }
 
-    /// How far each webhook is behind; none while that cannot be read.
+    /// The lag of each webhook; empty if the deliveries cannot be read.
     static func lags(
         _ storage: any Storage, _ endpoints: [WebhookEndpoint], at now: Date
     ) -> [Gauges.WebhookLag] {
