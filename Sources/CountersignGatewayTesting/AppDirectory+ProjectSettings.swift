@@ -1,7 +1,7 @@
 package import GatewayModel
 package import GatewayStorage
 
-/// One setting at a time, for tests; each throws what `setProject` throws.
+/// Changes single settings in tests. Each method throws the errors of `setProject`.
 extension AppDirectory {
     package func setProjectToken(_ token: String, for appID: String) throws(GatewayError) {
         try change(appID) { $0.token = token }
@@ -11,7 +11,7 @@ extension AppDirectory {
         try change(appID) { $0.customerTokens = mode }
     }
 
-    /// Returns the secret; one that is made when none is given.
+    /// Returns the secret, which is generated unless given.
     package func setPushWebhook(
         url: String, secret: String? = nil, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String {

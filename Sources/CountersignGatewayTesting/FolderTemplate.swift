@@ -3,12 +3,12 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The files of a data directory as every version up to now has made them, once for all gateways of a process: the steps
-/// from the first version to this one cost more than most tests do otherwise.
+/// Template files of a data directory, created once for each process, because running all migrations takes
+/// longer than most tests.
 package enum FolderTemplate {
     private struct Files {
         var contents: [String: Data] = [:]
-        /// Where `events.sqlite` has what tells its log of events from every other one.
+        /// The range of the event log's unique id in `events.sqlite`.
         var logID = 0..<0
         var writeKey: String?
     }
@@ -55,8 +55,8 @@ package enum FolderTemplate {
         return try content.fill(storage)
     }
 
-    /// Makes the folder, with the files in it. Returns the write key of the app, if it has one. Throws `GatewayError`, or
-    /// Foundation's errors when they cannot be written.
+    /// Creates the folder with its files. Returns the write key of the app, if the content has one. Throws
+    /// `GatewayError`, or Foundation's errors.
     @discardableResult
     package static func copy(_ content: TestContent = .nothing, to folder: String) throws -> String? {
         try FileManager.default.createDirectory(

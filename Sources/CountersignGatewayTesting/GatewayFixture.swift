@@ -5,9 +5,10 @@ package import Foundation
 public import GatewayModel
 public import GatewayStorage
 
-/// A real gateway on a free port of this machine, with one app and its own folder, which go with this object. All of a
-/// process share the RSA key pairs of the app and of the token service, and on SQLite the app's write key. With `COUNTERSIGN_TEST_STORAGE=postgresql` it has a database of its own too, in the server
-/// of `scripts/postgresql.sh run`.
+/// A real gateway on a free local port, with one app and its own data directory, which are deleted with this
+/// object. All fixtures of a process share the RSA keys of the app and the token service, and on SQLite the
+/// app's write key. With `COUNTERSIGN_TEST_STORAGE=postgresql`, the fixture also has its own database in the
+/// server of `scripts/postgresql.sh run`.
 ///
 /// ```swift
 /// let fixture = try GatewayFixture(enforcement: .required)
@@ -27,18 +28,18 @@ public final class GatewayFixture: Sendable {
     /// The gateway's data directory.
     public let dataDirectory: String
 
-    /// Where it keeps everything.
+    /// The location of the gateway's data.
     package let place: TestPlace
-    /// How tests reach the gateway.
+    /// The connection to the gateway.
     private let transport: TestTransport
 
     /// Starts the gateway.
     ///
     /// - Parameters:
-    ///   - enforcement: How strictly the app is judged.
-    ///   - limits: What a request may cost.
-    ///   - configure: Changes what else the gateway runs with.
-    /// - Throws: `GatewayError`, or an error of OpenSSL's when no key can be made.
+    ///   - enforcement: The app's enforcement.
+    ///   - limits: The gateway's limits.
+    ///   - configure: Changes the configuration.
+    /// - Throws: `GatewayError`, or an OpenSSL error if a key cannot be generated.
     public convenience init(
         enforcement: Enforcement = .required, limits: GatewayLimits = GatewayLimits(),
         configure: (inout GatewayConfiguration) -> Void = { _ in }
@@ -46,7 +47,7 @@ public final class GatewayFixture: Sendable {
         try self.init(.live, enforcement: enforcement, limits: limits, configure: configure)
     }
 
-    /// The same for tests that say how they reach it, and by which clock it goes.
+    /// The same with an explicit transport and clock.
     package init(
         _ transport: TestTransport, enforcement: Enforcement = .required,
         limits: GatewayLimits = GatewayLimits(), configure: (inout GatewayConfiguration) -> Void = { _ in },
@@ -66,7 +67,7 @@ public final class GatewayFixture: Sendable {
         try transport.start(gateway)
     }
 
-    /// One who sends requests to the gateway.
+    /// A client of the gateway.
     package func client() throws -> any TestClient { try transport.client(of: gateway) }
 
     /// A token for a user, signed with the app's key.
@@ -74,16 +75,16 @@ public final class GatewayFixture: Sendable {
     /// - Parameters:
     ///   - userID: The user; becomes `sub`.
     ///   - lifetime: Seconds until it expires; may be negative.
-    ///   - key: Who signs it; the app's key when nil.
+    ///   - key: The signing key; nil uses the app's.
     /// - Returns: A compact JWS.
-    /// - Throws: An error of OpenSSL's when it cannot sign.
+    /// - Throws: An OpenSSL error if signing fails.
     public func token(for userID: String, lifetime: Double = 600, key: SigningKey? = nil) throws -> String {
         try (key ?? signingKey).sign(claims: [
             "sub": .string(userID), "exp": .integer(Int64(Date().timeIntervalSince1970 + lifetime)),
         ])
     }
 
-    /// What is kept of all events in the order in which they were stored, as text, by the names of columns.
+    /// All stored events in order, as text, with the given columns.
     package func rows(_ columns: String..., where condition: String? = nil) throws -> [[String?]] {
         try place.events(columns, where: condition)
     }

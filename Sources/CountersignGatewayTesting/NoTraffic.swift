@@ -1,6 +1,6 @@
 package import GatewayModel
 
-/// Counts of a gateway that no request has reached.
+/// The counts of a gateway without requests.
 package struct NoTraffic: AnalyticsSource {
     package init() {}
 

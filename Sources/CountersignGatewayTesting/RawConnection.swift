@@ -1,17 +1,17 @@
 internal import Foundation
 
-/// A TCP connection on which a test sends exactly the bytes it wants.
+/// A TCP connection for sending arbitrary bytes.
 package final class RawConnection: TestClient {
-    /// Seconds after which nothing more is read: a thread that waits for a socket cannot be ended from outside.
+    /// Seconds after which nothing is read, because a thread that waits for a socket cannot be cancelled.
     private static let longestLife = 120.0
 
     private let descriptor: Int32
     private let end = DispatchTime.now() + longestLife
     private var buffer: [UInt8] = []
-    /// True once the other side has ended the connection, which a time-out of reading is not.
+    /// Whether the server has closed the connection. A read time-out does not count.
     private var hasEnded = false
 
-    /// Linux gives this machine all addresses that begin with 127.
+    /// On Linux, all addresses in 127.0.0.0/8 are local.
     package static var canChooseItsAddress: Bool {
         #if os(Linux)
             true
@@ -52,10 +52,10 @@ package final class RawConnection: TestClient {
         Foundation.close(descriptor)
     }
 
-    /// True when it has been open for longer than any test takes.
+    /// Whether the connection has been open for longer than any test takes.
     package var isOverdue: Bool { DispatchTime.now() > end }
 
-    /// Ends the connection; what the other side still sends is lost.
+    /// Closes the connection. Unread data is lost.
     package func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     package func send(_ bytes: [UInt8]) {
@@ -69,7 +69,7 @@ package final class RawConnection: TestClient {
         }
     }
 
-    /// Says that nothing more is sent, and goes on reading.
+    /// Closes the sending half. Reading remains possible.
     package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     package func send(_ text: String) { send(Array(text.utf8)) }
@@ -82,7 +82,7 @@ package final class RawConnection: TestClient {
         return answer()
     }
 
-    /// The next answer, or nil when the server has closed the connection.
+    /// The next response; nil if the server has closed the connection.
     package func answer() -> TestAnswer? {
         guard let end = fill(until: Array("\r\n\r\n".utf8)) else { return nil }
         let head = String(decoding: buffer[..<end], as: UTF8.self)
@@ -94,7 +94,7 @@ package final class RawConnection: TestClient {
             headers[line[..<colon].lowercased()] = line[line.index(after: colon)...]
                 .trimmingCharacters(in: .whitespaces)
         }
-        // What goes on forever is read line by line.
+        // A stream without end is read line by line.
         let isEndless = headers["content-type"]?.hasPrefix("text/event-stream") == true
         var body: [UInt8]? = []
         if headers["transfer-encoding"] == "chunked" {
@@ -112,7 +112,7 @@ package final class RawConnection: TestClient {
         }
     }
 
-    /// A body in chunks without trailers; nil when it breaks off.
+    /// A chunked body without trailers; nil if it is truncated.
     private func chunks() -> [UInt8]? {
         var body: [UInt8] = []
         while let size = line().flatMap({ Int($0, radix: 16) }) {
@@ -124,7 +124,7 @@ package final class RawConnection: TestClient {
         return nil
     }
 
-    /// The next line without its end, or nil when the server has closed the connection.
+    /// The next line without its end; nil if the server has closed the connection.
     package func line() -> String? {
         guard let end = fill(until: [0x0A]) else { return nil }
         let line = String(decoding: buffer[..<end], as: UTF8.self)
@@ -132,18 +132,18 @@ package final class RawConnection: TestClient {
         return line.hasSuffix("\r") ? String(line.dropLast()) : line
     }
 
-    /// True when the server has closed the connection and nothing is left to read.
+    /// Whether the server has closed the connection and all data was read.
     package func isClosedByServer() -> Bool {
         while read() {}
         return hasEnded && buffer.isEmpty
     }
 
-    /// Sends a byte at a time. Returns true when the server has closed the connection before all were sent.
+    /// Sends one byte at a time. Returns true if the server closes the connection before all bytes are sent.
     package func isClosedWhileDripping(count: Int, everyMilliseconds: Int32) -> Bool {
         for _ in 0..<count {
             send([UInt8(ascii: "x")])
             var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            // Waits for the server, not for time to pass: it returns at once when the server has done something.
+            // Returns as soon as the server has sent data or closed the connection.
             if poll(&state, 1, everyMilliseconds) > 0, !read() { return hasEnded }
         }
         return false

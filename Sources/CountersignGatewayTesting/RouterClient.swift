@@ -1,6 +1,6 @@
 internal import GatewayHTTP
 
-/// Sends requests to a gateway of this process.
+/// Sends requests to a gateway in this process, without a connection.
 package struct RouterClient: TestClient {
     let service: RequestService
 
@@ -11,7 +11,7 @@ package struct RouterClient: TestClient {
             method: method, target: target, fields: requestFields(headers, body), body: body ?? [],
             from: "127.0.0.1")
         var bytes = response.body
-        // What goes on forever is read over a connection.
+        // A stream without end needs a connection.
         if let page = response.stream?.page {
             do {
                 while let next = try page() { bytes += next }

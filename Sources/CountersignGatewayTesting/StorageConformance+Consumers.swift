@@ -25,7 +25,7 @@ extension StorageConformance {
             description: "retention waits for a consumer, but not for ever", body: retentionWaits),
     ]
 
-    /// Milliseconds since 1970 by hand.
+    /// A manual clock in milliseconds since 1970.
     private final class Clock: Sendable {
         private let milliseconds = Lock<Int64>(1_000_000)
         var now: @Sendable () -> Int64 { { self.milliseconds.withLock { $0 } } }
@@ -126,7 +126,7 @@ extension StorageConformance {
             try code { try consumers.acknowledge(first.id, of: id, through: nil) } == .leaseExpired,
             "a released lease confirms nothing")
 
-        // A part of it; the rest stays leased.
+        // Acknowledges a part; the rest stays leased.
         try consumers.acknowledge(second.id, of: id, through: second.events[1].sequence)
         try expect(
             try consumers.find(id).partitions[0].committed == second.events[1].sequence, "a part is done")
@@ -136,7 +136,7 @@ extension StorageConformance {
                 == .notInLease,
             "nothing beyond a lease is confirmed")
 
-        // Expired, but nobody has leased it since: the work counts.
+        // Expired, but not leased again: the acknowledgement counts.
         clock.advance(seconds: 11)
         try consumers.acknowledge(second.id, of: id, through: second.events[2].sequence)
         let third = try unwrap(try leased(consumers, id, seconds: 10), "an expired lease is free")
@@ -214,7 +214,7 @@ extension StorageConformance {
         _ = try consumers.seek(id, to: .end)
         try expect(try leased(consumers, id) == nil, "at the end there is nothing")
 
-        // Somebody who has opened the same storage seeks.
+        // Another handle on the same storage seeks.
         let outside = storage.openConsumers(with: nil, now: Clock().now)
         _ = try outside.seek(id, to: .start)
         let seen = try unwrap(try leased(consumers, id), "what others do is seen")
@@ -242,7 +242,7 @@ extension StorageConformance {
         let lost = try unwrap(try leased(consumers, id, seconds: 10), "the rest")
         store.close()
 
-        // What was leased may have ended with the gateway; at the latest it does in its own time.
+        // A lease may end with the gateway, or at the latest when it expires.
         clock.advance(seconds: 11)
         store = try open(storage)
         defer { store.close() }
@@ -256,7 +256,8 @@ extension StorageConformance {
         try checkPositions(of: storage, next.events[0].sequence)
     }
 
-    /// Checks that a position is found again, and that one of another app, a later one and a damaged one are recognized.
+    /// Checks that a position can be parsed, and that positions of another app, later ones and damaged ones
+    /// are recognized.
     private static func checkPositions(of storage: any Storage, _ sequence: Int64) throws {
         let here = try storage.log.positions()
         let position = here.text(after: sequence, in: "shop")
@@ -338,7 +339,7 @@ extension StorageConformance {
             try leased(consumers, id)?.events.map(\.messageID) == ["n"], "another filter holds from then on")
     }
 
-    /// Of so little, all is swept before the first batch is answered.
+    /// With so few events, retention finishes before the first batch is acknowledged.
     private static func retentionWaits(_ storage: any Storage) throws {
         let day: Int64 = 86_400_000
         let now = Milliseconds(Date()).count
@@ -407,7 +408,7 @@ extension StorageConformance {
         }
     }
 
-    /// To a consumer whose filter leaves out what comes after the gap.
+    /// Checks a consumer whose filter skips the events after the gap.
     private static func gapIsTold(
         to id: EventConsumerID, _ consumers: any EventConsumers, _ store: any EventStore
     ) throws {

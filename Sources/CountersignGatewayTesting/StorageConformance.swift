@@ -3,7 +3,7 @@ internal import Foundation
 internal import GatewayModel
 package import GatewayStorage
 
-/// What every engine must do that a gateway keeps its data in, whatever it keeps them as.
+/// Requirements for all storage engines of a gateway.
 ///
 /// ```swift
 /// @Test(arguments: StorageConformance.checks)
@@ -15,20 +15,19 @@ package import GatewayStorage
 /// }
 /// ```
 ///
-/// Each check needs a storage in which nothing is kept yet. An engine that leaves copies to tools of its own does what the
-/// checks ask that need none.
+/// Each check needs an empty storage. Engines with external backup tools skip the checks with ``needsCopy``.
 package struct StorageConformance: Sendable, CustomStringConvertible {
-    /// What was done differently.
+    /// The requirement that was violated.
     package struct Violation: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// Makes another storage of a copy.
+    /// Opens another storage from a copy.
     package typealias Restore = (Backup) throws -> any Storage
 
-    /// What is checked.
+    /// The name of the check.
     package let description: String
-    /// True when the storage must make a copy of itself.
+    /// Whether the storage must support copies.
     package let needsCopy: Bool
     private let body: @Sendable (any Storage, Restore) throws -> Void
 
@@ -46,12 +45,12 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
         self.body = { storage, _ in try body(storage) }
     }
 
-    /// Waits until what was stored may be read, by an engine that lets others' transactions hold that up.
+    /// Waits until stored events are readable. Some engines delay that while transactions are open.
     package typealias Settle = @Sendable () throws -> Void
 
     @TaskLocal private static var settle: Settle = {}
 
-    /// Throws ``Violation``, or what the engine itself has thrown.
+    /// Throws ``Violation``, or an error of the engine.
     package func run(
         on storage: any Storage, settle: @escaping Settle = {}, restore: Restore
     ) throws {
@@ -150,7 +149,7 @@ extension StorageConformance {
             try append([event("m", user: "ada")], of: "kiosk", to: store).accepted == 1,
             "another app may have the same message id")
         try expect(try storage.log.count() == 6, "every accepted event is counted")
-        // Equal to Swift's strings, two ids all the same: a user is told from another by bytes.
+        // Equal as Swift strings but different ids: users are distinguished by bytes.
         let (composed, decomposed) = ("zo\u{E9}", "zoe\u{301}")
         let alike = try append([event("m", user: composed), event("m", user: decomposed)], to: store)
         try expect(alike.accepted == 2, "users whose ids differ in their bytes are two senders")
@@ -298,7 +297,7 @@ extension StorageConformance {
             try append([event("m", user: "ada")], to: again).duplicates == 1, "and is known after the end")
     }
 
-    /// Of so little, all is gone before the first batch is answered.
+    /// With so few events, retention finishes before the first batch is acknowledged.
     private static func retentionDeletes(_ storage: any Storage) throws {
         func messageIDs(of app: String) throws -> [String] {
             try storage.log.oldest(EventQuery(appID: app), after: 0, limit: 9).events.map(\.messageID)

@@ -1,27 +1,27 @@
 internal import Foundation
 
-/// Sends requests to a gateway, over a connection or without one.
+/// Sends requests to a gateway, with or without a connection.
 package protocol TestClient {
-    /// Sends a request; nil when it was not answered to the end.
+    /// Sends a request. Returns nil if the response is incomplete.
     func send(
         _ method: String, _ target: String, _ headers: [String: String], _ body: [UInt8]?
     ) -> TestAnswer?
 }
 
-/// What a gateway has answered.
+/// The response of a gateway.
 package struct TestAnswer {
     package var status: Int
-    /// By name in lower case.
+    /// By lower-case name.
     package var headers: [String: String]
     package var body: String
 
-    /// The body as a JSON object; empty when it is none.
+    /// The body as a JSON object; empty if it is not an object.
     package var json: [String: Any] {
         (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [String: Any] ?? [:]
     }
 }
 
-/// The header fields of a request, with those that every request has.
+/// The header fields of a request, including the required ones.
 func requestFields(_ headers: [String: String], _ body: [UInt8]?) -> [(name: String, value: String)] {
     var fields = headers.map { (name: $0.key, value: $0.value) }
     if !headers.keys.contains(where: { $0.lowercased() == "host" }) { fields.append(("Host", "localhost")) }

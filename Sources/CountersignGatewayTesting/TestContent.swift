@@ -4,16 +4,16 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// What a gateway's tests find in the place where it keeps everything.
+/// The initial content of a test's storage.
 package enum TestContent: Sendable {
     /// Tables without rows.
     case nothing
-    /// The key that signs access tokens.
+    /// The signing key for access tokens.
     case issuingKey
-    /// That key, and the app `shop` with the key of `SharedKeys`, which requires tokens.
+    /// The signing key, and the app `shop` with the key of `SharedKeys`, which requires tokens.
     case app
 
-    /// Returns the write key of the app, if it has one.
+    /// Fills the storage. Returns the app's write key, if it has an app.
     func fill(_ storage: any Storage) throws -> String? {
         guard self != .nothing else { return nil }
         _ = try storage.openSecrets().rotate {

@@ -9,18 +9,18 @@ package import GatewayStorage
     internal import GatewayPostgreSQL
 #endif
 
-/// What the tests of gateways keep data in.
+/// The storage engine of gateway tests.
 package enum TestEngine: String, Sendable {
     case sqlite
     case postgresql
 
-    /// What tests take that are about neither. `COUNTERSIGN_TEST_STORAGE=postgresql` runs them on the server that
-    /// `scripts/postgresql.sh run` has started.
+    /// The engine for tests that do not choose one. `COUNTERSIGN_TEST_STORAGE=postgresql` selects the server
+    /// started by `scripts/postgresql.sh run`.
     package static let standard: TestEngine = {
         guard let name = ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_STORAGE"] else {
             return .sqlite
         }
-        // A typo would silently test SQLite again.
+        // A typo must not silently test SQLite.
         guard let engine = TestEngine(rawValue: name) else {
             fatalError("COUNTERSIGN_TEST_STORAGE is \(name); it may be sqlite or postgresql")
         }
@@ -28,17 +28,18 @@ package enum TestEngine: String, Sendable {
     }()
 }
 
-/// Where a test's gateway keeps everything: a folder of its own, and on PostgreSQL a database too. Both go with this object.
+/// The location of a test gateway's data: a folder, and with PostgreSQL also a database. Both are deleted
+/// with this object.
 package final class TestPlace: Sendable {
-    /// A folder, in which SQLite has its files and PostgreSQL the token key.
+    /// Holds SQLite's files, or the token key with PostgreSQL.
     package let folder: String
     #if POSTGRESQL
         private let database: TestDatabase?
-        /// Opened once: it has connections of its own.
+        /// Opened once, because it has its own connections.
         private let storage: (any Storage)?
     #endif
 
-    /// The write key of the app; nil where there is none yet.
+    /// The write key of the app; nil without an app.
     package let writeKey: String?
 
     package init(_ content: TestContent = .nothing) throws {
@@ -73,7 +74,7 @@ package final class TestPlace: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// The configuration of a gateway here, on any free port.
+    /// The configuration of a gateway with this storage and a free port.
     package var configuration: GatewayConfiguration { Self.configuration(of: folder, address: address) }
 
     private static func configuration(of folder: String, address: DatabaseAddress?) -> GatewayConfiguration {
@@ -84,7 +85,7 @@ package final class TestPlace: Sendable {
         return configuration
     }
 
-    /// Nil on SQLite.
+    /// The database's address; nil with SQLite.
     package var address: DatabaseAddress? {
         #if POSTGRESQL
             return database.flatMap { Self.address(of: $0, folder) }
@@ -99,7 +100,7 @@ package final class TestPlace: Sendable {
         }
     #endif
 
-    /// The storage beside that of the gateway, as commands have it.
+    /// Opens the storage a second time, like a command.
     package func open() throws(GatewayError) -> any Storage {
         #if POSTGRESQL
             if let storage { return storage }
@@ -107,20 +108,20 @@ package final class TestPlace: Sendable {
         return try StoragePlace(configuration).open()
     }
 
-    /// The apps, changed in the name of `actor`.
+    /// The apps, with changes audited under `actor`.
     package func openControl(as actor: Operator = .account) throws(GatewayError) -> AppDirectory {
         try open().openControl(as: actor)
     }
 
-    /// Waits until those who follow events may read what was stored before. On SQLite they always may.
+    /// Waits until stored events are readable by followers. With SQLite they are readable immediately.
     package func settle() throws {
         #if POSTGRESQL
             try database?.settle()
         #endif
     }
 
-    /// For tests of what is kept in which table: their names and columns are the same in both engines, but for an event's
-    /// number. `file` is SQLite's, such as `events`.
+    /// A connection for tests of table contents. Both engines have the same tables and columns, except for an
+    /// event's number. `file` is the name of SQLite's file, such as `events`.
     package func connection(to file: String) throws -> any SQLConnection {
         #if POSTGRESQL
             if let database { return try database.connect() }
@@ -128,7 +129,7 @@ package final class TestPlace: Sendable {
         return try SQLiteConnection(path: "\(folder)/\(file).sqlite")
     }
 
-    /// What is kept of all events in the order in which they were stored, as text, by the names of columns.
+    /// All stored events in order, as text, with the given columns.
     package func events(_ columns: [String], where condition: String? = nil) throws -> [[String?]] {
         let (table, order) =
             TestEngine.standard == .sqlite ? ("stored_event", "seq") : ("event", "position")

@@ -1,14 +1,14 @@
 package import CountersignGateway
 internal import Foundation
 
-/// How a test reaches its gateway.
+/// The connection between a test and its gateway.
 package enum TestTransport: String, CaseIterable, Sendable {
-    /// By a call in the same process: the gateway has no port. Everything past the connection is the same.
+    /// Calls in the same process. The gateway has no port; everything behind the connection is the same.
     case router
-    /// Over connections to a port of this machine.
+    /// Connections to a local port.
     case live
 
-    /// What tests take that are about neither. `COUNTERSIGN_TEST_TRANSPORT=live` runs them over connections.
+    /// The transport for tests that do not choose one. `COUNTERSIGN_TEST_TRANSPORT=live` uses connections.
     package static let standard =
         ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_TRANSPORT"].flatMap {
             TestTransport(rawValue: $0)
@@ -22,7 +22,7 @@ package enum TestTransport: String, CaseIterable, Sendable {
         }
     }
 
-    /// One who sends to a gateway that was started by the same transport.
+    /// A client of a gateway that was started with the same transport.
     package func client(of gateway: Gateway) throws -> any TestClient {
         switch self {
         case .router: RouterClient(service: gateway.service)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Runs `body` on threads of its own, which may then wait for a socket, a disk or a database: Swift's shared threads are as few
-/// as there are cores, and one that waits holds up all other tests.
+/// Runs `body` on separate threads, which may block on a socket, a disk or a database. Swift's shared pool
+/// has one thread for each core, so a blocked thread would delay other tests.
 package func onOwnThreads(_ body: () async throws -> Void) async rethrows {
     guard #available(macOS 15, *) else { return try await body() }
     try await withTaskExecutorPreference(ThreadExecutor()) { try await body() }
