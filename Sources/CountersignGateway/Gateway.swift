@@ -84,8 +84,7 @@ public final class Gateway: Sendable {
         let issued = IssuedTokens(cache: verifiedTokens)
         let memory = AppMemory(observability)
         // The connection for background tasks. It is separate from the registry's, which notices its changes,
-        // and
-        // from the operators' connection, which does not wait for its writes.
+        // and from the operators' connection, which does not wait for its writes.
         let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,

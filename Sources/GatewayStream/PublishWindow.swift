@@ -15,7 +15,7 @@ package struct PublishWindow {
     private struct Entry {
         let number: UInt64
         let event: Int64
-        /// The number that its message must get.
+        /// The sequence number that the message must get.
         let expected: Int64
         /// The size of all messages that it covers.
         let size: Size
