@@ -1,12 +1,11 @@
 internal import GatewayModel
 
-/// The whole program, with its streams and its table handed in.
+/// The whole program with injected streams and commands.
 struct CommandLineProgram: Sendable {
     let commands: [Command]
     let io: CommandIO
 
-    /// Runs the command that the words ask for. Returns the process's exit status. Errors have been said on standard
-    /// error.
+    /// Parses the arguments and runs the command. Returns the exit status. Prints errors to standard error.
     func run(_ arguments: [String]) async -> ExitCode {
         do {
             switch try CommandParser(commands: commands, io: io).parse(arguments) {

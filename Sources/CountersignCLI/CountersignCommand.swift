@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The `countersign` program.
 ///
-/// Not a `main.swift`: closures at its top level belong to the main actor, and one that a C library calls on its own
-/// thread then traps at run time.
+/// Not in `main.swift`, because closures at its top level belong to the main actor and trap at run time if a
+/// C library calls them on another thread.
 @main struct CountersignCommand {
     static func main() async {
         let program = CommandLineProgram(commands: CommandTable.all, io: .process())

@@ -4,18 +4,18 @@ internal import Foundation
 /// A request to the admin API.
 struct AdminRequest: Sendable {
     let method: String
-    /// The segments below `/admin/api`, not encoded.
+    /// The unescaped path segments below `/admin/api`.
     let path: [String]
-    /// Parameters without a value are left out.
+    /// Parameters with the value nil are omitted.
     var query: [(name: String, value: String?)] = []
-    /// The tag of what a change is made from.
+    /// The entity tag of the resource that the change is based on.
     var ifMatch: String?
     var body: JSONValue?
 
-    /// Such as `/apps/shop`, encoded.
+    /// The escaped path, such as `/apps/shop`.
     var encodedPath: String { path.map { "/" + Self.encoded($0) }.joined() }
 
-    /// What follows `?`, encoded; nil for nothing.
+    /// The escaped query; nil without parameters.
     var encodedQuery: String? {
         let pairs = query.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
         return pairs.isEmpty ? nil : pairs.joined(separator: "&")
@@ -28,14 +28,14 @@ struct AdminRequest: Sendable {
     }
 }
 
-/// What the admin API has answered.
+/// A successful response of the admin API.
 struct AdminAnswer: Sendable {
-    /// Names this state of what was asked for; nil when it has none.
+    /// The entity tag; nil without one.
     let tag: String?
     /// Null for an empty body.
     let body: JSONValue
 
-    /// Throws the refusal, with the exit code that fits it.
+    /// Throws the error of an unsuccessful response, with the matching exit code.
     init(status: Int, tag: String?, bytes: [UInt8]) throws(CommandError) {
         let body = bytes.isEmpty ? .null : JSONValue(parsing: bytes, maximumDepth: 1_024)
         guard (200..<300).contains(status) else { throw CommandError(status: status, problem: body ?? .null) }
@@ -48,16 +48,16 @@ struct AdminAnswer: Sendable {
     }
 }
 
-/// The admin API: of a running gateway, or of a data directory. Every command that reads or changes what a gateway keeps
-/// is written against this, once.
+/// The admin API of a running gateway or of a data directory. Commands that read or change stored data use
+/// this protocol.
 protocol AdminClient: Sendable {
-    /// Where it is, for people.
+    /// The location, for display.
     var place: String { get }
 
-    /// - Throws: A refusal or a failure as ``CommandError``.
+    /// - Throws: ``CommandError`` for an error response or a failed request.
     func send(_ request: AdminRequest) async throws -> AdminAnswer
 
-    /// Hands the body of the answer on as it comes. Returns the answer's header fields.
+    /// Passes the body to `take` as it arrives. Returns the response's header fields.
     @discardableResult func stream(
         _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws -> [(name: String, value: String)]
@@ -78,15 +78,15 @@ extension AdminClient {
         try await send(AdminRequest(method: "DELETE", path: path, query: query, ifMatch: ifMatch)).body
     }
 
-    /// Deletes an app. Returns how far that is.
+    /// Deletes an app. Returns the progress of the deletion.
     @discardableResult func deleteApp(_ id: String) async throws -> JSONValue {
         try await send(
             AdminRequest(method: "DELETE", path: ["apps", id], body: ["confirm": .string(id)])
         ).body
     }
 
-    /// Reads all pages of a list. Returns the items, in the order of the list. Throws a refusal or a failure as
-    /// ``CommandError``.
+    /// Reads all pages of a list. Returns the items in the order of the list. Throws ``CommandError`` for an
+    /// error response or a failed request.
     func items(
         _ path: String..., query: [(name: String, value: String?)] = [], limit: Int? = nil
     ) async throws -> [JSONValue] {
@@ -105,8 +105,8 @@ extension AdminClient {
         return items
     }
 
-    /// Reads something, changes it, and puts it back unless somebody else has changed it meanwhile. Returns what it is
-    /// now. Throws `conflict` when somebody was faster, another refusal or failure, and what `edit` throws.
+    /// Reads a resource, changes it with `edit` and replaces it. Returns the new state. Throws `conflict` if
+    /// another client has changed the resource meanwhile, other errors, and errors of `edit`.
     func change(
         _ path: String..., edit: (inout JSONObject) throws -> Void
     ) async throws -> JSONValue {
@@ -121,8 +121,8 @@ extension AdminClient {
         ).body
     }
 
-    /// Changes some members of a resource. Fails if another client has changed the resource since `read`, or since this
-    /// call if `read` is nil.
+    /// Changes some members of a resource. Fails if another client has changed the resource since `read`, or
+    /// since this call if `read` is nil.
     func patch(_ path: String..., from read: AdminAnswer? = nil, body: JSONValue) async throws -> JSONValue {
         var read = read
         if read == nil { read = try await send(AdminRequest(method: "GET", path: path)) }
@@ -131,7 +131,7 @@ extension AdminClient {
 }
 
 extension CommandError {
-    /// What the admin API refuses (RFC 9457), with the exit code that fits it.
+    /// Converts an error response of the admin API (RFC 9457), with the matching exit code.
     init(status: Int, problem: JSONValue) {
         let reason = problem["detail"].text.map { TerminalText.safe($0) } ?? "the server answered \(status)"
         switch status {

@@ -6,7 +6,7 @@ extension Flag {
         "server", .text("URL"), environment: "COUNTERSIGN_SERVER",
         help: "work on the gateway at this URL instead of the data directory")
 
-    /// Where the API token is.
+    /// The file with the API token.
     static let tokenFile = Flag(
         "token-file", .path("FILE"),
         help: "an API token for --server; - reads standard input; or $COUNTERSIGN_TOKEN, or a profile")
@@ -18,27 +18,27 @@ extension Flag {
     static let allowPlainHTTP = Flag(
         "allow-plain-http", help: "send the token over http to another machine")
 
-    /// The profile to work on, whichever is in use.
+    /// The profile to use instead of the one in use.
     static let profile = Flag(
         "profile", .text("NAME"), environment: "COUNTERSIGN_PROFILE",
         help: "work on the gateway of this profile")
 
-    /// Says how a gateway answers what a command asks it.
+    /// Shows the requests to a gateway and its responses.
     static let verbose = Flag(
         "verbose", letter: "v",
         help: "say where the command works, and what it asks a remote gateway: status, time and request id")
 
-    /// Of every command that works on a data directory and on a running gateway.
+    /// The flags of commands that work on a data directory or a running gateway.
     static let place = connection + [.profile, .verbose] + local
 
-    /// How a server is reached.
+    /// The flags for connecting to a server.
     static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]
 }
 
 extension Invocation {
-    /// Where the command works: a flag says it, else the environment, else the profile in use, else it is the data
-    /// directory. Returns what does the work. Throws `usage` when two places are named, or no token is there for a
-    /// server; `notFound` when there is no data.
+    /// The admin API that the command uses. Flags take precedence over the environment, then the profile in
+    /// use, then the data directory. Throws `usage` for two locations or a server without a token, and
+    /// `notFound` without data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if flagValues[Flag.tokenFile.name] != nil {
@@ -49,19 +49,19 @@ extension Invocation {
         return admin
     }
 
-    /// What `--verbose` shows.
+    /// Prints the messages of `--verbose`.
     private var note: @Sendable (String) -> Void {
         guard flagValues[Flag.verbose.name] != nil else { return { _ in } }
         return { [io] line in io.say("  " + TerminalText.safe(line)) }
     }
 
-    /// A remote gateway that a flag, the environment or the profile in use names.
+    /// A remote gateway given by a flag, the environment or the profile in use.
     private enum Elsewhere {
         case server(String)
         case profile(Profile)
     }
 
-    /// Nil when the command works on a data directory or a database here.
+    /// Nil if the command works on a local data directory or a database.
     private func elsewhere() throws -> Elsewhere? {
         func variable(_ name: String) -> String? { io.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         let places: [(server: String?, profile: String?, hasData: Bool)] = [
@@ -90,7 +90,7 @@ extension Invocation {
         return try Profiles(environment: io.environment).inUse.map { .profile($0) }
     }
 
-    /// The server to work on; nil for the data directory.
+    /// The remote gateway to use; nil for the data directory.
     func remoteAdmin() throws -> RemoteAdmin? {
         switch try elsewhere() {
         case nil: nil
@@ -99,7 +99,7 @@ extension Invocation {
         }
     }
 
-    /// Throws `usage` for a remote gateway: of commands that work where the data is.
+    /// Throws `usage` for a remote gateway. Called by commands that need local data.
     func requireDataHere() throws {
         guard try elsewhere() == nil else {
             throw CommandError(
@@ -132,7 +132,7 @@ extension Invocation {
         return try RemoteAdmin(server, token: known.token, note: note)
     }
 
-    /// How a server is reached, as the flags say.
+    /// The server with its connection settings from the flags.
     func server(_ url: String) throws(CommandError) -> RemoteAdmin.Server {
         try RemoteAdmin.Server(
             url: url, certificateAuthorityFile: try value(of: .certificateAuthorityFile),
@@ -140,7 +140,7 @@ extension Invocation {
         ).checked()
     }
 
-    /// The API token of `--token-file` or the environment; nil when neither is there.
+    /// The API token from `--token-file` or the environment; nil without either.
     func apiToken() throws -> String? {
         if let path = try value(of: .tokenFile) { return try secret(ofFile: path) }
         return io.environment["COUNTERSIGN_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }
@@ -155,7 +155,7 @@ extension Invocation {
         return text
     }
 
-    /// A secret from a file when one is named, else from a person, else from standard input.
+    /// A secret from the file in `flag`, from a prompt, or from standard input.
     func secret(of flag: Flag, asking question: String) throws -> String {
         if let path = try value(of: flag) { return try secret(ofFile: path) }
         if let answer = io.ask(question) {

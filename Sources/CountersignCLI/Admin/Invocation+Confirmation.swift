@@ -1,5 +1,5 @@
 extension Flag {
-    /// The app's id, by which somebody confirms what cannot be undone.
+    /// The app's id, to confirm an irreversible change.
     static let confirm = Flag(
         "confirm", .text("APP"), help: "the app's id again, to confirm without being asked")
 
@@ -8,8 +8,8 @@ extension Flag {
 }
 
 extension Invocation {
-    /// Has somebody type the app's id, or takes it from ``Flag/confirm``. `consequence` says what happens then, such as
-    /// "delete the app in ./data". Throws `usage` when nobody is there or something else was typed.
+    /// Asks the user to type the app's id, or takes it from ``Flag/confirm``. `consequence` describes the
+    /// effect, such as "delete the app in ./data". Throws `usage` without a terminal or for another text.
     func confirm(to consequence: String) throws {
         let typed = try value(of: .confirm) ?? io.askOpenly("Type \(app) to \(consequence)")
         guard let typed else {
@@ -22,8 +22,8 @@ extension Invocation {
         }
     }
 
-    /// Asks for confirmation, unless ``Flag/yes`` is given. `consequence` is a sentence without a full stop. Throws
-    /// `usage` without a terminal, or if the answer is not yes.
+    /// Asks for confirmation, unless ``Flag/yes`` is given. `consequence` is a sentence without a full stop.
+    /// Throws `usage` without a terminal, or if the answer is not yes.
     func askToGoOn(_ consequence: String) throws {
         if isSet(.yes) { return }
         guard let answer = io.askOpenly("\(consequence). Go on? [y/N]") else {

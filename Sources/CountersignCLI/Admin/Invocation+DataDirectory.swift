@@ -4,38 +4,38 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension Flag {
-    /// The gateway's data directory, which all local commands share.
+    /// The gateway's data directory.
     static let data = Flag(
         "data", .path("PATH"), environment: "COUNTERSIGN_DATA",
         help:
             "folder for everything the gateway stores; default: countersign-data in the account's data folder"
     )
 
-    /// The database that several gateways share, instead of the data directory.
+    /// A database that several gateways share, used instead of the data directory.
     static let database = SettingTable.database.flag
     static let databasePasswordFile = SettingTable.databasePasswordFile.flag
     static let tokenKeyFile = SettingTable.tokenKeyFile.flag
 
-    /// Where a local command works: of every command that opens what gateways keep.
+    /// The flags of commands that open a gateway's storage.
     static let local = [data, database, databasePasswordFile, tokenKeyFile]
 
-    /// Data as JSON instead of text. A command that takes it takes ``output`` too.
+    /// JSON output. A command with this flag also has ``output``.
     static let json = Flag(
         "json", help: "print JSON, as -o json does; a list that may be long as one object per line")
 
-    /// The form of the data.
+    /// The output format.
     static let output = Flag(
         "output", .choice(OutputFormat.allCases.map(\.rawValue)), letter: "o",
         help: "print a table, JSON, or one JSON object per line")
 }
 
-/// The form in which a command prints its data.
+/// The output format of a command.
 enum OutputFormat: String, CaseIterable {
     case table, json, jsonl
 }
 
 extension Invocation {
-    /// The form that was asked for; `-o` says it, else `--json`, else it is a table.
+    /// The selected format: `-o`, else `--json`, else a table.
     var output: OutputFormat {
         if let word = flagValues[Flag.output.name]?.last, let format = OutputFormat(rawValue: word) {
             return format
@@ -43,17 +43,17 @@ extension Invocation {
         return isSet(.json) ? .json : .table
     }
 
-    /// Whether the data is for programs.
+    /// Whether the output is JSON.
     var printsJSON: Bool { output != .table }
 
-    /// The absolute path of the data directory: `--data`, else `COUNTERSIGN_DATA`, else `countersign-data` in the
-    /// place where the platform keeps an account's application data.
+    /// The absolute path of the data directory: `--data`, else `COUNTERSIGN_DATA`, else `countersign-data` in
+    /// the platform's directory for application data.
     func dataDirectory() throws(CommandError) -> String {
         guard let given = try value(of: .data) else { return accountDataDirectory }
         return URL(fileURLWithPath: given).standardizedFileURL.path
     }
 
-    /// The data directory of an account that names none.
+    /// The default data directory of an account.
     var accountDataDirectory: String {
         #if os(macOS)
             let place = (io.environment["HOME"] ?? ".") + "/Library/Application Support"
@@ -64,7 +64,7 @@ extension Invocation {
         return URL(fileURLWithPath: place + "/countersign-data").standardizedFileURL.path
     }
 
-    /// The database that holds everything; nil where it is the data directory. Throws `usage` when both were given.
+    /// The database to use; nil for the data directory. Throws `usage` if both were given.
     func database() throws(CommandError) -> DatabaseAddress? {
         let given = flagValues[Flag.database.name]?.last
         if flagValues[Flag.data.name] != nil {
@@ -87,18 +87,19 @@ extension Invocation {
         }
     }
 
-    /// Where the command works when it works on no server. Throws `notFound` for a database without data, unless the command makes
-    /// it, and `conflict` for one with the schema of another version: a command changes no schema that somebody uses.
+    /// The local storage to use. Throws `notFound` for a database without data unless `makes` is set, and
+    /// `conflict` for one with the schema of another version, because a command must not migrate a database
+    /// in use.
     func storagePlace(makingData makes: Bool = false) throws(CommandError) -> StoragePlace {
         guard let address = try database() else { return .folder(try dataDirectory()) }
         try checkSchema(of: address, making: makes)
         return .database(address)
     }
 
-    /// Like ``storagePlace(makingData:)``, and throws `notFound` for a folder without data too.
+    /// Like ``storagePlace(makingData:)``. Also throws `notFound` for a folder without data.
     func placeWithData(makingData makes: Bool = false) throws(CommandError) -> StoragePlace {
         let place = try storagePlace(makingData: makes)
-        // A mistyped folder must not look like one in which all is well.
+        // A mistyped folder must not look like a healthy one.
         if case .folder(let directory) = place, !makes,
             !FileManager.default.fileExists(atPath: directory + "/control.sqlite")
         {
@@ -109,7 +110,7 @@ extension Invocation {
         return place
     }
 
-    /// Only `serve` and `migrate` change a schema that somebody uses: the gateways of an older version may still run.
+    /// Only `serve` and `migrate` change the schema, because gateways of an older version may still run.
     func checkSchema(of address: DatabaseAddress, making makes: Bool = false) throws(CommandError) {
         let version = try Self.schemaVersion(of: address)
         guard version > 0 || makes else {
@@ -127,7 +128,8 @@ extension Invocation {
         }
     }
 
-    /// The version of a database's schema; 0 where there is none. Throws `unavailable` for a database that does not answer.
+    /// The version of a database's schema; 0 without a schema. Throws `unavailable` if the database does not
+    /// respond.
     static func schemaVersion(of address: DatabaseAddress) throws(CommandError) -> Int {
         do throws(GatewayError) {
             return try DatabaseSchema.version(of: address)
@@ -141,7 +143,7 @@ extension Invocation {
 }
 
 extension StoragePlace {
-    /// A gateway that runs on it; of several, the one that has run longest. Nil when none does. Throws `storage`.
+    /// A gateway that runs on the storage, the oldest of several; nil without one. Throws `storage`.
     func runningGateway() throws -> RunningGateway? {
         switch self {
         case .folder(let path): return RunningGateway(dataDirectory: path)

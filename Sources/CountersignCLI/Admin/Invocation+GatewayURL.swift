@@ -3,14 +3,14 @@ internal import Foundation
 internal import GatewayStorage
 
 extension Flag {
-    /// Where the gateway is reached by clients, which need no API token.
+    /// The gateway's URL for clients, which need no API token.
     static let url = Flag(
         "server", .text("URL"), environment: "COUNTERSIGN_URL",
         help: "the gateway's URL; default: the gateway running on the data directory")
 }
 
 extension Invocation {
-    /// `--server`, else the gateway that runs on the data directory; `note` is said too when none runs.
+    /// `--server`, else the gateway that runs on the data directory. If none runs, the error includes `note`.
     func gatewayURL(note: String? = nil) throws -> URL {
         let text: String
         if let given = try value(of: .url) {
@@ -36,8 +36,8 @@ extension Invocation {
         return url
     }
 
-    /// `--profile`, else `--server` or the gateway of `--data`, else what the environment says, else the profile in use, else the gateway that
-    /// runs on the account's data directory.
+    /// The gateway to use. In order of precedence: `--profile`; `--server` or the gateway of `--data`; the
+    /// environment; the profile in use; the gateway that runs on the account's data directory.
     func destination() throws -> (url: URL, profile: Profile?) {
         if let name = flagValues[Flag.profile.name]?.last {
             guard ([.url] + Flag.local).allSatisfy({ flagValues[$0.name] == nil }) else {

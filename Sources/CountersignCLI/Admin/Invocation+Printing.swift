@@ -8,19 +8,19 @@ extension Flag {
 }
 
 extension Invocation {
-    /// Prints an answer: as JSON as it is, else as `text` does it.
+    /// Prints a response as JSON or with `text`.
     func print(_ answer: JSONValue, text: () throws -> Void) throws {
         if printsJSON { try io.print(answer) } else { try text() }
     }
 
-    /// Prints an answer: with `--json` as it is, else as a table with a row for each of these columns.
+    /// Prints a response as JSON, or as a table with a row for each column.
     func printTable(_ answer: JSONValue, _ columns: KeyValuePairs<String, Column>) throws {
         try print(answer) {
             try io.print(TextTable(rows: columns.map { [$0.key, $0.value.cell(answer)] }))
         }
     }
 
-    /// Prints an answer with a secret that is shown only once: with `--json` as it is, else the secret after `notice`.
+    /// Prints a response with a one-time secret: as JSON, or the secret after `notice`.
     func printSecret(_ name: String, of answer: JSONValue, notice: String) throws {
         try print(answer) {
             io.say(notice)
@@ -28,8 +28,8 @@ extension Invocation {
         }
     }
 
-    /// Makes something with a secret that is shown only once; prints its id, and the secret unless `--secret-file` takes it.
-    /// Without a file that can be written nothing is made.
+    /// Creates something with a one-time secret. Prints its id, and the secret unless `--secret-file`
+    /// receives it. If that file cannot be created, nothing else is.
     func printSecret(
         _ name: String, of id: String, notice: String? = nil, _ make: () async throws -> JSONValue
     ) async throws {
@@ -39,7 +39,7 @@ extension Invocation {
         do {
             made = try await make()
         } catch {
-            // An empty file would stand in the way of the next attempt.
+            // An empty file would make the next attempt fail.
             if let path { unlink(path) }
             throw error
         }
@@ -51,7 +51,7 @@ extension Invocation {
                 members[name] = nil
                 members["secret_file"] = .string(path)
             } else {
-                // What was made has no secret, such as a client with a public key.
+                // The created object has no secret, such as a client with a public key.
                 unlink(path)
             }
         }
@@ -65,8 +65,8 @@ extension Invocation {
         }
     }
 
-    /// Prints a list: with `-o json` as one array of what the API has, with `-o jsonl` as one object per line, else as a table;
-    /// columns of numbers are aligned right. With `--json` a list that may be long is one object per line.
+    /// Prints a list: with `-o json` as one array, with `-o jsonl` as one object per line, else as a table
+    /// with numbers aligned right. With `--json`, a list that may be long is printed as one object per line.
     func printList(
         _ items: [JSONValue], _ columns: KeyValuePairs<String, Column>, empty: String, isLong: Bool = false
     ) throws {
@@ -81,7 +81,7 @@ extension Invocation {
     }
 }
 
-/// What a table shows of an answer: mostly a member, which a name stands for.
+/// A column of a table. Usually a member of the response, given by name.
 struct Column: ExpressibleByStringLiteral {
     let cell: (JSONValue) -> String
 

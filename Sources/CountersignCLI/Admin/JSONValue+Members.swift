@@ -1,9 +1,9 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Reading what the admin API answers; what is missing is null.
+/// Accessors for responses of the admin API. Missing members are null.
 extension JSONValue {
-    /// Nil for what is not JSON, or has a member twice.
+    /// Returns nil for text that is not JSON or has duplicate members.
     init?(parsing bytes: [UInt8], maximumDepth: Int = 64) {
         let parser = StrictJSONParser(maximumBytes: max(1, bytes.count), maximumDepth: maximumDepth)
         guard let value = try? parser.parse(bytes: bytes, { $0.value }) else { return nil }
@@ -21,7 +21,7 @@ extension JSONValue {
     /// A count from a server, limited to 0 through 2^53 so that sums and percentages cannot overflow.
     var count: Int64 { min(max(0, integer ?? 0), 1 << 53) }
 
-    /// For people: a text without its control characters, `-` for null, else JSON.
+    /// For display: text without control characters, `-` for null, else JSON.
     var shown: String {
         switch self {
         case .null: "-"
@@ -30,7 +30,7 @@ extension JSONValue {
         }
     }
 
-    /// Seconds with a unit; `-` for null.
+    /// For display: seconds with a unit, `-` for null.
     var duration: String {
         switch self {
         case .number(let seconds): Int64(exactly: seconds).map(Quantity.text(seconds:)) ?? "\(seconds)s"
@@ -38,13 +38,13 @@ extension JSONValue {
         }
     }
 
-    /// Milliseconds since 1970 as a date and time; `-` for null.
+    /// For display: milliseconds since 1970 as date and time, `-` for null.
     var time: String { integer.map { RFC3339.text(milliseconds: $0) } ?? "-" }
 
     var isTrue: Bool { self == .bool(true) }
 
     var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
 
-    /// The texts of an array, for a table.
+    /// For display: the elements of an array.
     func joined(_ separator: String = ", ") -> String { elements.map(\.shown).joined(separator: separator) }
 }

@@ -3,7 +3,7 @@ internal import CountersignGateway
 internal import GatewayAdmin
 internal import GatewayHTTP
 
-/// The admin API of a data directory or a database, without a socket, in the name of the account that may open it.
+/// The admin API of a data directory or a database, without a socket, on behalf of the current account.
 struct LocalAdmin: AdminClient {
     let place: String
     private let administration: LocalAdministration

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// A gateway and the API token for it, under a name.
+/// A named gateway with an API token.
 struct Profile: Sendable, Equatable {
     let name: String
     let server: String
@@ -19,13 +19,13 @@ struct Profile: Sendable, Equatable {
     }
 }
 
-/// The account's profiles: one file that nobody else may read.
+/// The account's profiles, stored in a file with mode 0600.
 struct Profiles: Sendable {
     let path: String
     private(set) var all: [Profile] = []
     private(set) var nameInUse: String?
 
-    /// Throws `notAuthorized` when others can read the file, `failed` when it is none.
+    /// Throws `notAuthorized` if other accounts can read the file, `failed` if it is malformed.
     init(environment: [String: String]) throws(CommandError) {
         let home = (environment["HOME"] ?? ".") + "/.config"
         let folder = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
@@ -54,10 +54,10 @@ struct Profiles: Sendable {
         }
     }
 
-    /// The profile that commands use when nothing else is said.
+    /// The profile that commands use by default.
     var inUse: Profile? { all.first { $0.name == nameInUse } }
 
-    /// Throws `conflict` when there is one of this name.
+    /// Throws `conflict` if the name exists.
     mutating func add(_ profile: Profile) throws(CommandError) {
         guard !all.contains(where: { $0.name == profile.name }) else {
             throw CommandError(
@@ -95,7 +95,7 @@ struct Profiles: Sendable {
         return profile
     }
 
-    /// Replaces the file at once: whoever reads it meanwhile gets the old or the new one.
+    /// Replaces the file atomically.
     private func write() throws(CommandError) {
         let root: JSONValue = [
             "in_use": nameInUse.map { .string($0) } ?? .null,

@@ -4,16 +4,16 @@ internal import Foundation
 
 /// The admin API of a running gateway.
 struct RemoteAdmin: AdminClient {
-    /// How a gateway is reached.
+    /// The address of a gateway and how to connect to it.
     struct Server: Sendable {
-        /// Such as `https://collect.example`, without a slash at the end.
+        /// A URL such as `https://collect.example`, without a slash at the end.
         var url: String
-        /// Of the certificates to trust instead of the system's; nil for the system's.
+        /// The path of the certificates to trust; nil trusts the system's.
         var certificateAuthorityFile: String?
-        /// Whether a token may go over plain http to another machine.
+        /// Whether to send the token over plain http to another machine.
         var allowsPlainHTTP = false
 
-        /// Throws `usage` when it is not a URL, or plain http to another machine.
+        /// Throws `usage` if it is not a URL or uses plain http to another machine.
         func checked() throws(CommandError) -> Server {
             guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
                 parts.scheme == "https" || parts.scheme == "http", parts.query == nil, parts.user == nil
@@ -36,7 +36,7 @@ struct RemoteAdmin: AdminClient {
     let server: Server
     /// The API token.
     private let token: String
-    /// Takes what is asked and how it is answered, without the token and the bodies.
+    /// Receives requests and response statuses, without the token and bodies.
     private let note: @Sendable (String) -> Void
     #if os(Linux)
         private let transport: CurlTransport
@@ -46,7 +46,7 @@ struct RemoteAdmin: AdminClient {
 
     var place: String { server.url }
 
-    /// Throws `usage` for a server that it must not be sent to, `notFound` without the CA file.
+    /// Throws `usage` for a server to which the token must not be sent, and `notFound` without the CA file.
     init(
         _ server: Server, token: String, note: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(CommandError) {

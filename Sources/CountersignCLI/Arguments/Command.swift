@@ -1,16 +1,16 @@
-/// One command as data: parsing, help, and later completion and man pages are made from it.
+/// The description of a command, used for parsing, help, completion and manual pages.
 struct Command: Sendable {
-    /// The words that name it: `["app", "create"]`.
+    /// The words of its name: `["app", "create"]`.
     let path: [String]
     /// One line, without a full stop.
     let summary: String
-    /// What the summary cannot say; empty when nothing.
+    /// Further explanations; may be empty.
     let details: String
     let positionals: [Positional]
     let flags: [Flag]
-    /// Command lines that work as printed in a shell, without pipes, and what each is good for; a test runs them.
+    /// Command lines that work as printed in a shell, without pipes, and their purposes. A test runs them.
     let examples: [(purpose: String, commandLine: String)]
-    /// Throws what ends the program with another status than 0: an error to be said, or the status alone.
+    /// Runs the command. Throws an error to print, or an ``ExitCode`` for a status other than 0.
     let run: @Sendable (Invocation) async throws -> Void
 
     init(
@@ -27,10 +27,10 @@ struct Command: Sendable {
         self.run = run
     }
 
-    /// The words that name it, as typed.
+    /// The words of its name, as typed.
     var name: String { path.joined(separator: " ") }
 
-    /// The command with what it was given, which has been checked.
+    /// Binds validated arguments to the command.
     func invocation(flagValues: [String: [String]], words: [String: [String]], io: CommandIO) -> Invocation {
         Invocation(
             commandName: name, flags: flags, positionals: positionals, flagValues: flagValues, words: words,

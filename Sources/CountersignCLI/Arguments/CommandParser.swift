@@ -1,24 +1,24 @@
-/// Turns words into an invocation, or says what is wrong with them.
+/// Parses arguments into an invocation.
 struct CommandParser {
-    /// What the words ask for.
+    /// The result of parsing.
     enum Outcome {
         case run(Command, Invocation)
-        /// Help on the commands whose path begins with these words; none means all.
+        /// Help for the commands whose path begins with these words; empty for all.
         case help([String])
     }
 
     let commands: [Command]
     let io: CommandIO
 
-    /// Commands as they were called before, which help does not list.
+    /// Former names of commands. Help does not list them.
     private static let earlier = [
         ["keys", "generate"]: ["key", "generate"], ["key", "import"]: ["key", "add"],
         ["config", "validate"]: ["config", "print"],
     ]
     private static let earlierFlags = ["url": "server"]
 
-    /// Returns a checked invocation, or the topic that help is asked for. Throws `usage`, with the nearest right word
-    /// as a hint when there is one.
+    /// Returns a validated invocation or a help topic. Throws `usage`, with the most similar valid word as a
+    /// hint.
     func parse(_ arguments: [String]) throws(CommandError) -> Outcome {
         if let name = Self.earlier[Array(arguments.prefix(2))] {
             return try parse(name + arguments.dropFirst(2))
@@ -35,13 +35,13 @@ struct CommandParser {
         return .run(command, try invocation(of: command, Array(arguments.dropFirst(command.path.count))))
     }
 
-    /// The command with the longest path that the words begin with.
+    /// The command with the longest path at the start of the words.
     private func command(for words: ArraySlice<String>) -> Command? {
         commands.filter { words.starts(with: $0.path) }.max { $0.path.count < $1.path.count }
     }
 
-    /// The same words with the command before the flags that stood in front of it or between its words; nil when none did, or
-    /// no command takes them.
+    /// Moves flags that precede the command or are between its words to the end. Returns nil without such
+    /// flags, or if no command accepts them.
     private func commandFirst(_ arguments: [String]) -> [String]? {
         guard command(for: arguments.prefix { !$0.hasPrefix("-") }) == nil else { return nil }
         return commands.sorted { $0.path.count > $1.path.count }.lazy
@@ -66,7 +66,7 @@ struct CommandParser {
         return command.path + flags + arguments.dropFirst(index)
     }
 
-    /// How many words a flag of a command takes with its value; nil when it is none of its flags.
+    /// The number of words of a flag with its value; nil if the command does not have the flag.
     private func width(of word: String, _ command: Command) -> Int? {
         if ["--help", "-h"].contains(word) { return 1 }
         guard word.hasPrefix("-"), let (flag, attached) = Self.find(word, in: command) else { return nil }
@@ -77,7 +77,7 @@ struct CommandParser {
         commands.contains { $0.path.starts(with: path) }
     }
 
-    /// What to say of words that no command begins with, and what was meant.
+    /// The error for words that match no command, with a suggestion.
     func unknownCommand(_ path: [String], first: String?) -> CommandError {
         if let first, path.isEmpty {
             return CommandError(
@@ -98,7 +98,7 @@ struct CommandParser {
                 .usage, "`\(name)` needs one more word: \(verbs.joined(separator: ", "))",
                 hint: "`countersign \(name) --help` says what each does")
         }
-        // The words that lead to a group are right; the one after them is not.
+        // The first words may form a valid group; the next word is the unknown one.
         var known: [String] = []
         for word in path {
             guard isGroup(known + [word]) else { break }
@@ -162,13 +162,14 @@ struct CommandParser {
             flagValues: values, words: try Self.words(loose, of: command), io: io)
     }
 
-    /// True for the form of a key's id (RFC 7638) in base64url, which may begin with a dash; API tokens' ids once did.
+    /// Whether the argument has the form of a key's id (RFC 7638) or of an old API token's id, which may
+    /// begin with a dash.
     private static func isID(_ argument: String) -> Bool {
         guard !argument.contains("=") else { return false }
         return argument.utf8.count == 43 || argument.utf8.count == 12 && !argument.hasPrefix("--")
     }
 
-    /// The flag that `argument` names, and the value after its `=`.
+    /// The flag in `argument` and the value after its `=`.
     private func flag(_ argument: String, of command: Command) throws(CommandError) -> (
         Flag, attached: String?
     ) {
@@ -191,7 +192,7 @@ struct CommandParser {
         return flag.map { ($0, attached) }
     }
 
-    /// A flag as it was written, what it is called today, and the value after its `=`.
+    /// A flag as written, its current name, and the value after its `=`.
     private static func parts(of argument: String) -> (written: String, name: String, attached: String?) {
         let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
             String.init)

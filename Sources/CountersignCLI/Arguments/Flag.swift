@@ -1,37 +1,37 @@
 /// A named option of a command: `--port 8787`, `--port=8787`, or a switch such as `--json`.
 struct Flag: Sendable, Equatable {
-    /// What follows the name.
+    /// The type of the flag's value.
     enum Value: Sendable, Equatable {
-        /// Nothing: the flag is there or it is not.
+        /// No value: a switch.
         case none
-        /// Any text; the word stands for it in help.
+        /// Any text. Help shows the given word.
         case text(String)
-        /// A path of a file or folder; the word stands for it in help.
+        /// The path of a file or folder. Help shows the given word.
         case path(String)
-        /// One of these words.
+        /// Any word of this list.
         case choice([String])
-        /// A whole number within limits; the word stands for it in help.
+        /// An integer within limits. Help shows the given word.
         case integer(String, ClosedRange<Int>)
-        /// A time within limits in whole units: a number of them, or with a unit of its own such as `90s`, `2h`, `7d`.
+        /// A duration within limits in whole units: a plain number, or with a unit such as `90s`, `2h`, `7d`.
         case duration(Quantity.Time, ClosedRange<Int>)
-        /// A size within limits in bytes: a number, or with a unit such as `500MB`, `10GB`, `1GiB`.
+        /// A size within limits in bytes: a plain number, or with a unit such as `500MB`, `10GB`, `1GiB`.
         case size(ClosedRange<Int>)
     }
 
-    /// Without the leading dashes.
+    /// The name without leading dashes.
     let name: String
-    /// Its other name after a single dash; nil for most.
+    /// The short name after a single dash; nil without one.
     let letter: Character?
     let value: Value
     /// One line for help.
     let help: String
-    /// Taken when the flag is not given; nil when then there is no value.
+    /// The value if the flag is not given; nil without a default.
     let defaultValue: String?
-    /// The environment variable that is read when the flag is not given; it wins over the default.
+    /// The environment variable that is used if the flag is not given. It overrides the default.
     let environment: String?
-    /// Whether a text may be empty; of most flags that is a variable which the shell did not have.
+    /// Whether an empty text is allowed. For most flags it indicates an unset shell variable.
     let mayBeEmpty: Bool
-    /// How often it may be given; see ``Invocation/values(of:)``.
+    /// The maximum number of occurrences; see ``Invocation/values(of:)``.
     let maximumCount: Int
 
     init(
@@ -49,7 +49,7 @@ struct Flag: Sendable, Equatable {
         self.maximumCount = maximumCount
     }
 
-    /// `--port PORT`, or `-o, --output WORD`, as help shows it.
+    /// The flag in help, such as `--port PORT` or `-o, --output WORD`.
     var usage: String {
         let names = (letter.map { "-\($0), " } ?? "") + "--\(name)"
         return switch value {
@@ -61,8 +61,7 @@ struct Flag: Sendable, Equatable {
         }
     }
 
-    /// The value as commands take it: a time as a number of the flag's units, a size as a number of bytes, else the text.
-    /// The text must be a value of this flag.
+    /// Normalizes a valid value: a duration to a number of the flag's units, a size to bytes, else the text.
     func plain(_ text: String) -> String {
         switch value {
         case .duration(let unit, _): Quantity.duration(text, in: unit).map { String($0) } ?? text
@@ -71,7 +70,7 @@ struct Flag: Sendable, Equatable {
         }
     }
 
-    /// The opposite of ``plain(_:)``: a time or a size with its unit, else the text. 0 needs none.
+    /// The opposite of ``plain(_:)``: a duration or size with its unit, else the text. 0 has no unit.
     func withUnit(_ text: String) -> String {
         guard let number = Int64(text), number != 0 else { return text }
         return switch value {
@@ -81,7 +80,7 @@ struct Flag: Sendable, Equatable {
         }
     }
 
-    /// Says what is wrong with `text` as this flag's value; nil when it is right.
+    /// Why `text` is not a valid value of this flag; nil if it is valid.
     func problem(with text: String) -> String? {
         switch value {
         case .none: return nil

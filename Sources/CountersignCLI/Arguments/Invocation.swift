@@ -1,18 +1,18 @@
-/// A command with the arguments that it was given, checked.
+/// A command with validated arguments.
 struct Invocation: Sendable {
-    /// The words that name the command, as typed.
+    /// The words of the command's name, as typed.
     let commandName: String
-    /// What the command declares.
+    /// The declared flags.
     let flags: [Flag]
     let positionals: [Positional]
-    /// The values that were given, by flag name in the order of the line; a switch has an empty one.
+    /// The given values in order, by flag name. A switch has an empty one.
     let flagValues: [String: [String]]
-    /// The words that were given, by the positional's name.
+    /// The given words, by the positional's name.
     let words: [String: [String]]
     let io: CommandIO
 
-    /// The flag's value: as given, else from its environment variable, else its default, else nil. Throws `usage` when
-    /// the environment variable's text is not a value of this flag.
+    /// The flag's value: as given, else from its environment variable, else its default, else nil. Throws
+    /// `usage` if the variable's text is invalid.
     func value(of flag: Flag) throws(CommandError) -> String? {
         check(flag)
         if let given = flagValues[flag.name]?.last { return given }
@@ -25,19 +25,19 @@ struct Invocation: Sendable {
         return flag.defaultValue
     }
 
-    /// Every value that was given for a flag that may stand more than once; empty when none was.
+    /// All given values of a repeatable flag; empty without one.
     func values(of flag: Flag) -> [String] {
         check(flag)
         return flagValues[flag.name] ?? []
     }
 
-    /// The flag's value as a number; nil when there is none. Throws `usage` when the environment variable's text is not
-    /// a value of this flag.
+    /// The flag's value as a number; nil without a value. Throws `usage` if the environment variable's text
+    /// is invalid.
     func integer(of flag: Flag) throws(CommandError) -> Int? {
         try value(of: flag).flatMap { Int(flag.plain($0)) }
     }
 
-    /// True when the switch was given.
+    /// Whether the switch was given.
     func isSet(_ flag: Flag) -> Bool {
         check(flag)
         return flagValues[flag.name] != nil
@@ -47,22 +47,22 @@ struct Invocation: Sendable {
         precondition(flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
     }
 
-    /// The word given for an optional positional; nil when none was.
+    /// The word for an optional positional; nil if it was omitted.
     func word(of positional: Positional) -> String? {
         allWords(of: positional).first
     }
 
-    /// The words given for a positional that takes any number.
+    /// The words for a positional that accepts any number.
     func allWords(of positional: Positional) -> [String] {
         precondition(
             positionals.contains(positional), "\(commandName) does not declare \(positional.name)")
         return words[positional.name] ?? []
     }
 
-    /// The id of the app that the command works on.
+    /// The id of the app in the arguments.
     var app: String { self[.app] }
 
-    /// The word given for a positional that must be there.
+    /// The word for a required positional.
     subscript(positional: Positional) -> String {
         precondition(positional.count == .one, "\(positional.name) may be missing; use word(of:)")
         guard let word = word(of: positional) else {

@@ -1,16 +1,16 @@
-/// An argument that is told by its place.
+/// A positional argument.
 struct Positional: Sendable, Equatable {
     enum Count: Sendable, Equatable {
         case one
         case optional
-        /// None or more; only the last one of a command.
+        /// Zero or more. Only as the last positional of a command.
         case any
     }
 
-    /// In capitals, as help shows it.
+    /// The name in capitals, as shown in help.
     let name: String
     let count: Count
-    /// The words that it takes; nil when any text will do.
+    /// The accepted words; nil accepts any text.
     let choices: [String]?
     /// One line for help.
     let help: String
@@ -22,10 +22,10 @@ struct Positional: Sendable, Equatable {
         self.help = help
     }
 
-    /// The app that a command works on.
+    /// The id of the app that a command works on.
     static let app = Positional("APP", help: "the app's id")
 
-    /// `FILE`, `[FILE]` or `[FILE...]`.
+    /// The form in help: `FILE`, `[FILE]` or `[FILE...]`.
     var usage: String {
         switch count {
         case .one: name

@@ -1,6 +1,6 @@
-/// Times and sizes as people write them.
+/// Durations and sizes in text.
 enum Quantity {
-    /// The unit of a number that has none.
+    /// The unit of a number without one.
     enum Time: String, Sendable, Equatable {
         case seconds, hours, days
 
@@ -12,7 +12,7 @@ enum Quantity {
             }
         }
 
-        /// What a value may look like.
+        /// Examples of valid values.
         var examples: String {
             switch self {
             case .seconds: "90s, 10m, 2h or 7d"
@@ -28,7 +28,8 @@ enum Quantity {
         "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
     ]
 
-    /// A text such as `90` or `2h` as whole units; nil when it is not a time, or not a whole number of them.
+    /// Parses a text such as `90` or `2h` to whole units; nil if it is not a duration or not a whole number
+    /// of units.
     static func duration(_ text: String, in unit: Time) -> Int? {
         guard let (number, name) = parts(text) else { return nil }
         if name.isEmpty { return number }
@@ -38,14 +39,14 @@ enum Quantity {
         return seconds / unit.inSeconds
     }
 
-    /// Seconds as ``duration(_:in:)`` reads them, in the largest unit that says all: `90s`, `10m`, `1h`, `30d`.
+    /// The inverse of ``duration(_:in:)``, in the largest exact unit: `90s`, `10m`, `1h`, `30d`.
     static func text(seconds: Int64) -> String {
         let unit = [("d", 86_400), ("h", 3_600), ("m", 60)].first { seconds.isMultiple(of: $0.1) }
         guard let unit, seconds != 0 else { return "\(seconds)s" }
         return "\(seconds / unit.1)\(unit.0)"
     }
 
-    /// Bytes as ``size(_:)`` reads them, in the largest unit that says all: `10GB`, `64KiB`, `1001B`.
+    /// The inverse of ``size(_:)``, in the largest exact unit: `10GB`, `64KiB`, `1001B`.
     static func text(bytes: Int64) -> String {
         let decimal = ["TB", "GB", "MB"].map { ($0, sizes[$0.lowercased()] ?? 1) }
         let binary = ["TiB", "GiB", "MiB", "KiB"].map { ($0, sizes[$0.lowercased()] ?? 1) }
@@ -54,7 +55,7 @@ enum Quantity {
         return "\(bytes / Int64(unit.1))\(unit.0)"
     }
 
-    /// How long something is, to the two largest units.
+    /// A duration for display, in its two largest units.
     static func about(seconds: Int64) -> String {
         switch seconds {
         case ..<60: "\(seconds) s"
@@ -64,7 +65,7 @@ enum Quantity {
         }
     }
 
-    /// A text such as `1000`, `10GB` (decimal) or `10GiB` (binary) as bytes; nil when it is no size.
+    /// Parses a text such as `1000`, `10GB` (decimal) or `10GiB` (binary) to bytes; nil if it is not a size.
     static func size(_ text: String) -> Int? {
         guard let (number, name) = parts(text), let factor = sizes[name.lowercased()] else { return nil }
         let (bytes, isTooLarge) = number.multipliedReportingOverflow(by: factor)

@@ -1,6 +1,6 @@
-/// Finds what somebody meant to type.
+/// Suggests corrections for mistyped words.
 enum Suggestion {
-    /// The candidate that is nearest to `word`; nil when none is near enough to be worth a question.
+    /// The candidate most similar to `word`; nil without a similar one.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         let limit = max(1, word.count / 3)
         return candidates.map { (candidate: $0, distance: distance(from: word, to: $0)) }
@@ -9,7 +9,7 @@ enum Suggestion {
             .candidate
     }
 
-    /// How many letters must be added, dropped, changed or swapped with their neighbour (optimal string alignment).
+    /// The edit distance (optimal string alignment).
     static func distance(from source: String, to target: String) -> Int {
         let source = Array(source)
         let target = Array(target)

@@ -34,7 +34,7 @@ enum AdminCommand {
         examples: ["Lost the password?": "countersign admin reset"]
     ) { invocation in
         try invocation.requireDataHere()
-        // A link into a folder that no gateway has would open nothing.
+        // A link for a folder without data would be useless.
         let place = try invocation.placeWithData()
         let token = try place.open().openControl(as: .account).admins.makeSetupToken(
             at: Milliseconds(Date()).count)

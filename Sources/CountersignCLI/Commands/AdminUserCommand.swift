@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign admin user …`: who may sign in at the dashboard.
+/// `countersign admin user …`: the users who may sign in to the dashboard.
 enum AdminUserCommand {
     static let commands = [create, list, setRole, setPassword, resetSecondFactor, delete]
 

@@ -55,7 +55,7 @@ enum AppCommand {
         }
     }
 
-    /// What has become of a deletion, for people.
+    /// Describes the progress of a deletion.
     private static func state(of deletion: JSONValue) -> String {
         let app = deletion["app"].shown
         guard deletion["erased_ms"] != .null else {
@@ -77,7 +77,7 @@ enum AppCommand {
     ) { invocation in
         let id = invocation.app
         let admin = try invocation.admin()
-        // Who mistyped the id is told so before being asked.
+        // Reports a mistyped id before asking for confirmation.
         _ = try await admin.get("apps", id)
         try invocation.confirm(to: "delete the app in \(admin.place)")
         let deletion = try await admin.deleteApp(id)

@@ -87,7 +87,7 @@ enum AppRulesCommand {
         }
     }
 
-    /// What a stricter rule deletes at once; nil when the rule is no stricter, or nothing is stored that it deletes.
+    /// Describes the data that a stricter rule deletes; nil if it deletes nothing.
     private static func consequence(
         of changes: JSONObject, for app: JSONValue, _ admin: any AdminClient
     ) async throws -> String? {
@@ -117,7 +117,7 @@ enum AppRulesCommand {
             let query = [("to_ms", end.map { String($0) })]
             return try await !admin.items("apps", app, "events", query: query, limit: 1).isEmpty
         } catch let error as CommandError where error.code == .notFound {
-            // No gateway has run on this folder yet.
+            // No gateway has run on this data directory yet.
             return false
         }
     }

@@ -1,4 +1,4 @@
-/// `countersign audit …`: who changed what.
+/// `countersign audit …`.
 enum AuditCommand {
     static let commands = [list, verify]
 

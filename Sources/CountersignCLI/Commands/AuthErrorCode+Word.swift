@@ -1,7 +1,7 @@
 internal import CountersignCore
 
 extension AuthErrorCode {
-    /// The code that a person names: by its number or its word. Throws `usage`, with the nearest right word.
+    /// Parses a code given by number or name. Throws `usage`, with the most similar valid name.
     init(word: String) throws(CommandError) {
         let named = AuthErrorCode.all.first { code in
             String(code.rawValue) == word || code.reason == word.uppercased().replacing("-", with: "_")

@@ -114,7 +114,7 @@ enum BackupCommand {
         try invocation.io.print("countersign serve --data \(target)")
     }
 
-    /// What `body` says of a backup; a damaged one is a failed verification.
+    /// Returns the backup. A damaged one throws `verificationFailed`.
     private static func whole(_ body: () throws(GatewayError) -> Backup) throws -> Backup {
         do throws(GatewayError) {
             return try body()
@@ -126,7 +126,7 @@ enum BackupCommand {
 }
 
 extension Invocation {
-    /// A folder of this machine; nil when none is named. Throws `usage` when the command works on a server.
+    /// A local folder; nil if the flag is not given. Throws `usage` if the command works on a server.
     fileprivate func localFolder(_ flag: Flag) throws -> String? {
         guard let folder = try value(of: flag) else { return nil }
         guard try remoteAdmin() == nil else {

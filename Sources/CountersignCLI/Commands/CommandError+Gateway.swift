@@ -2,7 +2,7 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension CommandError {
-    /// What the gateway says, with the exit code that fits it and what to do about it on a command line.
+    /// Converts a gateway error, with the matching exit code and a hint for the command line.
     init(_ error: GatewayError) {
         let code: ExitCode =
             switch error.code {

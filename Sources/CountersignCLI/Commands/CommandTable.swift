@@ -1,4 +1,4 @@
-/// Every command, the daily ones first. A new command needs a line here and nothing else.
+/// All commands, the frequent ones first. A new command only needs an entry here.
 enum CommandTable {
     static let all: [Command] =
         [

@@ -1,9 +1,9 @@
-/// `countersign complete`: what the completion scripts ask for.
+/// `countersign complete`: returns candidates to the completion scripts.
 enum CompleteCommand {
     private static let kind = Positional(
         "KIND", choices: ["apps", "keys", "users", "profiles"], help: "apps, keys, users or profiles")
     private static let app = Positional("APP", .optional, help: "the app whose keys or users are listed")
-    /// Of how many events the users are offered.
+    /// The number of recent events from which users are suggested.
     private static let newest = 200
 
     static let command = Command(

@@ -3,7 +3,7 @@ enum CompletionCommand {
     private static let shell = Positional(
         "SHELL", choices: ["bash", "zsh", "fish"], help: "bash, zsh or fish")
 
-    /// The command, over a table that it is itself in: so it is read when the command runs.
+    /// A closure, because the table contains this command.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {
         Command(
             "completion", summary: "Print the completion script of a shell",

@@ -27,7 +27,7 @@ enum CopyCommand {
         ]
     ) { invocation in
         let source = try place(from, invocation)
-        // An empty one would make a copy of nothing.
+        // Rejects an empty source.
         if case .database(let address) = source { try invocation.checkSchema(of: address) }
         let copy = try StorageCopy(from: source, to: try place(to, invocation))
         let line = ProgressLine(io: invocation.io)
@@ -84,7 +84,7 @@ enum CopyCommand {
         return .database(address)
     }
 
-    /// Where `serve --database` looks for its token key when nothing names one: the data directory.
+    /// The data directory, where `serve --database` looks for its token key by default.
     private static func directory(of invocation: Invocation) -> String {
         let given = invocation.io.environment["COUNTERSIGN_DATA"].flatMap { $0.isEmpty ? nil : $0 }
         return given.map { URL(fileURLWithPath: $0).standardizedFileURL.path }

@@ -1,6 +1,7 @@
 internal import CountersignJOSE
 
-/// What `token create` and `token verify` take for customer tokens, whose `sub` is an object of the customer's ids.
+/// The flags of `token create` and `token verify` for customer tokens, in which `sub` is an object of the
+/// customer's ids.
 enum CustomerTokenFlags {
     static let customerID = Flag(
         "customer-id", .text("NAME=VALUE"), maximumCount: 16,
@@ -9,7 +10,7 @@ enum CustomerTokenFlags {
         "secret-file", .path("FILE"),
         help: "a private key of the Bloomreach project, for HS256; --kid is its id; - reads standard input")
 
-    /// The ids by name; empty when none is given.
+    /// The ids by name; empty without the flag.
     static func customerIDs(_ invocation: Invocation) throws -> [String: String] {
         var identifiers: [String: String] = [:]
         for text in invocation.values(of: customerID) {

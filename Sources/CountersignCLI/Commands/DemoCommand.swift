@@ -67,7 +67,7 @@ enum DemoCommand {
         guard isRight else { throw ExitCode.verificationFailed }
     }
 
-    /// Where the devices send when it is not to a gateway of the demo's own.
+    /// The gateway given by the user; nil to start one for the demo.
     private static func destination(_ invocation: Invocation) throws -> DemoRun.Destination? {
         let files = (try invocation.value(of: writeKeyFile), try invocation.value(of: key))
         switch (try invocation.value(of: server), files.0, files.1) {
@@ -85,7 +85,7 @@ enum DemoCommand {
         }
     }
 
-    /// Asks the person at the terminal, if there is one, and serves the dashboard over the run's data until Ctrl-C.
+    /// Offers to serve the dashboard with the run's data until Ctrl-C, if there is a terminal.
     private static func offerDashboard(_ folder: URL, _ io: CommandIO) async throws {
         guard let answer = await answer("Look at this run in the dashboard? [Y/n]", io),
             ["", "y", "yes"].contains(answer.lowercased())
@@ -98,15 +98,15 @@ enum DemoCommand {
         let setup = try gateway.makeSetupToken().map { "#/setup/" + $0 } ?? ""
         io.say("Open \(configuration.adminURL(port: gateway.adminPort))/admin/\(setup)")
         io.say("The link works once and sets a password. Ctrl-C ends the demo.")
-        // A stream that nobody yields to ends with the task.
+        // A stream without elements ends when the task is cancelled.
         let (never, continuation) = AsyncStream.makeStream(of: Void.self)
         for await _ in never {}
         continuation.finish()
         gateway.stop()
     }
 
-    /// What the person types; nil when nobody is there or the task is cancelled. Asks on a thread of its own, which a signal
-    /// does not wake.
+    /// Reads an answer; nil without a terminal or after cancellation. Asks on a separate thread, because
+    /// reading cannot be cancelled.
     private static func answer(_ question: String, _ io: CommandIO) async -> String? {
         let (answers, continuation) = AsyncStream.makeStream(of: String?.self)
         Thread.detachNewThread {
@@ -125,7 +125,7 @@ enum DemoCommand {
         if replay.problems.count > 5 { io.say("  … and \(replay.problems.count - 5) more") }
     }
 
-    /// Waits for the run, and for the person who looks at it, or for Ctrl-C. Returns the run's verdict; nil when it was interrupted.
+    /// Waits for the run and the dashboard, or for Ctrl-C. Returns the result; nil after an interruption.
     private static func finish(_ run: DemoRun, _ folder: URL) async throws -> Bool? {
         let signals = StopSignals()
         let work = Task {

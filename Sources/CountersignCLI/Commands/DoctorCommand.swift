@@ -53,7 +53,7 @@ enum DoctorCommand {
         return await doctor.findings()
     }
 
-    /// Prints findings. Throws how the command ends when one of them failed.
+    /// Prints findings. Throws the exit code if any check failed.
     static func report(_ findings: [Finding], _ invocation: Invocation) throws {
         if invocation.printsJSON {
             try invocation.printList(

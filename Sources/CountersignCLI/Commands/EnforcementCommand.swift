@@ -204,7 +204,7 @@ enum EnforcementCommand {
         return percent < 100 ? "\(state) for \(percent) %" : "\(state) for everyone"
     }
 
-    /// The percentage of users for whom invalid tokens are rejected.
+    /// The percentage of users with required tokens.
     private static func share(_ plan: JSONValue) -> Int64 {
         guard plan["state"].text == Enforcement.required.rawValue else { return 0 }
         return plan["ramp_percent"].integer ?? 100
@@ -224,7 +224,8 @@ enum EnforcementCommand {
         return percent.map { "above \($0) % of users" } ?? "off"
     }
 
-    /// A line for the state, and one each for the scheduled switch and the automatic return if either plan has one.
+    /// A line for the state, and one each for the scheduled switch and the automatic return if either plan
+    /// has one.
     private static func differences(
         _ before: JSONObject, _ after: JSONObject, app: String
     ) -> [String] {
@@ -243,7 +244,7 @@ enum EnforcementCommand {
         return lines
     }
 
-    /// A sentence about the requests that the change newly rejects; nil if there are none.
+    /// A sentence about the requests that the change newly rejects; nil without such requests.
     private static func consequence(
         of after: JSONObject, from before: JSONObject, app: String
     ) -> String? {

@@ -131,7 +131,7 @@ enum EventCommand {
         }
         let lines = Lock(TextPieces())
         let count = Lock(0)
-        // Not between events on one terminal.
+        // Without a progress line if events are printed to the same terminal.
         let line = io.isOutputWatched ? nil : ProgressLine(io: io)
         defer { line?.clear() }
         try await invocation.admin().stream(request) { bytes in
@@ -155,8 +155,8 @@ enum EventCommand {
         io.say("\(total) \(total == 1 ? "event" : "events").")
     }
 
-    /// The bytes of an exported event's body, which is the first member: as a value its numbers might be written otherwise.
-    /// What separates it from the next member cannot stand inside a string.
+    /// The bytes of an exported event's body, which is the first member. Not parsed, to keep its numbers as
+    /// written. The separator before the next member cannot occur inside a string.
     private static func body(of line: [UInt8]) -> ArraySlice<UInt8>? {
         let (start, end) = (Array(#"{"body":"#.utf8), Array(#","anonymous_id":"#.utf8))
         guard line.starts(with: start) else { return nil }

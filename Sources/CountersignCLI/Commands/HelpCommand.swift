@@ -2,7 +2,7 @@
 enum HelpCommand {
     private static let topic = Positional("TOPIC", .any, help: "the words of a command, or exit-codes")
 
-    /// The command, over a table that it is itself in: so it is read when the command runs.
+    /// A closure, because the table contains this command.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {
         Command(
             "help", summary: "Print help on a command or a topic",

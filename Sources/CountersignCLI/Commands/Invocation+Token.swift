@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension Invocation {
-    /// The token in a file or on standard input. Both mostly end with a newline that is no part of it.
+    /// The token in a file or on standard input, without the newline at its end.
     func tokenText(_ positional: Positional) throws -> String {
         let path = word(of: positional) ?? "-"
         guard path == "-" || FileManager.default.fileExists(atPath: path) else {

@@ -5,7 +5,7 @@ internal import Foundation
 enum ManCommand {
     private static let folder = Flag("out", .path("FOLDER"), default: ".", help: "where to write the pages")
 
-    /// The command, over a table that it is itself in: so it is read when the command runs.
+    /// A closure, because the table contains this command.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {
         Command(
             "man", summary: "Write the manual pages: one for the program and one for each command",

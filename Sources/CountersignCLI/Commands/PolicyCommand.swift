@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// `countersign policy …`: what an app asks of its tokens.
+/// `countersign policy …`: an app's requirements for its tokens.
 enum PolicyCommand {
     static let commands = [show, set]
 
@@ -91,7 +91,7 @@ enum PolicyCommand {
         invocation.io.say("Set. `countersign policy show \(invocation.app)` prints it.")
     }
 
-    /// What stands between commas; nil when the flag is not there.
+    /// The comma-separated values; nil without the flag.
     private static func list(_ invocation: Invocation, _ flag: Flag) throws(CommandError) -> [String]? {
         try invocation.value(of: flag)?.split(separator: ",").map(String.init)
     }

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// `countersign profile …`: gateways that commands work on, and their API tokens.
+/// `countersign profile …`: remote gateways and their API tokens.
 enum ProfileCommand {
     static let commands = [add, show, list, use, delete]
 

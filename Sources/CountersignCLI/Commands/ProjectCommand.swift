@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// `countersign project …`: what an app is to clients of the Bloomreach dialect.
+/// `countersign project …`: an app's project in the Bloomreach dialect.
 enum ProjectCommand {
     static let commands = [show, set, put, remove, addKey, deleteKey]
 
@@ -135,7 +135,7 @@ enum ProjectCommand {
         do {
             tag = try await admin.send(AdminRequest(method: "GET", path: path)).tag
         } catch let error as CommandError where error.code == .notFound {
-            // Then it is a new one.
+            // The item does not exist yet.
         }
         let put = try await admin.send(
             AdminRequest(method: "PUT", path: path, ifMatch: tag, body: item)

@@ -40,8 +40,8 @@ enum SendCommand {
         try plan.report(outcome, invocation)
     }
 
-    /// What a call is to do, before anything is sent. The command itself only waits: the optimizer of Swift 6.3 crashes
-    /// on it as one function.
+    /// The parsed arguments. The command itself only waits: as one function, it crashes the optimizer of
+    /// Swift 6.3.
     private struct Plan {
         let input: SendInput
         let place: SendPlace
@@ -157,11 +157,11 @@ enum SendCommand {
     }
 }
 
-/// How far a file has been sent, for the next call; kept in the account's state folder until it is done.
+/// The number of sent events of a file, stored in the account's state folder until the file is done.
 struct SendPlace: Sendable {
     private let path: String?
 
-    /// For `-` no place is kept: what a pipe held cannot be sent again.
+    /// Without a stored position for `-`, because a pipe cannot be read again.
     init(name: String, bytes: [UInt8], url: URL, writeKey: String, environment: [String: String]) {
         guard name != "-" else {
             path = nil
@@ -174,13 +174,14 @@ struct SendPlace: Sendable {
         path = state + "/countersign/send-" + Base64URL.encode(Array(digest.prefix(12)))
     }
 
-    /// Events that are done.
+    /// The number of events that were sent.
     var done: Int {
         path.flatMap { FileManager.default.contents(atPath: $0) }
             .flatMap { Int(String(decoding: $0, as: UTF8.self)) }.map { max(0, $0) } ?? 0
     }
 
-    /// Keeps the place. Without it the next call begins at the start, and the gateway drops what it has.
+    /// Stores the position. If that fails, the next call starts at the beginning and the gateway drops
+    /// duplicates.
     func note(_ count: Int) {
         guard let path else { return }
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent()

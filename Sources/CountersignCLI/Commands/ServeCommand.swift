@@ -31,7 +31,7 @@ enum ServeCommand {
         let isQuiet = adaptLog(of: &configuration, to: invocation.io)
         ProcessLimits.prepare(
             for: configuration.limits, listeners: configuration.adminHost == nil ? 1 : 2)
-        // Said before anything else is begun: most often it is the address that is wrong.
+        // Checked before anything else starts, because a wrong address is a common mistake.
         if let address = configuration.database { _ = try Invocation.schemaVersion(of: address) }
         let gateway = try Gateway(configuration: configuration)
         running.withLock { $0 = gateway }
@@ -47,8 +47,8 @@ enum ServeCommand {
         invocation.io.say("Stopped.")
     }
 
-    /// Makes the log what a person at the terminal can read. Returns true when requests are left out of it, since they would be
-    /// written between what is typed to somebody else.
+    /// Formats the log for a terminal. In the background, omits requests, which would interrupt typing.
+    /// Returns true if they are omitted.
     static func adaptLog(of configuration: inout GatewayConfiguration, to io: CommandIO) -> Bool {
         guard io.isInteractive else { return false }
         configuration.logFormat = .text(isColored: io.usesColor)
@@ -58,8 +58,8 @@ enum ServeCommand {
         return true
     }
 
-    /// A process that crashes writes no copy of its memory, which holds tokens and keys. Where the limit may not be set, the
-    /// service manager's holds.
+    /// Disables core dumps, because memory contains tokens and keys. If that fails, the service manager's
+    /// limit applies.
     private static func leaveNoCore() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         #if canImport(Glibc)
@@ -92,7 +92,7 @@ enum ServeCommand {
         case .success(nil): io.say("Admin: \(page)")
         case .failure(let error):
             guard error.code == .storage else { throw error }
-            // The gateway also serves on a full disk.
+            // The gateway also serves when the disk is full.
             io.say("Admin: \(page)")
             io.say("       The link that sets the first password is made at the next start: \(error.reason)")
         }

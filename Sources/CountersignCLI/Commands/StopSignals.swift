@@ -1,17 +1,18 @@
 internal import Foundation
 
-/// SIGTERM and Ctrl-C as a stream. The second signal ends the process at once. SIGHUP, for a server that can reload.
-///
-/// A handler writes into a pipe that a thread reads. A `DispatchSource` will not do: on Linux it installs a handler of
-/// its own some time after `resume()`, so that no order of it and `signal(_, SIG_IGN)` is right at every moment.
+/// SIGTERM and Ctrl-C as a stream. The second signal ends the process immediately. SIGHUP triggers a reload
+/// if one is given.
+/// The handler writes to a pipe that a thread reads. A `DispatchSource` is not suitable: on Linux, it
+/// installs its own handler some time after `resume()`, so calling `signal(_, SIG_IGN)` before or after it is
+/// always a race.
 struct StopSignals: Sendable {
-    /// Yields the number of each signal from now on, for one reader.
+    /// Yields the number of each further signal to one reader.
     let stream: AsyncStream<Int32>
 
     // Written once, before the handlers are installed; the handlers only read it.
     nonisolated(unsafe) fileprivate static var writeEnd: Int32 = -1
 
-    /// Takes the signals over. Once in a process: they are the process's.
+    /// Installs the handlers. Call it once in a process.
     init(reload: (@Sendable () -> Void)? = nil) {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
         self.stream = stream
@@ -52,7 +53,7 @@ struct StopSignals: Sendable {
     }
 }
 
-/// The signal handler: calls nothing but `write`, which is safe here (POSIX, 2.4.3).
+/// The signal handler. Calls only `write`, which is async-signal-safe (POSIX, 2.4.3).
 private let writeSignal: @convention(c) (Int32) -> Void = { number in
     let before = errno
     var byte = UInt8(truncatingIfNeeded: number)

@@ -60,7 +60,7 @@ enum TailCommand {
             certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile))
     }
 
-    /// Connects to the gateway that runs there with a token for that connection.
+    /// Connects to the gateway that runs on `place`, with a token for this connection.
     static func connection(
         to place: StoragePlace, certificateAuthorityFile: String? = nil
     ) -> @Sendable () async throws -> Tail.Connection {
@@ -73,11 +73,11 @@ enum TailCommand {
 }
 
 extension Tail.Connection {
-    /// How long the token is good: a day, should the command be killed before it deletes it. The gateway ends what somebody
-    /// watches when the token expires.
+    /// The token's lifetime, in case the command is killed before it deletes the token. The gateway ends the
+    /// stream when the token expires.
     private static let tokenSeconds = 86_400.0
 
-    /// Connects to a gateway that runs there, with a token of its own that is deleted when it closes.
+    /// Connects to a running gateway with a new token, which is deleted on close.
     init(
         toGatewayOn place: StoragePlace, certificateAuthorityFile authority: String?, tokenName: String,
         scope: String

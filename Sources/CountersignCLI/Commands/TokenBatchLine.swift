@@ -11,10 +11,10 @@ struct TokenBatchLine {
     let expectedUser: String?
     let userIDs: [String]
     let policy: ClaimsPolicy
-    /// Nil: RS256 and those that the keys are bound to.
+    /// Nil allows RS256 and the algorithms that the keys are bound to.
     let algorithms: [JWSAlgorithm]?
 
-    /// Why a line is none.
+    /// Why a line is invalid.
     private struct Problem: Error {
         let reason: String
         var name = JSONValue.null
@@ -22,7 +22,7 @@ struct TokenBatchLine {
 
     private static let maximumBytes = 16 << 20
 
-    /// The answer to a line, whatever is in it.
+    /// The result for any line, including malformed ones.
     static func answer(to line: [UInt8]) -> JSONValue {
         do {
             let line = try TokenBatchLine(line)
@@ -99,7 +99,7 @@ struct TokenBatchLine {
         }
     }
 
-    /// PEM texts as they are, JWKs as they stand in the line.
+    /// PEM texts unchanged, and JWKs as they are written in the line.
     private static func keys(_ root: JSONNode, line: [UInt8]) -> [String] {
         guard let list = root["keys"] else { return [] }
         let index = root.members.map { String(decoding: $0.name, as: UTF8.self) }.firstIndex(of: "keys") ?? 0

@@ -49,7 +49,7 @@ enum TokenInspectCommand {
         return members
     }
 
-    /// What a time claim says in words.
+    /// A time claim in words.
     private static func time(_ name: String, _ value: JSONValue) -> String {
         guard ["exp", "iat", "nbf"].contains(name) else { return "" }
         let seconds: Double

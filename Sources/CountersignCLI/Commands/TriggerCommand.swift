@@ -30,7 +30,7 @@ enum TriggerCommand {
         let waiting = Task { if await signals.first() != nil { running.cancel() } }
         let result = await running.result
         waiting.cancel()
-        // Not a part of what was interrupted.
+        // In a new task, because cancellation must not prevent the deletion.
         let left = await Task { await apps.delete() }.value
         for (id, reason) in left {
             invocation.io.say(
@@ -65,7 +65,7 @@ enum TriggerCommand {
             return (Trigger(apps, url: try Invocation.gatewayURL(url)), apps)
         }
         try refuseKeep(invocation)
-        // It must not leave behind what it may not delete.
+        // The command must be able to delete the apps that it creates.
         guard try await remote.get("session").body["user"]["role"].text == "owner" else {
             throw CommandError(
                 .notAuthorized, "the token may create an app, but not delete it",
@@ -82,7 +82,7 @@ enum TriggerCommand {
             .usage, "--keep is for a data directory", hint: "it keeps the secrets of the app there")
     }
 
-    /// Provokes each verdict and prints it. Returns true when all are as wanted.
+    /// Provokes and prints each error code. Returns true if all are as expected.
     private static func send(
         _ wanted: [AuthErrorCode?], _ trigger: Trigger, _ invocation: Invocation
     ) async throws -> Bool {

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignJOSE
 
 extension VerificationReport {
-    /// What a verdict is in every output: `verdict`, `code`, `reason`, `faults`.
+    /// The members that all outputs share: `verdict`, `code`, `reason`, `faults`.
     var verdict: JSONObject {
         [
             "verdict": isAccepted ? "accept" : "reject",
@@ -18,7 +18,7 @@ extension VerificationReport {
         ]
     }
 
-    /// The verdict with every check, as `token verify --json` prints it.
+    /// The result with all checks, for `token verify --json`.
     func json(_ checks: [VerificationCheck]) -> JSONValue {
         var members = verdict
         members["key"] = matchedKeyID.map { .string($0) } ?? .null

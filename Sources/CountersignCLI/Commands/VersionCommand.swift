@@ -2,7 +2,7 @@ internal import CountersignCore
 
 /// `countersign version`.
 enum VersionCommand {
-    /// What this build is called.
+    /// This build's version.
     static let version = countersignVersion
 
     static let command = Command(

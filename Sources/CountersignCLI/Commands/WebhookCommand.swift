@@ -78,7 +78,7 @@ enum WebhookCommand {
         ]
     ) { invocation in
         var body = try members(invocation)
-        // Everybody's events, to somebody who was to get one user's?
+        // An empty filter would deliver the events of all users instead of one user's.
         if let empty = body.first(where: { $0.value == .null }) {
             throw CommandError(.usage, "--\(empty.key) is empty")
         }
@@ -290,7 +290,7 @@ enum WebhookCommand {
                 : "\(invocation.app) has no alert webhook.")
     }
 
-    /// The id that was given. Throws `usage` for the alert webhook, which has commands of its own.
+    /// The given id. Throws `usage` for the alert webhook, which has its own commands.
     private static func webhook(_ invocation: Invocation) throws -> String {
         let given = invocation[id]
         guard given != "alerts" else {
@@ -301,7 +301,7 @@ enum WebhookCommand {
         return given
     }
 
-    /// What a change holds, of what was given.
+    /// The members of a change, from the given flags.
     private static func members(_ invocation: Invocation) throws -> JSONObject {
         var members: JSONObject = [:]
         for flag in [verdict, type, name, user] {

@@ -2,26 +2,27 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// One thing that an operator can set. Flags, environment variables, keys of the file and the reference are made from
-/// the table of them.
+/// A setting of the gateway. Flags, environment variables, file keys and the reference are derived from
+/// ``SettingTable``.
 struct Setting: Sendable {
-    /// What is the matter with a value.
+    /// Why a value is invalid.
     struct Problem: Error {
         let text: String
     }
 
-    /// As in `--log-level`; the file's key is the same, the variable is `COUNTERSIGN_LOG_LEVEL`.
+    /// The name, as in `--log-level`. The file's key is the same; the variable is `COUNTERSIGN_LOG_LEVEL`.
     let name: String
     let value: Flag.Value
-    /// As text; nil when nothing stands for it.
+    /// The default as text; nil without one.
     let defaultValue: String?
-    /// Never printed, never an argument: the flag and a second variable take the path of a file that holds it.
+    /// Whether the value must not be printed or given as an argument. The flag and a second variable take a
+    /// file's path instead.
     let isSecret: Bool
     /// One line, without a full stop.
     let help: String
-    /// A value as it may be shown.
+    /// Formats a value for display.
     let show: @Sendable (String) -> String
-    /// Takes a text that is a value of the flag.
+    /// Applies a valid value to the configuration.
     let apply: @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
 
     init(
@@ -38,7 +39,7 @@ struct Setting: Sendable {
         self.apply = apply
     }
 
-    /// A number, time or size whose default is the configuration's own.
+    /// A number, duration or size with the configuration's default.
     init(
         _ name: String, _ value: Flag.Value,
         _ path: any WritableKeyPath<GatewayConfiguration, Int> & Sendable, help: String
@@ -49,7 +50,7 @@ struct Setting: Sendable {
         }
     }
 
-    /// A scheme, a host and maybe a port, without a slash at the end.
+    /// Parses an origin: scheme, host and optional port, without a slash at the end.
     static func origin(_ text: String) throws(Problem) -> String {
         guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
             url.host?.isEmpty == false, url.path.isEmpty, url.query == nil, url.fragment == nil,
@@ -63,7 +64,8 @@ struct Setting: Sendable {
         return text
     }
 
-    /// A base URL, without the slash at the end. Never repeats the text, which may hold a password.
+    /// Parses a base URL and removes the slash at the end. Errors do not contain the text, which may hold a
+    /// password.
     static func endpoint(_ text: String) throws(Problem) -> String {
         guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
             url.host?.isEmpty == false, url.query == nil, url.fragment == nil, url.user == nil
@@ -73,7 +75,8 @@ struct Setting: Sendable {
         return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
 
-    /// Fields of a header, one per line (RFC 9110, section 5.5). Never repeats the text, which may hold a token.
+    /// Parses header fields, one per line (RFC 9110, section 5.5). Errors do not contain the text, which may
+    /// hold a token.
     static func headerFields(_ text: String) throws(Problem) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for line in text.split(whereSeparator: \.isNewline) {
@@ -89,7 +92,7 @@ struct Setting: Sendable {
         return fields
     }
 
-    /// Never repeats the text, which may hold a password.
+    /// Errors do not contain the text, which may hold a password.
     static func database(_ text: String, passwordFile: String? = nil) throws(Problem) -> DatabaseAddress {
         guard let address = DatabaseAddress(text, passwordFile: passwordFile) else {
             throw Problem(
@@ -98,7 +101,7 @@ struct Setting: Sendable {
         return address
     }
 
-    /// An address to listen on.
+    /// Parses an address to listen on.
     static func address(_ text: String) throws(Problem) -> String {
         guard NetworkAddress(text) != nil else {
             throw Problem(
@@ -119,16 +122,16 @@ struct Setting: Sendable {
         return ranges
     }
 
-    /// The environment variable that holds the value.
+    /// The environment variable for the value.
     var environment: String { "COUNTERSIGN_" + name.uppercased().replacing("-", with: "_") }
 
-    /// The name of the setting that gives a file with the secret.
+    /// The name of the setting for a file with the secret.
     var fileName: String { name + "-file" }
 
-    /// The environment variable that holds the path of a file with the secret.
+    /// The environment variable for the path of a file with the secret.
     var fileEnvironment: String { environment + "_FILE" }
 
-    /// The flag on the command line.
+    /// The command-line flag.
     var flag: Flag {
         isSecret
             ? Flag(fileName, .path("PATH"), environment: fileEnvironment, help: help + ", in this file")

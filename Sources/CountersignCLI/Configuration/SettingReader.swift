@@ -2,16 +2,16 @@ internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
 
-/// Finds the value of each setting: flag, else environment, else file, else default.
+/// Reads settings. Flags take precedence over the environment, then the file, then the default.
 struct SettingReader {
-    /// Where a value comes from.
+    /// The source of a value.
     enum Origin: Equatable {
         case flag(String)
         case environment(String)
         case file(String)
         case standard
 
-        /// As `config print --origin` shows it.
+        /// The text for `config print --origin`.
         var text: String {
             switch self {
             case .flag(let name): "flag --\(name)"
@@ -22,16 +22,16 @@ struct SettingReader {
         }
     }
 
-    /// A setting with the value that holds; nil when it has none.
+    /// A setting with its effective value; nil without one.
     struct Found {
         let setting: Setting
         let value: String?
         let origin: Origin
 
-        /// The value as it may be shown.
+        /// The value for display. Secrets are masked.
         var shown: String { setting.isSecret && value != nil ? "********" : value.map(setting.show) ?? "" }
 
-        /// The same for people: times and sizes as they are typed.
+        /// The value with a unit for durations and sizes.
         var withUnit: String { setting.isSecret ? shown : setting.flag.withUnit(shown) }
     }
 
@@ -39,16 +39,16 @@ struct SettingReader {
         "config", .path("PATH"), environment: "COUNTERSIGN_CONFIG",
         help: "JSON file with settings, such as {\"port\": 8787}")
 
-    /// The most bytes of the file with the settings, and of one with a secret.
+    /// The maximum size of the settings file and of a secret's file, in bytes.
     private static let longestFile = 1 << 20
 
-    /// Every flag of a command that takes settings.
+    /// The flags of commands that read settings.
     static let flags = [file] + SettingTable.all.map(\.flag) + [.data]
 
     let invocation: Invocation
 
-    /// All settings, in the table's order. Throws `usage` for an unknown key or a value that is not right, `notFound`
-    /// for a file that cannot be read.
+    /// All settings, in the table's order. Throws `usage` for an unknown key or an invalid value, `notFound`
+    /// for an unreadable file.
     func all() throws(CommandError) -> [Found] {
         try checkEnvironment()
         let path = try invocation.value(of: Self.file)
@@ -64,13 +64,13 @@ struct SettingReader {
         return found
     }
 
-    /// How the gateway is to run. Throws `usage` for an unknown key or a value that is not right, `notFound` for a file
-    /// that cannot be read.
+    /// The gateway's configuration. Throws `usage` for an unknown key or an invalid value, `notFound` for an
+    /// unreadable file.
     func configuration() throws(CommandError) -> GatewayConfiguration {
         try configuration(of: try all())
     }
 
-    /// The same with what was found: the file may be a pipe, which is read once.
+    /// The configuration from settings that were already read, because the file may be a pipe.
     func configuration(of found: [Found]) throws(CommandError) -> GatewayConfiguration {
         var configuration = GatewayConfiguration(dataDirectory: try invocation.dataDirectory())
         configuration.settings = found.map {
@@ -99,7 +99,7 @@ struct SettingReader {
         return configuration
     }
 
-    /// Refuses what contradicts a database.
+    /// Throws for settings that contradict a database.
     private func checkDatabase(_ found: [Found]) throws(CommandError) {
         if let data = invocation.flagValues[Flag.data.name]?.last {
             throw CommandError(
@@ -137,13 +137,14 @@ struct SettingReader {
         invocation.io.environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The text of a secret's file without its line end.
+    /// The content of a secret's file without its line end.
     private func secret(_ path: String) throws(CommandError) -> String {
         let bytes = try InputFile(path: path).bytes(longest: Self.longestFile)
         return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines)
     }
 
-    /// A variable that is nearly one of ours is a slip; other programs may have names that merely begin like ours.
+    /// Throws for a variable that looks like a misspelt setting. Other programs may use names with the same
+    /// prefix.
     private func checkEnvironment() throws(CommandError) {
         let known =
             SettingTable.all.flatMap {
@@ -228,12 +229,12 @@ struct SettingReader {
 }
 
 extension Setting {
-    /// Says what is wrong with `text` as this setting's value; nil when it is right. Never repeats a secret.
+    /// Why `text` is not a valid value of this setting; nil if it is valid. Does not contain secrets.
     fileprivate func problem(with text: String) -> String? {
         isSecret ? nil : Flag(name, value, mayBeEmpty: true, help: help).problem(with: text)
     }
 
-    /// The value as ``apply`` takes it; see ``Flag/plain(_:)``.
+    /// The normalized value for ``apply``; see ``Flag/plain(_:)``.
     fileprivate func plain(_ text: String) -> String {
         isSecret ? text : Flag(name, value, help: help).plain(text)
     }

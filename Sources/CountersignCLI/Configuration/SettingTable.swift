@@ -1,6 +1,6 @@
 internal import GatewayModel
 
-/// Every setting of the gateway, in the order of the reference.
+/// All settings of the gateway, in the order of the reference.
 enum SettingTable {
     static let all: [Setting] =
         [database, databasePasswordFile, tokenKeyFile] + places + telemetry + operation + protection

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// Compares what the devices have recorded with what the gateway's database holds.
+/// Compares the events recorded by the devices with the gateway's database.
 struct DemoCheck: Sendable, Equatable {
-    /// One row of the database.
+    /// A row of the database.
     struct Stored: Sendable, Equatable {
         let type: String
         let userID: String
@@ -10,15 +10,15 @@ struct DemoCheck: Sendable, Equatable {
         let number: Int?
     }
 
-    /// Events that should be there and are not.
+    /// Expected events that are not stored.
     private(set) var missing = 0
-    /// Events that are there more than once.
+    /// Events that are stored more than once.
     private(set) var repeated = 0
-    /// Events that nobody has recorded, or under another user.
+    /// Events that were not recorded, or were recorded for another user.
     private(set) var unknown = 0
     /// Events of the device with forged tokens.
     private(set) var forged = 0
-    /// Events that are there once, as recorded.
+    /// Events that are stored exactly once, as recorded.
     private(set) var exact = 0
 
     init(stored: [Stored], rows: [DemoPlan.Row], identified: [String: Int]) {
@@ -46,8 +46,8 @@ struct DemoCheck: Sendable, Equatable {
         }
     }
 
-    /// Reads the events of an app with the `sqlite3` command: another program's view of the file. Throws `unavailable`
-    /// when there is no `sqlite3`, `failed` when it cannot read the file.
+    /// Reads the events of an app with the `sqlite3` command, independently of the gateway. Throws
+    /// `unavailable` without `sqlite3`, and `failed` if it cannot read the file.
     static func read(database: String, appID: String) throws(CommandError) -> [Stored] {
         let query = """
             SELECT type, user_id, coalesce(json_extract(body, '$.properties.\(DemoDevice.rowProperty)'), '')
@@ -72,7 +72,7 @@ struct DemoCheck: Sendable, Equatable {
         return try stored(in: String(decoding: data, as: UTF8.self))
     }
 
-    /// Reads lines of type, user and number, separated by tabs.
+    /// Parses lines of tab-separated type, user and number.
     static func stored(in text: String) throws(CommandError) -> [Stored] {
         var rows: [Stored] = []
         for line in text.split(separator: "\n") {

@@ -3,7 +3,7 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// One simulated device: a client of the SDK with a queue of its own, a network of its own, and people who use it.
+/// A simulated device: an SDK client with its own queue, network and users.
 final class DemoDevice: Sendable {
     private struct State {
         var recorded = 0
@@ -12,7 +12,7 @@ final class DemoDevice: Sendable {
         var hasHeldARequest = false
     }
 
-    /// The property by which an event is found again in the database.
+    /// The property with an event's number, which identifies it in the database.
     static let rowProperty = "replay_row"
 
     let plan: DemoPlan.Device
@@ -21,7 +21,7 @@ final class DemoDevice: Sendable {
     private let client: CountersignClient
     private let state = Lock(State())
 
-    /// Throws what the SDK throws.
+    /// Throws errors of the SDK.
     init(plan: DemoPlan.Device, endpoint: URL, writeKey: String, key: SigningKey, folder: URL) throws {
         self.plan = plan
         tokens = DemoTokens(key: key)
@@ -38,10 +38,10 @@ final class DemoDevice: Sendable {
         client = try CountersignClient(configuration: configuration, transport: network)
     }
 
-    /// Events that are in the queue or further.
+    /// The number of recorded events.
     var recorded: Int { state.withLock { $0.recorded } }
 
-    /// What has become of the device's events.
+    /// A summary of the device's events.
     var report: DemoReport.Device {
         let state = state.withLock { $0 }
         let tally = network.tally
@@ -50,7 +50,7 @@ final class DemoDevice: Sendable {
             refreshed: tokens.refreshed, queued: state.queued)
     }
 
-    /// Records everything, spread over some seconds, while the SDK sends by itself.
+    /// Records all events, distributed over some seconds, while the SDK sends.
     func record(seconds: Double) async throws {
         let start = Date()
         let count = plan.rows.count
@@ -75,7 +75,7 @@ final class DemoDevice: Sendable {
         network.setCut(false)
     }
 
-    /// Sends what is left. Throws `CancellationError`.
+    /// Sends the remaining events. Throws `CancellationError`.
     func drain(until deadline: Date) async throws {
         while true {
             let result = await client.flush()
@@ -85,7 +85,7 @@ final class DemoDevice: Sendable {
         }
     }
 
-    /// Closes the queue.
+    /// Closes the client.
     func close() async {
         await client.close()
     }
@@ -104,8 +104,8 @@ final class DemoDevice: Sendable {
         state.withLock { $0.recorded += rows.count }
     }
 
-    /// For a third of its events one device has no network. Each has one request that takes so long that its token
-    /// expires on the way.
+    /// Cuts one device's network for a third of its events. Delays one request of each device until its token
+    /// has expired.
     private func setNetwork(at index: Int, of count: Int) {
         if plan.role == .losesNetwork { network.setCut(index >= count / 6 && index < count / 2) }
         let slow = plan.role == .losesNetwork ? count / 2 : count / 4

@@ -2,17 +2,17 @@ internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
-/// A device's way to the gateway, which can be cut, and can be so slow that a token expires on the way.
+/// A simulated network of a device. It can be cut, and can delay a request until its token has expired.
 final class DemoNetwork: HTTPTransport {
-    /// What went over it.
+    /// The traffic so far.
     struct Tally: Sendable, Equatable {
-        /// Events that the gateway took, or had already.
+        /// Events that the gateway accepted, including duplicates.
         var delivered = 0
-        /// Of those, the ones that it had already.
+        /// Duplicates among the delivered events.
         var duplicates = 0
-        /// Requests that found no network.
+        /// Requests that failed because the network was cut.
         var cut = 0
-        /// Requests that the gateway refused, by code and reason, such as `22 EXPIRED`.
+        /// Rejected requests, by code and reason, such as `22 EXPIRED`.
         var refusals: [String: Int] = [:]
     }
 
@@ -41,7 +41,7 @@ final class DemoNetwork: HTTPTransport {
 
     var tally: Tally { state.withLock { $0.tally } }
 
-    /// Why events wait at this moment; nil when nothing keeps them.
+    /// Why events currently wait; nil without a reason.
     var delay: String? {
         state.withLock { state in
             if state.isCut { return "has no network" }
@@ -49,12 +49,12 @@ final class DemoNetwork: HTTPTransport {
         }
     }
 
-    /// Cuts the network, or mends it.
+    /// Cuts or restores the network.
     func setCut(_ isCut: Bool) {
         state.withLock { $0.isCut = isCut }
     }
 
-    /// Keeps the next request under way until its token has expired.
+    /// Delays the next request until its token has expired.
     func holdNext() {
         state.withLock { $0.holdsNext = true }
     }
@@ -72,7 +72,7 @@ final class DemoNetwork: HTTPTransport {
             note(response)
             return response
         } catch {
-            // Nobody has judged the expired token: the next request has to show it.
+            // The expired token was not verified, so the next request is delayed instead.
             if isHeld { holdNext() }
             throw error
         }
@@ -84,7 +84,7 @@ final class DemoNetwork: HTTPTransport {
         else { return }
         state.withLock { $0.isHolding = true }
         defer { state.withLock { $0.isHolding = false } }
-        // A little longer, so that no rounding makes the token good.
+        // Adds a margin for rounding.
         let seconds = max(0, expiresAt + 0.05 - Date().timeIntervalSince1970)
         do {
             try await sleep(seconds)

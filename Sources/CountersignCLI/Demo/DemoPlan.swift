@@ -1,16 +1,15 @@
-/// Which device records what.
+/// Distributes the events among the devices.
 struct DemoPlan: Sendable, Equatable {
-    /// What makes a device special.
+    /// The special behaviour of a device.
     enum Role: Sendable, Equatable {
-        /// Nothing.
         case steady
-        /// It has no network for a third of the run.
+        /// Has no network for a third of the run.
         case losesNetwork
-        /// Somebody signs its tokens with a key of their own.
+        /// Its tokens are signed with an unknown key.
         case forged
     }
 
-    /// An event and its number in the replay, by which it is found again in the database.
+    /// An event and its number in the replay, which identifies it in the database.
     struct Row: Sendable, Equatable {
         let number: Int
         let event: ReplayEvent
@@ -19,20 +18,20 @@ struct DemoPlan: Sendable, Equatable {
     struct Device: Sendable, Equatable {
         let name: String
         let role: Role
-        /// The events of one user after those of another, each user's in the order of the replay.
+        /// The events grouped by user, in the order of the replay.
         var rows: [Row] = []
     }
 
-    /// The user whose tokens are forged.
+    /// The user with forged tokens.
     static let forgedUser = "mallory"
 
     let devices: [Device]
 
-    /// Rows of the devices that are not forged.
+    /// The events of all devices except the one with forged tokens.
     var honestRows: [Row] { devices.filter { $0.role != .forged }.flatMap(\.rows) }
 
-    /// Gives each user to one device, the busiest users first and each to the device with the least to do; adds the
-    /// device with forged tokens, which records shop events of its own.
+    /// Assigns each user to a device: the busiest users first, each to the device with the fewest events.
+    /// Adds the device with forged tokens, which records its own events.
     init(replay: Replay, devices count: Int) {
         var rowsOfUser: [String: [Row]] = [:]
         var users: [String] = []

@@ -1,15 +1,15 @@
-/// What became of each device's events, as a table.
+/// The results of all devices, as a table.
 struct DemoReport: Sendable {
     struct Device: Sendable {
         let plan: DemoPlan.Device
-        /// Events of the replay that the device has put into its queue.
+        /// The number of events that the device has recorded.
         let recorded: Int
-        /// How often each user was identified; each time is an event too.
+        /// The number of identify events by user.
         let identified: [String: Int]
         let tally: DemoNetwork.Tally
-        /// Tokens that were made instead of one that had expired or was refused.
+        /// The number of tokens that replaced an expired or rejected one.
         let refreshed: Int
-        /// Events still in the queue.
+        /// The number of events still in the queue.
         let queued: Int
     }
 

@@ -3,31 +3,31 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// One run of the demo, from an empty folder to the verdict.
+/// A run of the demo, from an empty folder to the result.
 struct DemoRun: Sendable {
-    /// How long the devices take to record, in seconds: long enough for tokens to expire on the way.
+    /// The seconds over which devices record, long enough for tokens to expire in transit.
     static let recordingSeconds = 8.0
-    /// How long the rest may take to be delivered, in seconds.
+    /// The time limit in seconds for delivering the remaining events.
     static let drainSeconds = 40.0
 
-    /// Gateways that run, and what it takes to send to them.
+    /// An existing gateway and the credentials for it.
     struct Destination: Sendable {
         let endpoint: URL
         let writeKey: String
-        /// Signs the users' tokens.
+        /// The key for the users' tokens.
         let key: SigningKey
     }
 
     let plan: DemoPlan
-    /// Where the gateway's data and the devices' queues go.
+    /// The folder for the gateway's data and the devices' queues.
     let folder: URL
     /// The path of the `countersign` program.
     let executable: String
-    /// Where the devices send; nil starts a gateway for them.
+    /// The gateway to send to; nil starts one.
     let destination: Destination?
     let io: CommandIO
 
-    /// Runs the demo and prints its table. Returns true when everything is as it should be.
+    /// Runs the demo and prints its table. Returns true if the result is as expected.
     func run() async throws -> Bool {
         if let destination {
             let devices = try makeDevices(
@@ -39,7 +39,7 @@ struct DemoRun: Sendable {
         let key = try SigningKey.generate(.es256)
         let (appID, writeKey) = try Self.makeApp(in: dataDirectory, key: key)
         let gateway = GatewayProcess(executable: executable, dataDirectory: dataDirectory) { [io] text in
-            // A line of progress may stand where this one goes.
+            // Erases a progress line at this position.
             io.say(io.isInteractive ? "\r\u{1B}[K\(text)" : text)
         }
         do {
@@ -54,7 +54,7 @@ struct DemoRun: Sendable {
         }
     }
 
-    /// An app of its own for this run. Tokens are judged without leeway, or none would expire within seconds.
+    /// Creates an app for this run. Its policy has no leeway, so that tokens expire within seconds.
     private static func makeApp(
         in dataDirectory: String, key: SigningKey
     ) throws -> (id: String, writeKey: String) {
@@ -99,7 +99,7 @@ struct DemoRun: Sendable {
         await progress.value
     }
 
-    /// By what the devices were told.
+    /// Checks the result by the responses that the devices received.
     private func judge(_ devices: [DemoDevice]) throws -> Bool {
         let report = DemoReport(devices: devices.map(\.report))
         for line in report.lines { try io.print(line) }
@@ -111,7 +111,7 @@ struct DemoRun: Sendable {
         ])
     }
 
-    /// Prints each verdict. Returns true when all are right.
+    /// Prints each check. Returns true if all passed.
     private func say(_ verdicts: [(text: String, isRight: Bool)]) throws -> Bool {
         try io.print("")
         for (text, isRight) in verdicts { try io.print("\(isRight ? "ok    " : "WRONG ") \(text)") }

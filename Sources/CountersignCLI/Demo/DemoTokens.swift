@@ -3,9 +3,10 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// The backend that signs tokens for one device's users.
+/// A simulated backend that signs tokens for one device's users.
 final class DemoTokens: Sendable {
-    /// How long a token is good, in seconds. The SDK replaces one that has 5 seconds left, so each is used for two.
+    /// The lifetime of a token in seconds. The SDK replaces a token 5 seconds before its expiry, so each is
+    /// used for two.
     static let lifetimeSeconds = 7.0
 
     private struct State {
@@ -20,16 +21,15 @@ final class DemoTokens: Sendable {
         self.key = key
     }
 
-    /// How many tokens were made instead of one that had expired or was refused.
+    /// The number of tokens that replaced an expired or rejected one.
     var refreshed: Int { state.withLock { $0.refreshed } }
 
-    /// A fresh token for a user.
     func token(for userID: String, reason: TokenRequest.Reason) throws -> String {
         let now = Date().timeIntervalSince1970
         let expiresAt = (now + Self.lifetimeSeconds).rounded(.up)
         let token = try key.sign(claims: [
             "sub": .string(userID), "iat": .integer(Int64(now)), "exp": .integer(Int64(expiresAt)),
-            // Two tokens of one user in one second differ.
+            // Makes two tokens of one user in the same second different.
             "jti": .string(UUIDv7.make()),
         ])
         state.withLock { state in
@@ -39,7 +39,7 @@ final class DemoTokens: Sendable {
         return token
     }
 
-    /// When a token that was made here expires, in seconds since 1970; nil for any other.
+    /// The expiry of a token created here, in seconds since 1970; nil for other tokens.
     func expiry(of token: String) -> Double? {
         state.withLock { $0.expiry[token] }
     }

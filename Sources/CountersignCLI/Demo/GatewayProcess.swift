@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Dispatch
 internal import Foundation
 
-/// `countersign serve` as a child process, which is started again when something kills it, up to ten times.
+/// `countersign serve` as a child process. It is restarted up to ten times after it was killed.
 final class GatewayProcess: Sendable {
     private struct State {
         var process: Process?
@@ -25,22 +25,22 @@ final class GatewayProcess: Sendable {
     }
 
     deinit {
-        // It must not outlive whoever has started it.
+        // The child must not outlive this object.
         if let process = state.withLock({ $0.process }), process.isRunning { process.terminate() }
     }
 
-    /// How often it has been started again.
+    /// The number of restarts.
     var restarts: Int { state.withLock { $0.restarts } }
 
-    /// Starts the gateway on a free port. Throws `unavailable` when it does not come up.
+    /// Starts the gateway on a free port. Throws `unavailable` if it does not start.
     func start() async throws(CommandError) -> URL {
         let url = try await launch(port: 0)
         state.withLock { $0.port = url.port ?? 0 }
         return url
     }
 
-    /// Asks the gateway to end, and waits for that; after 20 seconds it is killed. Returns its exit status; nil when it
-    /// did not run.
+    /// Terminates the gateway and waits. Kills it after 20 seconds. Returns its exit status; nil if it was
+    /// not running.
     func stop() async -> Int32? {
         let process = state.withLock { state in
             state.isStopping = true
@@ -48,7 +48,7 @@ final class GatewayProcess: Sendable {
         }
         guard let process else { return nil }
         return await withCheckedContinuation { continuation in
-            // Waiting blocks a thread, so it is not one of the few that run tasks.
+            // On a dispatch queue, because waiting would block a thread of the cooperative pool.
             DispatchQueue.global().async {
                 if process.isRunning { process.terminate() }
                 DispatchQueue.global().asyncAfter(deadline: .now() + 20) {
@@ -92,7 +92,7 @@ final class GatewayProcess: Sendable {
 
     private func ended(_ process: Process) {
         let port = state.withLock { state -> Int? in
-            // Before it listens, `launch` sees the end by itself.
+            // Before it listens, `launch` handles the end.
             guard state.process === process, !state.isStopping, state.port != 0 else { return nil }
             state.process = nil
             return state.port
@@ -101,7 +101,7 @@ final class GatewayProcess: Sendable {
         let how = process.terminationReason == .uncaughtSignal ? "signal" : "status"
         say("The gateway ended with \(how) \(process.terminationStatus); restarting it.")
         Task { [self] in
-            // Somebody may have its port for a moment.
+            // Another process may use the port for a moment.
             repeat {
                 do throws(CommandError) {
                     _ = try await launch(port: port)
@@ -121,7 +121,7 @@ final class GatewayProcess: Sendable {
         }
     }
 
-    /// What a stream says up to the first line end; nil when it ends before.
+    /// The first line of a stream; nil if the stream ends before.
     static func firstLine(of handle: FileHandle) async -> String? {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {

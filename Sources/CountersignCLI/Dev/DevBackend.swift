@@ -5,12 +5,12 @@ internal import GatewayAdmin
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Stands for an app's own backend on the developer's machine: signs a token for whomever it is asked for, and serves a
-/// page that records events. A real one takes the user from the caller's login.
+/// A development backend: signs a token for any requested user and serves a page that records events. A real
+/// backend takes the user from its own sign-in.
 struct DevBackend: Sendable {
     let key: SigningKey
     let tokenSeconds: Int
-    /// Where pages and apps send events.
+    /// The gateway's URL for pages and apps.
     let gatewayURL: String
     let writeKey: String
     /// Random part of the dashboard link's path, so that other pages cannot guess it.
@@ -31,7 +31,7 @@ struct DevBackend: Sendable {
         ]
     }
 
-    /// Answers under a name of this machine only: another name may be a page's whose address was changed to this one.
+    /// Accepts only local host names, to prevent DNS rebinding.
     private func endpoint(
         _ path: String, _ answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse
     ) -> Endpoint {
@@ -46,7 +46,7 @@ struct DevBackend: Sendable {
         }
     }
 
-    /// Whether a URL or origin is of this machine.
+    /// Whether a URL or origin is local.
     private static func isLocal(_ url: String) -> Bool {
         ["127.0.0.1", "localhost"].contains(URLComponents(string: url)?.host)
     }
@@ -62,7 +62,7 @@ struct DevBackend: Sendable {
             let token = try key.sign(claims: [
                 "sub": .string(user), "iat": .integer(seconds),
                 "exp": .integer(seconds + Int64(tokenSeconds)),
-                // Two tokens of one user in one second differ.
+                // Makes two tokens of one user in the same second different.
                 "jti": .string(UUIDv7.make()),
             ])
             let body: JSONValue = ["token": .string(token)]

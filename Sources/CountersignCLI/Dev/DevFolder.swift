@@ -4,18 +4,18 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// What `countersign dev` keeps from one run to the next: a gateway's data with one app, the app's write key, and the key
-/// that signs the tokens of its users.
+/// The persistent state of `countersign dev`: a gateway's data with one app, the app's write key, and the key
+/// for tokens of its users.
 struct DevFolder: Sendable {
     static let appID = "dev"
-    /// Who is signed in to the dashboard.
+    /// The name of the dashboard's user.
     private static let operatorName = "developer"
 
     let path: String
     let writeKey: String
     let key: SigningKey
 
-    /// Opens the folder; makes it, with whatever is not there yet.
+    /// Opens the folder and creates what is missing.
     init(path: String) async throws {
         self.path = path
         let files = FileManager.default
@@ -61,7 +61,7 @@ struct DevFolder: Sendable {
         writeKey = try String(contentsOfFile: writeKeyPath, encoding: .utf8)
     }
 
-    /// What a file holds; `make` says it when there is no file.
+    /// Reads a file; creates it with `make` if it does not exist.
     private static func kept<Value>(
         _ path: String, make: () throws -> String, read: (String) throws -> Value
     ) throws -> Value {
@@ -75,11 +75,10 @@ struct DevFolder: Sendable {
         }
     }
 
-    /// The admin API of the folder.
     func admin() throws -> LocalAdmin { try LocalAdmin(dataDirectory: path) }
 
-    /// Lets pages of these origins call the app, beside those that the developer has allowed, and no longer those of the run
-    /// before: a free port is another one each time.
+    /// Allows pages of these origins to call the app, in addition to those allowed by the developer. Removes
+    /// the origins of the previous run, which may have used other ports.
     func allow(_ origins: [String]) async throws {
         let admin = try admin()
         let known = try await admin.get("apps", Self.appID).body["origins"].elements.compactMap(\.text)
@@ -95,11 +94,11 @@ struct DevFolder: Sendable {
         try Data(text).write(to: URL(fileURLWithPath: file), options: .atomic)
     }
 
-    /// Begins a session of the dashboard. Returns what its cookie holds.
+    /// Opens a dashboard session. Returns the token for its cookie.
     func openSession() throws -> String {
         let admins = try AppDirectory(dataDirectory: path).admins
         if try !admins.users().contains(where: { $0.name == Self.operatorName }) {
-            // The link signs in, no password does.
+            // Without a password: only the link can sign in.
             try admins.createUser(
                 name: Self.operatorName, role: .owner, password: .ofNobody(cost: .password))
         }

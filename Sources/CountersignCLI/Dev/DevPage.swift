@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The page of `countersign dev`: records events through the browser client and shows what becomes of them.
+/// The page of `countersign dev`: records events with the browser SDK and shows the results.
 enum DevPage {
     static func html(gatewayURL: String, writeKey: String) -> String {
         """
@@ -54,7 +54,7 @@ enum DevPage {
         """
     }
 
-    /// A text as a literal of JavaScript inside a page: JSON, without what would end the script.
+    /// A text as a JavaScript literal for an inline script: JSON with `<` escaped.
     private static func script(_ text: String) -> String {
         String(decoding: JSONValue.string(text).bytes, as: UTF8.self)
             .replacingOccurrences(of: "<", with: "\\u003C")

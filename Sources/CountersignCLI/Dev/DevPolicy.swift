@@ -2,13 +2,13 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// A file with an app's policy, applied whenever it changes: what `countersign policy set` can set, by the names of the
-/// admin API, and `enforcement`.
+/// A file with an app's policy and enforcement, in the format of the admin API. It is applied whenever it
+/// changes.
 struct DevPolicy: Sendable {
     let path: String
     let admin: LocalAdmin
 
-    /// Applies the file now and after each change until the task is cancelled, and says what has come of it.
+    /// Applies the file now and after each change until the task is cancelled, and reports the results.
     func watch(_ say: (String) -> Void) async {
         var last: String??
         while !Task.isCancelled {
@@ -17,8 +17,7 @@ struct DevPolicy: Sendable {
         }
     }
 
-    /// Applies the file if it is not as it was at the last look, of which there may have been none. Returns what to say;
-    /// nil when nothing has changed.
+    /// Applies the file if its content differs from `last`. Returns a message; nil if nothing has changed.
     func look(_ last: inout String??) async -> String? {
         let text = try? String(contentsOfFile: path, encoding: .utf8)
         guard last != .some(text) else { return nil }
@@ -26,7 +25,7 @@ struct DevPolicy: Sendable {
         return await outcome(of: text)
     }
 
-    /// One line for the developer. What is not right changes nothing.
+    /// Applies the content. Returns a line for the developer. Invalid content changes nothing.
     func outcome(of text: String?) async -> String {
         let shown = TerminalText.safe(path)
         guard let text else { return "\(shown) cannot be read; nothing was changed." }

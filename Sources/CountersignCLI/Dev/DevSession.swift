@@ -2,25 +2,25 @@ internal import CountersignGateway
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// A gateway and the backend of its one app, both on this machine only.
+/// A gateway and the development backend of its app, both listening on loopback addresses only.
 struct DevSession: Sendable {
     let folder: DevFolder
     let gateway: Gateway
     let gatewayURL: String
     let backendURL: String
-    /// Opens the dashboard, signed in.
+    /// A URL that opens the dashboard and signs in.
     let dashboardURL: String
     let backend: DevBackend
     private let server: HTTPServer
 
-    /// Starts both. A port of 0 is a free one.
+    /// Starts both. A port of 0 selects a free one.
     init(
         path: String, port: UInt16, backendPort: UInt16, tokenSeconds: Int, logFormat: LogFormat
     ) async throws {
         folder = try await DevFolder(path: path)
         var configuration = GatewayConfiguration(dataDirectory: path)
         configuration.port = port
-        // Refusals are shown as verdicts.
+        // Rejections are shown in the dashboard, not in the log.
         configuration.logLevel = .error
         configuration.logFormat = logFormat
         gateway = try Gateway(configuration: configuration)

@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Looks at a gateway through its admin API: over the network, or on what it keeps.
+/// Checks a gateway through its admin API, remotely or on its storage.
 struct AdminDoctor: Sendable {
     let admin: any AdminClient
     var now: @Sendable () -> Date = { Date() }
 
-    /// Every look at a running gateway, in order. When it does not answer or refuses, that alone.
+    /// All checks of a running gateway, in order. If it does not respond, only that finding.
     func gateway() async -> [Finding] {
         await looks(named: "gateway") {
             let began = now()
@@ -25,14 +25,14 @@ struct AdminDoctor: Sendable {
                         ? .ok(name, detail)
                         : .failed(name, detail, "countersign doctor, on the gateway's machine"))
             }
-            // Those of apps are found below, with what to do.
+            // Warnings about apps are found below, with remedies.
             found += overview["warnings"].elements.filter { $0["app"].text == nil }
                 .map { .warning($0["code"].shown, $0["text"].shown) }
             return found + (try await apps())
         }
     }
 
-    /// Every look at a database that gateways share.
+    /// All checks of a shared database.
     func database() async -> [Finding] {
         await looks(named: "database") {
             let status = try await admin.get("cluster").body
@@ -48,7 +48,7 @@ struct AdminDoctor: Sendable {
         }
     }
 
-    /// What ends the looks is a finding too, so that it comes in every form of output.
+    /// Converts an error that stops the checks to a finding, so that all output formats include it.
     private func looks(named name: String, _ body: () async throws -> [Finding]) async -> [Finding] {
         do {
             return try await body()
@@ -59,7 +59,7 @@ struct AdminDoctor: Sendable {
         }
     }
 
-    /// Each app: its keys, and whether its events reach what they are delivered to.
+    /// Checks the keys of each app and the delivery of its events.
     func apps() async throws -> [Finding] {
         let apps = try await admin.items("apps")
         guard !apps.isEmpty else {
@@ -160,7 +160,7 @@ struct AdminDoctor: Sendable {
         do {
             return try await admin.items("apps", app, "consumers")
         } catch let error as CommandError where error.code == .notFound {
-            // No gateway has run on this folder yet.
+            // No gateway has run on this data directory yet.
             return []
         }
     }

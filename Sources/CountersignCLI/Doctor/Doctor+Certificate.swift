@@ -2,11 +2,11 @@ internal import COpenSSL
 internal import Foundation
 internal import GatewayModel
 
-/// The certificate that the gateway is to serve HTTPS with.
+/// Checks the gateway's TLS certificate.
 extension Doctor {
     private static let warningDays = 30.0
 
-    /// Nothing when it is to serve HTTP.
+    /// Empty if the gateway serves HTTP.
     var certificate: [Finding] {
         guard let files = configuration.tls else { return [] }
         return [certificate(files)]
@@ -33,7 +33,7 @@ extension Doctor {
             )
         }
         defer { X509_free(certificate) }
-        // Without a password OpenSSL would ask at the terminal.
+        // An empty password prevents a prompt by OpenSSL.
         let key = (files.keyPassword ?? "").withCString { password in
             Self.read(files.keyPath) {
                 PEM_read_bio_PrivateKey($0, nil, nil, UnsafeMutableRawPointer(mutating: password))

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// The data directory, its files, and who may use them.
+/// Checks the data directory and the permissions of its files.
 extension Doctor {
-    /// That there is no data directory; nil when there is one.
+    /// The finding for a missing data directory; nil if it exists.
     var missing: Finding? {
         guard [ENOENT, ENOTDIR].contains(obstacle(dataDirectory, F_OK)) else { return nil }
         return .failed(
@@ -36,7 +36,7 @@ extension Doctor {
         }
     }
 
-    /// The files beside the folder's own mode: a copy or another account's call may have left them open or foreign.
+    /// Checks the modes and owners of files, which a copy or a command of another account may have changed.
     var files: [Finding] {
         let paths = paths(endingIn: [".sqlite", ".sqlite-wal", ".sqlite-shm", ".lock", ".json"])
         var findings: [Finding] = []
@@ -60,7 +60,7 @@ extension Doctor {
         return [.ok("files", "only their owner can read them")]
     }
 
-    /// A file that this account may not use.
+    /// The finding for a file that this account cannot access.
     func closed(
         _ path: String, name: String, to verb: String, _ error: Int32, _ consequence: String = ""
     ) -> Finding {
@@ -92,7 +92,7 @@ extension Doctor {
 
     private func owner(of path: String) -> String? { ownerID(path).map { account($0) } }
 
-    /// An account's name, or its number when it has none.
+    /// The name of an account; its number without a name.
     private func account(_ id: uid_t) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         var entry = passwd()

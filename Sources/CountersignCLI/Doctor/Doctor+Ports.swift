@@ -1,9 +1,9 @@
 internal import Foundation
 internal import GatewayModel
 
-/// Whether the gateway could listen.
+/// Checks whether the gateway could listen.
 extension Doctor {
-    /// Where it would listen; nothing when the settings cannot be used or the system chooses the port.
+    /// One finding for each listener; empty if the settings are invalid or the system chooses the ports.
     var ports: [Finding] {
         guard settingsProblem == nil else { return [] }
         var places = [(name: "port", host: configuration.host, port: configuration.port)]
@@ -30,7 +30,7 @@ extension Doctor {
         }
     }
 
-    /// What is in the way of a listener there, as `errno` says; 0 is nothing.
+    /// The `errno` of binding the address; 0 on success.
     private static func bindError(_ host: String, _ port: UInt16) -> Int32 {
         var hints = addrinfo()
         hints.ai_flags = AI_NUMERICHOST | AI_PASSIVE
@@ -47,7 +47,7 @@ extension Doctor {
         let descriptor = socket(address.ai_family, address.ai_socktype, 0)
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }
-        // As a listener does: connections that have just ended are not in its way.
+        // Like the gateway's listener, so that recently closed connections do not matter.
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         return bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno

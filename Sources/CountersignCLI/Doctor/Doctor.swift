@@ -5,29 +5,29 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Looks for what keeps a gateway from working, and says what to do.
+/// Checks a local gateway and suggests remedies.
 struct Doctor: Sendable {
-    /// What the gateway is to run with.
+    /// The gateway's configuration.
     let configuration: GatewayConfiguration
-    /// The gateway to ask; nil when none runs.
+    /// The running gateway; nil without one.
     let url: URL?
-    /// What keeps this account from a file in this mode (`R_OK` and such), as `errno` says; 0 is nothing.
+    /// The `errno` of accessing a file in this mode (`R_OK` and others); 0 on success.
     var obstacle: @Sendable (_ path: String, _ mode: Int32) -> Int32 = { access($0, $1) == 0 ? 0 : errno }
 
-    /// The account that a file belongs to; nil when that cannot be seen.
+    /// The owner of a file; nil if it cannot be determined.
     var ownerID: @Sendable (_ path: String) -> uid_t? = { path in
         var status = stat()
         return stat(path, &status) == 0 ? status.st_uid : nil
     }
 
     var now: @Sendable () -> Date = { Date() }
-    /// Why the settings cannot be used; then ``configuration`` has none of them.
+    /// Why the settings are invalid. ``configuration`` then has the defaults.
     var settingsProblem: CommandError?
 
     var dataDirectory: String { configuration.dataDirectory }
     private var diskFloorBytes: Int { configuration.diskFloorBytes }
 
-    /// Every look, in order.
+    /// All checks, in order.
     func findings() async -> [Finding] {
         if let missing { return [missing] + (url == nil ? [] : await gateway()) }
         var findings = [folder, disk]
@@ -36,7 +36,7 @@ struct Doctor: Sendable {
             findings += await databases(closed: closed) + files + apps(closed: closed)
         }
         findings += settings + certificate
-        // Whoever may not look into the folder cannot say that no gateway runs.
+        // Without access to the folder, it is unknown whether a gateway runs.
         if url != nil || obstacle(dataDirectory, R_OK | W_OK | X_OK) == 0 { findings += await gateway() }
         return findings
     }

@@ -2,11 +2,11 @@ internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
-/// What one look at a gateway found.
+/// The result of one check.
 struct Finding: Sendable {
     enum Outcome: String, Sendable {
         case ok
-        /// Works, but not for long, or not safely.
+        /// Works now, but not permanently or not securely.
         case warning
         case failed
     }
@@ -14,9 +14,9 @@ struct Finding: Sendable {
     let name: String
     let outcome: Outcome
     let detail: String
-    /// What to do; nil when there is nothing to do.
+    /// The remedy; nil without one.
     var remedy: String?
-    /// How the command ends when this failed.
+    /// The exit code if the check failed.
     var code = ExitCode.failed
 
     static func ok(_ name: String, _ detail: String) -> Finding {
@@ -35,14 +35,15 @@ struct Finding: Sendable {
 }
 
 extension Finding {
-    /// The gateway's clock against this machine's: tokens are judged by it. Nil when the answer does not say.
+    /// Compares the gateway's clock, which is used to verify tokens, with the local one. Nil without a `Date`
+    /// header.
     static func clock(_ answer: TransportResponse, asked: Date, answered: Date) -> Finding? {
         answer.header("Date").flatMap(HTTPDate.seconds).map {
             clock(Double($0), asked: asked, answered: answered)
         }
     }
 
-    /// The same, of seconds since 1970. How long the answer took is nobody's clock.
+    /// The same for seconds since 1970. The duration of the request does not count as a difference.
     static func clock(_ theirs: Double, asked: Date, answered: Date) -> Finding {
         let difference =
             max(0, theirs - answered.timeIntervalSince1970) + min(0, theirs - asked.timeIntervalSince1970)
@@ -57,7 +58,7 @@ extension Finding {
             remedy: "synchronize both by NTP: tokens are judged by the gateway's")
     }
 
-    /// The gateway's version against this program's.
+    /// Compares the gateway's version with this program's.
     static func version(_ theirs: String) -> Finding {
         theirs == countersignVersion
             ? .ok("version", theirs)

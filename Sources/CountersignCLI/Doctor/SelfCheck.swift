@@ -2,16 +2,16 @@ internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
-/// Looks at a gateway from where its clients are: through its proxy, its certificate and its network.
+/// Checks a gateway from the outside, through its proxy, certificate and network.
 struct SelfCheck: Sendable {
-    /// Where clients reach the gateway, without a path.
+    /// The gateway's URL for clients, without a path.
     let url: URL
     let transport: any HTTPTransport
     var now: @Sendable () -> Date = { Date() }
 
     private static let requestID = "self-check-\(UUIDv7.make())"
 
-    /// Every look, in order. When nothing answers, that alone.
+    /// All checks, in order. If nothing responds, only that finding.
     func findings() async -> [Finding] {
         let began = now()
         let live: TransportResponse
@@ -105,7 +105,7 @@ struct SelfCheck: Sendable {
         return Finding.version(version)
     }
 
-    /// A request with a write key that nobody has must come to the gateway, and its refusal must come back as it was.
+    /// A request with an unknown write key must reach the gateway, and the error must arrive unchanged.
     private func refusal(_ answer: TransportResponse) -> [Finding] {
         guard answer.status == 401, JSONValue(parsing: answer.body)?["code"].text == "invalid_write_key"
         else {

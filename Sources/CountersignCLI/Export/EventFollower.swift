@@ -1,10 +1,10 @@
 internal import CountersignCore
 
-/// Prints events with the position after each, and goes on as more are stored.
+/// Prints events with their positions, and continues when new ones are stored.
 struct EventFollower: Sendable {
     private struct State {
         var position: String?
-        /// The number of the event that the position is after; 0 until one was seen.
+        /// The sequence number of the last printed event; 0 before the first.
         var sequence: Int64 = 0
         var count = 0
         var hasMissed = false
@@ -16,12 +16,12 @@ struct EventFollower: Sendable {
 
     let admin: any AdminClient
     let app: String
-    /// Which events, and how they are shown.
+    /// The filters and the output format.
     let query: [(name: String, value: String?)]
     let io: CommandIO
     private let state: Lock<State>
 
-    /// `position` is what an earlier run has said or printed last; nil begins with the oldest event.
+    /// `position` is from an earlier run; nil begins with the oldest event.
     init(
         _ admin: any AdminClient, app: String, after position: String?,
         query: [(name: String, value: String?)], io: CommandIO
@@ -33,17 +33,17 @@ struct EventFollower: Sendable {
         state = Lock(State(position: position))
     }
 
-    /// Up to here all events were printed or left out by the filters; nil before the first.
+    /// The position up to which all matching events were printed; nil before the first.
     var position: String? { state.withLock { $0.position } }
     var count: Int { state.withLock { $0.count } }
-    /// True when retention has deleted events after the position before they were printed.
+    /// Whether retention deleted events after the position before they were printed.
     var hasMissed: Bool { state.withLock { $0.hasMissed } }
 
-    /// Prints the events that there are after the position.
+    /// Prints the events after the position.
     func printNew() async throws {
         let newest = try await admin.items("apps", app, "events", limit: 1).first
         guard let newest else {
-            // A position that is none is refused although there is nothing after it.
+            // A malformed position must be rejected even if there are no events.
             if position != nil { try await printAll() }
             return
         }
@@ -54,7 +54,7 @@ struct EventFollower: Sendable {
         }
         guard sequence > state.withLock({ $0.sequence }) else { return }
         try await printAll()
-        // What the filters leave out is passed too, so that the next look does not begin there again.
+        // Skips events that do not match, so that the next check does not search them again.
         state.withLock { $0.move(to: place, sequence) }
     }
 
@@ -80,11 +80,11 @@ struct EventFollower: Sendable {
                 }
             }
         }
-        // Without an event after the gap to say it of.
+        // There is no event after the gap that could report it.
         let isMissing = fields.contains { $0.name.lowercased() == Self.missed && $0.value == "true" }
         guard isMissing, count == before else { return }
         sayMissed()
-        // Nothing that is kept came before what comes next, and the gap is told once.
+        // No stored event precedes the next one, and the gap is reported once.
         state.withLock { $0.position = nil }
     }
 

@@ -1,10 +1,11 @@
-/// Commands that belong together in the help of the whole program.
+/// A group of related commands in the program's help.
 struct CommandSection: Sendable {
     let title: String
-    /// The first word of each command, and what a group is about; nil where there is one command, whose summary says it.
+    /// The first word of each command, and the description of a group; nil for a single command, which has a
+    /// summary.
     let words: KeyValuePairs<String, String?>
 
-    /// Every first word of the table stands in one of them.
+    /// All sections. They contain the first word of each command.
     static let all: [CommandSection] = [
         CommandSection(
             title: "Run and try",

@@ -1,13 +1,13 @@
-/// Completion scripts, made from the command table: words of commands, flags, and the values of choices.
+/// Generates completion scripts for command words, flags and choices.
 enum CompletionScript {
-    /// One place in a command line: the words so far, and what may follow.
+    /// A position in a command line: the preceding words and possible continuations.
     private struct Place {
         let words: String
-        /// The next words of commands, each with what it does; a group has none of its own.
+        /// The possible next words with their summaries, which are empty for groups.
         let next: [(word: String, summary: String)]
         let command: Command?
 
-        /// The words as the scripts keep them.
+        /// The words in the scripts' format.
         var path: String { words.replacing(" ", with: ".") }
     }
 
@@ -41,7 +41,8 @@ enum CompletionScript {
         }
     }
 
-    /// What bash and zsh look up: the values of flags by the place and the flag, then what may follow by the place.
+    /// The cases for bash and zsh: the values of flags by position and flag, then the continuations by
+    /// position.
     private static func cases(
         _ places: [Place], values: (_ words: String) -> String, next: (Place) -> String
     ) -> [String] {
@@ -63,7 +64,8 @@ enum CompletionScript {
             + (place.command?.flags.map { "--\($0.name)" } ?? []) + ["--help"]).joined(separator: " ")
     }
 
-    /// What `countersign complete` is asked for at a command's words: apps, then keys or users of the app before.
+    /// The kinds of ids that `countersign complete` provides after a command: apps, then keys or users of the
+    /// app.
     private static func ids(_ place: Place) -> [String] {
         guard let words = place.command?.positionals, words.first == .app else { return [] }
         switch (place.command?.path.first, words.dropFirst().first?.name) {
@@ -73,9 +75,8 @@ enum CompletionScript {
         }
     }
 
-    /// Where a word of a command is an app's or a key's id. `bash` and `zsh` keep the commands' words in `path`, and say how many
-    /// follow them.
-    /// `app` is the word after the command's.
+    /// The cases that complete ids of apps or keys. In bash and zsh, `path` holds the command's words,
+    /// followed by the number of further words. `app` is the word after the command.
     private static func idCases(
         _ places: [Place], previous: String, app: String, take: (String) -> String
     ) -> [String] {
@@ -201,7 +202,7 @@ enum CompletionScript {
         quoted(word + (summary.isEmpty ? "" : separator + summary.replacing(":", with: ";")))
     }
 
-    /// In single quotes, as all three shells read it.
+    /// Quotes text with single quotes, for all three shells.
     private static func quoted(_ text: String) -> String {
         "'" + text.replacing("'", with: "’") + "'"
     }

@@ -1,6 +1,7 @@
-/// Help, made from the command table.
+/// Generates help.
 enum HelpText {
-    /// The list of the commands whose path begins with `path`, or the whole help of the one command that it names.
+    /// The list of the commands whose path begins with `path`, or the complete help of a command with this
+    /// path.
     static func text(for path: [String], commands: [Command]) -> String {
         if let command = commands.first(where: { $0.path == path }) { return text(for: command) }
         if path.isEmpty { return program(commands) }
@@ -62,7 +63,7 @@ enum HelpText {
         return lines.joined(separator: "\n")
     }
 
-    /// What a flag does, where else its value may come from, and its default.
+    /// The description of a flag with its environment variable and default.
     static func help(for flag: Flag) -> String {
         var notes: [String] = []
         if let variable = flag.environment { notes.append("or $\(variable)") }

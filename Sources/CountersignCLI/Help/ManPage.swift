@@ -1,4 +1,4 @@
-/// Manual pages, made from the command table.
+/// Generates manual pages.
 enum ManPage {
     /// `countersign.1`.
     static func program(_ commands: [Command], version: String) -> String {
@@ -60,7 +60,7 @@ enum ManPage {
         ]
     }
 
-    /// A line of text: one that begins with a control character gets a zero-width one before it.
+    /// A line of text. A zero-width character precedes a control character at the start.
     private static func text(_ line: String) -> String {
         let text = escaped(line)
         return text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text

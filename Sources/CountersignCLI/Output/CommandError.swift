@@ -1,12 +1,12 @@
-/// Why a command ended without having done its work.
+/// An error that ends a command.
 struct CommandError: Error, Sendable, CustomStringConvertible {
-    /// The status of the process.
+    /// The exit status.
     let code: ExitCode
-    /// What happened. Holds no key and no token.
+    /// The cause. Contains no key or token.
     let reason: String
-    /// What to do next; nil when the reason says it.
+    /// A suggestion; nil if the reason suffices.
     let hint: String?
-    /// The stable error code in the admin API's answer; nil for other errors.
+    /// The stable code of an admin API error; nil for other errors.
     var problem: String?
 
     init(_ code: ExitCode, _ reason: String, hint: String? = nil) {

@@ -1,25 +1,25 @@
 internal import Foundation
 
-/// Where a command reads and writes. Data goes to standard output, talk to standard error.
+/// The streams and environment of a command. Data goes to standard output, messages to standard error.
 struct CommandIO: Sendable {
-    /// Takes data. Throws when nobody can take it, such as on a full disk.
+    /// Writes data. Throws if that fails, for example on a full disk.
     let output: @Sendable (String) throws -> Void
-    /// Takes talk: progress, notes, errors.
+    /// Writes messages: progress, notes, errors.
     let talk: @Sendable (String) -> Void
     /// Reads standard input to its end.
     let input: @Sendable () throws -> [UInt8]
     let environment: [String: String]
-    /// A person watches standard error, so progress may be redrawn in place.
+    /// Whether standard error is a terminal, so that progress can be redrawn in place.
     let isInteractive: Bool
-    /// A person watches standard output, so data may be coloured.
+    /// Whether standard output is a terminal, so that data can be coloured.
     var isOutputWatched = false
-    /// How many characters a line of the terminal has at which a person reads data; nil when nobody does.
+    /// The width of the terminal on standard output; nil without one.
     var width: Int?
-    /// The terminal takes what is typed to another job, such as the shell that has started this one with `&`.
+    /// Whether the process runs in the background, so that the terminal's input goes to another job.
     var isInBackground = false
-    /// Asks the person at the terminal for a secret, which is not shown; nil when nobody is there.
+    /// Asks for a secret without echo; nil without a terminal.
     var ask: @Sendable (String) -> String? = { _ in nil }
-    /// Asks the person at the terminal for a line, which is shown; nil when nobody is there.
+    /// Asks for a line; nil without a terminal.
     var askOpenly: @Sendable (String) -> String? = { _ in nil }
 
     /// Prints a line of data.
@@ -27,20 +27,20 @@ struct CommandIO: Sendable {
         try output(line + "\n")
     }
 
-    /// Prints a line for the person at the terminal.
+    /// Prints a message line.
     func say(_ line: String) {
         talk(line + "\n")
     }
 
-    /// True when talk may be coloured: a person watches, and neither `NO_COLOR` nor a dumb terminal says otherwise.
+    /// Whether messages may be coloured, which depends on the terminal and `NO_COLOR`.
     var usesColor: Bool { isInteractive && allowsColor }
 
-    /// The same for data.
+    /// Whether data may be coloured.
     var colorsData: Bool { isOutputWatched && allowsColor }
 
     private var allowsColor: Bool { (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb" }
 
-    /// The text in a colour where data may be coloured.
+    /// The text in a colour if data may be coloured.
     func colored(_ text: String, _ color: TerminalColor) -> String {
         colorsData ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text
     }
@@ -64,7 +64,7 @@ struct CommandIO: Sendable {
             ask: askWithoutEcho, askOpenly: askWithEcho)
     }
 
-    /// Nil when standard output is no terminal, or one that does not say.
+    /// Nil if standard output is not a terminal or its width is unknown.
     private static var terminalWidth: Int? {
         var size = winsize()
         guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
@@ -87,7 +87,7 @@ struct CommandIO: Sendable {
         var before = termios()
         guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &before) == 0 else { return nil }
         var silent = before
-        // Not ISIG either: Ctrl-C would end the program and leave the terminal without echo.
+        // Clears ISIG too, because Ctrl-C would end the program and leave the terminal without echo.
         silent.c_lflag &= ~tcflag_t(ECHO | ISIG)
         try? FileHandle.standardError.write(contentsOf: Data((question + ": ").utf8))
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)

@@ -1,4 +1,4 @@
-/// What the process says when it ends. The table is part of the interface: scripts rely on it.
+/// The exit status of the process. The values are part of the interface, because scripts rely on them.
 struct ExitCode: RawRepresentable, Hashable, Error {
     /// The status that a shell sees in `$?`.
     let rawValue: Int32

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// A new file that only its owner may read.
+/// A new file with mode 0600.
 struct PrivateFile {
     private let file: FileHandle
 
-    /// Makes it; it must not exist. Throws `conflict` when it exists, `failed`.
+    /// Creates the file. Throws `conflict` if it exists, `failed` for other errors.
     init(creating path: String) throws(CommandError) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
         guard descriptor >= 0 else {

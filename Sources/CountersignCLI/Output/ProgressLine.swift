@@ -1,17 +1,17 @@
 internal import CountersignCore
 internal import Foundation
 
-/// How far something is, on a line that is redrawn in place for a person who watches standard error; nothing otherwise.
+/// A progress line that is redrawn in place if standard error is a terminal; otherwise nothing is shown.
 final class ProgressLine: Sendable {
     private let total: Int
     private let start: Int
     private let io: CommandIO
     private let now: @Sendable () -> Date
     private let began: Date
-    /// When the line was drawn last; nil when there is none.
+    /// When the line was last drawn; nil without a line.
     private let drawnAt = Lock<Date?>(nil)
 
-    /// How much there is to do, 0 where nobody knows, and how much of it was done before.
+    /// `total` is 0 if the amount is unknown; `start` is the amount done before.
     init(
         total: Int = 0, from start: Int = 0, io: CommandIO, now: @escaping @Sendable () -> Date = { Date() }
     ) {
@@ -22,7 +22,7 @@ final class ProgressLine: Sendable {
         began = now()
     }
 
-    /// A bar with rate and time left.
+    /// Shows a bar with rate and remaining time.
     func show(_ done: Int) {
         draw(always: done == total) {
             let rate = Double(done - start) / max(0.001, now().timeIntervalSince(began))
@@ -33,12 +33,12 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// What is being done. `always` draws it even if the last one was drawn a moment ago: for a step that takes long.
+    /// Shows a text. `always` ignores the rate limit, for steps that take long.
     func show(_ text: String, always: Bool = false) {
         draw(always: always) { text }
     }
 
-    /// Ten times a second at most.
+    /// Draws at most ten times a second.
     private func draw(always: Bool, _ text: () -> String) {
         guard io.isInteractive else { return }
         let now = now()
@@ -50,17 +50,17 @@ final class ProgressLine: Sendable {
         if isDue { io.talk("\r\u{1B}[K\(text())") }
     }
 
-    /// A line above it.
+    /// Prints a message above the line.
     func say(_ line: String) {
         io.talk(io.isInteractive ? "\r\u{1B}[K\(line)\n" : "\(line)\n")
     }
 
-    /// Leaves it as it is.
+    /// Leaves the line on the screen.
     func end() {
         if io.isInteractive { io.talk("\n") }
     }
 
-    /// Takes it away.
+    /// Erases the line.
     func clear() {
         let isThere = drawnAt.withLock { drawn in
             defer { drawn = nil }

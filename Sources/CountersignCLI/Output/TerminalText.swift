@@ -1,6 +1,7 @@
-/// What a client sent, on a terminal.
+/// Makes untrusted text safe for a terminal.
 enum TerminalText {
-    /// The text with every control character replaced, so that it can neither move the cursor nor change colours.
+    /// The text with every control character replaced, so that it can neither move the cursor nor change
+    /// colours.
     static func safe(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
@@ -18,8 +19,9 @@ enum TerminalText {
             separator: "\n")
     }
 
-    /// JSON with the characters escaped that a terminal may execute or that change the direction of text: U+0080 to
-    /// U+009F, directional formatting characters and separators. JSON itself escapes U+0000 to U+001F and U+007F.
+    /// JSON with the characters escaped that a terminal may execute or that change the direction of text:
+    /// U+0080 to U+009F, directional formatting characters and separators. JSON itself escapes U+0000 to
+    /// U+001F and U+007F.
     static func escaped(json: String) -> String {
         guard json.utf8.contains(where: { $0 >= 0x80 }) else { return json }
         var shown = ""
@@ -35,7 +37,7 @@ enum TerminalText {
     }
 }
 
-/// Colours by what they say.
+/// Colours by meaning.
 enum TerminalColor: Int, Sendable {
     case bad = 31
     case good = 32

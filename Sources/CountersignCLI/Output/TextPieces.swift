@@ -1,8 +1,8 @@
-/// Bytes that come in pieces which end anywhere.
+/// Reassembles bytes that arrive in arbitrary pieces.
 struct TextPieces {
     private var rest: [UInt8] = []
 
-    /// The whole lines that there are with these bytes, without their ends.
+    /// The lines completed by these bytes, without their ends.
     mutating func lines(_ bytes: [UInt8]) -> [[UInt8]] {
         rest += bytes
         guard let end = rest.lastIndex(of: 0x0A) else { return [] }
@@ -11,7 +11,7 @@ struct TextPieces {
         return lines
     }
 
-    /// The text up to the last line end that there is with these bytes.
+    /// The text up to the last line end in these bytes.
     mutating func whole(_ bytes: [UInt8]) -> String {
         rest += bytes
         guard let end = rest.lastIndex(of: 0x0A) else { return "" }

@@ -1,6 +1,6 @@
-/// Rows in columns that line up.
+/// A table with aligned columns.
 struct TextTable {
-    /// Columns whose cells end at the same place, such as numbers.
+    /// The right-aligned columns, such as numbers.
     let rightAligned: Set<Int>
     private(set) var rows: [[String]] = []
 
@@ -13,9 +13,9 @@ struct TextTable {
         rows.append(cells)
     }
 
-    /// The lines for a place of so many columns: those of ``lines`` when they fit, else each row below the first as a block of
-    /// its own, with a line for each cell that says something and the first row's word before it. Nothing is cut: what is in a
-    /// table is copied from there.
+    /// The lines for a terminal of this width. If ``lines`` do not fit, each row becomes a block with one
+    /// line for each non-empty cell, after the column's name. Nothing is truncated, so that values can be
+    /// copied.
     func lines(within width: Int) -> [String] {
         guard rows.count > 1, lines.contains(where: { $0.count > width }) else { return lines }
         let names = rows[0]
@@ -25,7 +25,7 @@ struct TextTable {
             }.joined(separator: [""]))
     }
 
-    /// The rows as lines, two spaces between columns, nothing after the last.
+    /// The rows as lines, with two spaces between columns and no trailing spaces.
     var lines: [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in

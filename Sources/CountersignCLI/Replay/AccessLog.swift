@@ -1,9 +1,10 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Reads Apache's and nginx's combined log format: `host ident user [time] "request" status bytes "referer" "agent"`.
+/// Reads Apache's and nginx's combined log format: `host ident user [time] "request" status bytes "referer"
+/// "agent"`.
 enum AccessLog {
-    /// Each line a page event of the client address. Empty lines are passed over.
+    /// Converts each line to a page event of the client address. Skips empty lines.
     static func read(_ data: Data, named name: String) -> Replay {
         var replay = Replay(source: "access log \(name)", events: [])
         let lines = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
@@ -27,7 +28,7 @@ enum AccessLog {
         let reason: String
     }
 
-    /// One line. A last field that the server cut short, without its closing quote, is taken as it is.
+    /// Parses a line. The last field may be truncated, without its closing quote.
     static func event(_ line: String) throws(LineProblem) -> ReplayEvent {
         var reader = Reader(rest: Array(line.utf8)[...])
         let address = try reader.word("the client address")
@@ -106,7 +107,7 @@ enum AccessLog {
             return String(decoding: rest[(rest.startIndex + 1)..<end], as: UTF8.self)
         }
 
-        /// A field in quotes, in which `\"` is a quote and `\\` a backslash.
+        /// Reads a quoted field, in which `\"` is a quote and `\\` a backslash.
         mutating func quoted(_ what: String, mayBeCut: Bool = false) throws(LineProblem) -> String {
             skipSpaces()
             guard rest.popFirst() == UInt8(ascii: "\"") else {

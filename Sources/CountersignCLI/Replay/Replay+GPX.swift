@@ -3,7 +3,7 @@ internal import CountersignLocations
 internal import Foundation
 
 extension Replay {
-    /// Each track point of a GPX file an event; each track is one user.
+    /// Converts each track point of a GPX file to an event. Each track is a user.
     static func gpx(_ data: Data, named name: String) -> Replay {
         let document = GPXReader.read(data)
         let stem = String(name.split(separator: ".").first ?? "track")

@@ -1,18 +1,18 @@
-/// Events to replay, and what of the input could not be used.
+/// Events to replay, and problems of the input.
 struct Replay: Sendable {
-    /// A place in the input that is not an event.
+    /// A part of the input that is not an event.
     struct Problem: Sendable, Equatable {
         /// The line, counted from 1.
         let line: Int
         let reason: String
     }
 
-    /// Where the events come from, in words.
+    /// A description of the source.
     let source: String
     var events: [ReplayEvent]
     var problems: [Problem] = []
-    /// Where each event stands in the input, counted from 1; empty when there is none.
+    /// The line of each event in the input, from 1; empty if the input has no lines.
     var lines: [Int] = []
-    /// Whether the input breaks before its end; the last problem is where.
+    /// Whether the input is truncated. The last problem tells where.
     var isCutShort = false
 }

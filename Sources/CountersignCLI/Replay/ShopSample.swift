@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// The shop events that the demo replays when it is given no file: the same ones for the same seed, everywhere.
+/// Sample shop events for the demo. They are equal for equal seeds on all platforms.
 struct ShopSample {
     private static let products: [(id: String, name: String, cents: Int64)] = [
         ("tea-01", "Darjeeling, first flush", 1290), ("tea-02", "Sencha", 980),
@@ -16,7 +16,7 @@ struct ShopSample {
         random = SplitMix64(state: seed)
     }
 
-    /// The replay of a few shoppers, each with the same number of events, in turns.
+    /// A replay of several shoppers, each with the same number of events, interleaved.
     static func replay(users: Int, eventsPerUser: Int, seed: UInt64 = 2026) -> Replay {
         let visits = (1...users).map { number in
             var sample = ShopSample(seed: seed &+ UInt64(number))
@@ -26,7 +26,7 @@ struct ShopSample {
         return Replay(source: "sample of shop events", events: events)
     }
 
-    /// Visits of one shopper: looks, puts things into the cart, sometimes orders.
+    /// The visits of one shopper: views products, adds them to the cart and sometimes orders.
     mutating func events(userID: String, count: Int) -> [ReplayEvent] {
         var events: [ReplayEvent] = []
         var order = 0
@@ -69,8 +69,8 @@ struct ShopSample {
     }
 }
 
-/// A small generator with the same numbers on every platform and in every version of Swift, which
-/// `Int.random(in:using:)` does not promise.
+/// A random number generator with equal results on all platforms and in all versions of Swift, which
+/// `Int.random(in:using:)` does not guarantee.
 struct SplitMix64 {
     var state: UInt64
 

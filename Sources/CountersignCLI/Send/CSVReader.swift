@@ -1,15 +1,14 @@
-/// Comma-separated values (RFC 4180): fields may be quoted, and then hold commas, quotes and line ends.
+/// Comma-separated values (RFC 4180). Quoted fields may contain commas, quotes and line ends.
 enum CSVReader {
     struct Row: Sendable, Equatable {
-        /// Where it begins, counted from 1.
+        /// The line where the row begins, from 1.
         let line: Int
         var fields: [String]
-        /// Why it must not be used; nil when nothing is wrong with it.
+        /// Why the row cannot be used; nil if it is valid.
         var problem: Replay.Problem?
     }
 
-    /// Every row; empty lines are passed over. A quote that is never closed ends with the input, and its row has a
-    /// problem; so has one that is not UTF-8.
+    /// All rows except empty lines. A row has a problem if a quote is not closed or the text is not UTF-8.
     static func rows(_ bytes: [UInt8]) -> [Row] {
         var rows: [Row] = []
         var row = Row(line: 1, fields: [])

@@ -2,16 +2,16 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// One event to send, as the native dialect has it.
+/// An event to send, in the native dialect's format.
 struct SendEvent: Sendable {
-    /// Where it stands in the input, counted from 1.
+    /// The line in the input, from 1.
     let line: Int
-    /// Whose it is; nil for an anonymous one.
+    /// The user; nil for an anonymous event.
     let userID: String?
     let message: JSONValue
 }
 
-/// Reads what `countersign send` is given.
+/// Parses the input of `countersign send`.
 struct SendInput: Sendable {
     enum Format: String, Sendable, CaseIterable {
         case ndjson, csv, log, gpx
@@ -20,15 +20,16 @@ struct SendInput: Sendable {
     private(set) var events: [SendEvent] = []
     private(set) var problems: [Replay.Problem] = []
 
-    /// True when neither the name, nor the first byte, nor anybody said what the input is: it was read as an access log.
+    /// Whether the format is a guess: neither the name, the first byte nor a flag determined it, so it is
+    /// read as an access log.
     let isGuess: Bool
 
-    /// What message ids are derived from, beside the line and its text.
+    /// The part of the message ids that all events share.
     private let source: String
 
-    /// Reads a whole input. Message ids are derived from the name, the line and its text, so that sending a file twice
-    /// stores it once; an NDJSON line or a CSV column `message_id` may give its own. Standard input and other pipes have no
-    /// name that would tell them from the next one, so that their ids are new each time.
+    /// Parses the input. Message ids derive from the name, the line and its text, so that a file sent twice
+    /// is stored once. An NDJSON line or a CSV column `message_id` can override them. Pipes have no unique
+    /// name, so their ids are new each time.
     init(
         _ bytes: [UInt8], named name: String, isPipe: Bool = false, format: Format?,
         run: String = UUIDv7.make()
@@ -72,7 +73,7 @@ struct SendInput: Sendable {
         }
     }
 
-    /// The XML parser goes on after bytes that are none of its characters; here they end the track.
+    /// Stops at invalid bytes, where the XML parser would continue.
     private mutating func readTrack(_ bytes: [UInt8], _ name: String) {
         let declaration = String(decoding: bytes.prefix { $0 != UInt8(ascii: ">") }, as: UTF8.self)
             .lowercased()
@@ -120,7 +121,7 @@ struct SendInput: Sendable {
         var last = (line: 0, count: 0)
         for (line, event) in zip(replay.lines, replay.events) {
             last = (line, line == last.line ? last.count + 1 : 0)
-            // Points may share a line, and may be equal.
+            // Points may share a line and may be equal.
             let text =
                 JSONValue.object(event.properties).bytes
                 + Array((last.count > 0 ? "\n\(last.count)" : "").utf8)
@@ -135,10 +136,10 @@ struct SendInput: Sendable {
     }
 
     private static let longestLine = 1 << 20
-    /// The object and the array that lines are sent in.
+    /// The object and the array around the events of a batch.
     private static let levelsOfBatch = 2
 
-    /// A line of NDJSON: a message of the native dialect. What is missing of `type` and `messageId` is added.
+    /// Parses a line of NDJSON, a message of the native dialect. Adds missing members `type` and `messageId`.
     private func message(_ text: [UInt8], line: Int) throws(AccessLog.LineProblem) -> SendEvent {
         let value: JSONValue
         do {
@@ -153,7 +154,7 @@ struct SendInput: Sendable {
             throw AccessLog.LineProblem(reason: "it is not a JSON object")
         }
         if members["type"] == nil { members["type"] = "track" }
-        // The gateway takes neither for an id, and would make another one each time.
+        // The gateway ignores null and empty ids, and would generate a new id each time.
         if [nil, .null, ""].contains(members["messageId"]) {
             members["messageId"] = .string(messageID(line, text))
         }
@@ -175,8 +176,8 @@ struct SendInput: Sendable {
         }
     }
 
-    /// A row of CSV: `event`, `type`, `user_id`, `anonymous_id`, `timestamp`, `message_id`; all other columns are
-    /// properties.
+    /// Converts a row of CSV. The columns `event`, `type`, `user_id`, `anonymous_id`, `timestamp` and
+    /// `message_id` have a meaning; all other columns are properties.
     private func event(_ row: CSVReader.Row, _ header: [String]) throws(AccessLog.LineProblem) -> SendEvent {
         guard row.fields.count == header.count else {
             throw AccessLog.LineProblem(
@@ -205,7 +206,7 @@ struct SendInput: Sendable {
         return SendEvent(line: row.line, userID: user, message: .object(message))
     }
 
-    /// A number when it is written as JSON writes it; else text, so that no digit, sign or zero is lost.
+    /// A number if the field is a canonical JSON number, else text, so that no digit, sign or zero is lost.
     private static func value(_ field: String) -> JSONValue {
         var numbers: [JSONValue] = []
         if let integer = Int64(field) { numbers.append(.integer(integer)) }

@@ -3,37 +3,37 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// Sends events in batches until the gateway has stored each, or has refused it for good.
+/// Sends events in batches until the gateway has stored or rejected each.
 struct SendRun: Sendable {
     let events: [SendEvent]
     let url: URL
     let writeKey: String
-    /// Signs a token for each user; nil when ``token`` or nothing goes along.
+    /// Signs a token for each user; nil if ``token`` or no token is used.
     let signingKey: SigningKey?
-    /// Goes with every request; nil when there is none.
+    /// The token for all requests; nil without one.
     let token: String?
-    /// Hears how many of the events are done.
+    /// Called with the number of finished events.
     let progress: @Sendable (Int) -> Void
     let say: @Sendable (String) -> Void
-    /// Sleeps; throws when the task is cancelled.
+    /// Sleeps. Throws if the task is cancelled.
     let pause: @Sendable (Double) async throws -> Void
     var transport: any HTTPTransport = makeDefaultTransport()
 
-    /// What became of the events.
+    /// The result of a run.
     struct Outcome: Sendable, Equatable {
         var accepted = 0
         var duplicates = 0
-        /// Refused one by one: the line and why.
+        /// The rejected events: their lines and reasons.
         var rejected: [Replay.Problem] = []
     }
 
     private static let batchEvents = 100
     private static let retries = RetryPolicy(baseDelay: 0.5, maximumDelay: 60, maximumServerDelay: 60)
-    /// With pauses of 2, 4, 8 and 16 s between them, when nothing was ever reached.
+    /// The number of attempts before the first response, with pauses of 2, 4, 8 and 16 s.
     private static let firstAttempts = 5
 
-    /// Throws `unavailable` when the gateway is not reached even once, `notAuthorized` when the key or a token is
-    /// refused, `failed` on an answer that no new try changes.
+    /// Throws `unavailable` if the gateway was never reached, `notAuthorized` if the key or a token was
+    /// rejected, and `failed` for other permanent errors.
     func run() async throws -> Outcome {
         var outcome = Outcome()
         var index = 0
@@ -97,7 +97,7 @@ struct SendRun: Sendable {
         try await pause(seconds)
     }
 
-    /// What keeps an answer from coming, for a person.
+    /// A transport error in words.
     private static func words(for error: HTTPTransportError) -> String {
         let what =
             switch error.code {
@@ -110,7 +110,7 @@ struct SendRun: Sendable {
         return "\(what) (\(TerminalText.safe(error.detail)))"
     }
 
-    /// The next events that may share a request: with tokens those of one user, without all.
+    /// The next events for a request: with tokens, events of one user; otherwise any.
     private func batch(from index: Int, size: Int) -> ArraySlice<SendEvent> {
         let part = events[index..<min(index + size, events.count)]
         guard signingKey != nil || token != nil, let first = part.first else { return part }
@@ -142,7 +142,7 @@ struct SendRun: Sendable {
         ])
     }
 
-    /// Whether an answer names a reason for each event, so that those after them can be sent.
+    /// Whether the response has a reason for each event, so that sending can continue after them.
     private static func refusesEach(_ answer: TransportResponse, of batch: ArraySlice<SendEvent>) -> Bool {
         JSONValue(parsing: answer.body)?["rejected"].elements.count == batch.count
     }

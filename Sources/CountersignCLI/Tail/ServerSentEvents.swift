@@ -1,4 +1,4 @@
-/// Reads server-sent events (WHATWG HTML, section 9.2.6) from pieces that end anywhere.
+/// Parses server-sent events (WHATWG HTML, section 9.2.6) from arbitrary pieces.
 struct ServerSentEvents {
     struct Event: Equatable, Sendable {
         var name = ""
@@ -10,11 +10,11 @@ struct ServerSentEvents {
     private var endsInReturn = false
     private var event = Event()
 
-    /// The events that are whole with these bytes.
+    /// The events completed by these bytes.
     mutating func read(_ bytes: [UInt8]) -> [Event] {
         var events: [Event] = []
         for byte in bytes {
-            // A line ends with CR, LF or both.
+            // A line ends with CR, LF or CR LF.
             if byte == 0x0A, endsInReturn {
                 endsInReturn = false
                 continue

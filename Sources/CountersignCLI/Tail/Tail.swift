@@ -2,15 +2,15 @@ internal import Countersign
 internal import CountersignCore
 internal import GatewayModel
 
-/// Follows verdicts as they happen, over connections that end.
+/// Follows live verification results and reconnects when a connection ends.
 final class Tail: Sendable {
-    /// Which verdicts, and how they are shown.
+    /// The filters and the output format.
     struct Options: Sendable {
         var query: [(name: String, value: String?)] = []
-        /// How many are shown; nil for all that come.
+        /// The number of results to show; nil for no limit.
         var count: Int?
         var printsJSON = false
-        /// What is shown first of what came before; nil for nothing.
+        /// Earlier requests to show first; nil for none.
         var earlier: Earlier?
     }
 
@@ -23,7 +23,7 @@ final class Tail: Sendable {
     /// One connection.
     struct Connection: Sendable {
         let admin: RemoteAdmin
-        /// Called when it has ended.
+        /// Called after the connection has ended.
         var close: @Sendable () async -> Void = {}
     }
 
@@ -58,8 +58,8 @@ final class Tail: Sendable {
         self.pause = pause
     }
 
-    /// Shows verdicts until there are enough. Throws why the first connection could not be made, or none can be made
-    /// any more.
+    /// Shows results until the limit is reached. Throws if the first connection fails, or permanently if no
+    /// further one is possible.
     func run() async throws {
         while true {
             do {
@@ -85,7 +85,7 @@ final class Tail: Sendable {
 
     private var hasBeenConnected: Bool { state.withLock { $0.isConnected } }
 
-    /// 1, 2, 4 up to 30 seconds, less up to a half so that not all who wait come back at once.
+    /// 1, 2, 4 up to 30 seconds, shortened randomly by up to a half to distribute the clients.
     private func nextPause() -> Double {
         let failures = state.withLock { state in
             state.failures += 1
@@ -143,13 +143,13 @@ final class Tail: Sendable {
         io.say(line(Self.header))
     }
 
-    /// Shows what came before, the oldest first: requests that were stored, by their events, and those that failed, by their
-    /// samples. They do not count for ``Options/count``.
+    /// Shows earlier requests, oldest first: stored ones by their events, and failed ones by their samples.
+    /// They do not count towards ``Options/count``.
     private func show(_ earlier: Earlier, from admin: RemoteAdmin) async throws {
         func value(_ name: String) -> String? { options.query.first { $0.name == name }?.value ?? nil }
         let events = try await admin.items(
             "apps", earlier.app, "events", query: [("user", value("user"))], limit: earlier.count)
-        // Samples are found by their code, and not by their user.
+        // Samples can be filtered by code but not by user.
         let samples =
             value("user") == nil
             ? try await admin.items(
@@ -179,7 +179,7 @@ final class Tail: Sendable {
         for row in rows { try print(row) }
     }
 
-    /// An earlier request with the members of a live verdict, null where nothing is kept of them.
+    /// An earlier request with the members of a live result. Unknown members are null.
     private static func row(
         of app: String, _ members: JSONObject, _ more: JSONObject = [:]
     ) -> JSONValue {
@@ -192,7 +192,7 @@ final class Tail: Sendable {
         return .object(row)
     }
 
-    /// The verdict on a request by that on its events; what an app's own server sends was accepted too.
+    /// Maps the result of an event to the result of its request. Events of an app's own server were accepted.
     private static let verdicts = [
         "verified": "accepted", "server": "accepted", "warned": "warned", "not_judged": "not_judged",
         "anonymous": "anonymous",
@@ -201,7 +201,7 @@ final class Tail: Sendable {
     private static let header = ["TIME", "VERDICT", "CODE", "APP", "USER", "ENDPOINT"]
     private static let widths = [24, 10, 26, 16, 12, 0]
 
-    /// The cells in columns, the second in a colour.
+    /// Formats cells as columns. The second one is coloured.
     private func line(_ cells: [String], color: (String) -> String = { $0 }) -> String {
         let padded = zip(cells, Self.widths).map { $0.padding(to: $1) }
         let text = padded.enumerated().map { $0.offset == 1 ? color($0.element) : $0.element }.joined(
@@ -235,7 +235,7 @@ final class Tail: Sendable {
 }
 
 extension String {
-    /// The text padded with blanks, so that columns line up.
+    /// Pads the text with spaces.
     fileprivate func padding(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
     }

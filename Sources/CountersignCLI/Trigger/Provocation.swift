@@ -1,20 +1,20 @@
 internal import CountersignCore
 
-/// How a request that would be accepted is spoilt, so that it gets a verdict.
+/// A change of a valid request that causes a specific error code.
 enum Provocation: Sendable {
     case noToken
-    /// Something else in the token's place.
+    /// Another text instead of the token.
     case text(String)
-    /// The claims, signed with an algorithm that the app does not allow.
+    /// Signed with an algorithm that the app does not allow.
     case otherAlgorithm
     case otherKey
-    /// Other claims. The second parameter is the time in seconds since 1970.
+    /// Changed claims. The second parameter is the time in seconds since 1970.
     case claims(@Sendable (inout JSONObject, _ now: Int64) -> Void)
-    /// A token of the gateway's own whose session was ended.
+    /// A token issued by the gateway whose session has ended.
     case endedSession
     case twoUsers
 
-    /// By the code that they get. A code that is not here cannot be provoked; `docs/error-codes.md` says so.
+    /// By the resulting code. Other codes cannot be provoked; see `docs/error-codes.md`.
     static let all: [AuthErrorCode: Provocation] = [
         .missingToken: .noToken,
         .decodingError: .text("not-a-token"),
@@ -39,6 +39,6 @@ enum Provocation: Sendable {
         .subjectMismatch: .claims { claims, _ in claims["sub"] = "another-user" },
     ]
 
-    /// The longest that the app lets a token live, in seconds.
+    /// The maximum token lifetime of the app, in seconds.
     static let lifetime: Int64 = 600
 }

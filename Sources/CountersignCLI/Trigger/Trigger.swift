@@ -5,16 +5,16 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Requests that provoke verdicts.
+/// Sends requests that cause specific error codes.
 struct Trigger: Sendable {
-    /// What the gateway said.
+    /// The gateway's response.
     struct Answer: Sendable {
         let status: Int
-        /// The verdict's code; nil when the token was accepted.
+        /// The error code; nil if the token was accepted.
         let code: AuthErrorCode?
         let requestID: String?
 
-        /// True when this is the verdict; nil stands for an accepted request.
+        /// Whether the response has this code; nil means accepted.
         func `is`(_ wanted: AuthErrorCode?) -> Bool {
             code == wanted && status == (wanted == nil ? 200 : 401)
         }
@@ -24,8 +24,7 @@ struct Trigger: Sendable {
     private static let issuer = "https://issuer.example"
     private static let userID = "trigger-user"
 
-    /// Nil for a remote gateway.
-    /// Where clients reach the gateway.
+    /// The gateway's URL for clients.
     private let url: URL
     private let apps: TriggerApps
     private let transport = makeDefaultTransport()
@@ -35,7 +34,7 @@ struct Trigger: Sendable {
         self.url = url
     }
 
-    /// What can be provoked; nil stands for an accepted request.
+    /// All possible codes; nil means an accepted request.
     var all: [AuthErrorCode?] {
         [nil] + AuthErrorCode.all.filter { Provocation.all[$0] != nil }
     }
@@ -58,9 +57,8 @@ struct Trigger: Sendable {
         _ = try await admin.change("apps", app.id, "enforcement") { $0["state"] = "required" }
     }
 
-    /// Provokes a verdict; nil stands for an accepted request. A running gateway takes up to a second to see a change of
-    /// the app and an ended session, so a verdict that is not the wanted one is asked for again for three seconds. Throws
-    /// `usage` for a code that no request gets.
+    /// Provokes a code; nil means an accepted request. Retries for three seconds, because a running gateway
+    /// may need a second to load changes. Throws `usage` for a code that cannot be provoked.
     func send(_ code: AuthErrorCode?) async throws -> Answer {
         let provocation = code.flatMap { Provocation.all[$0] }
         if let code, provocation == nil {
@@ -105,7 +103,7 @@ struct Trigger: Sendable {
         return try key.sign(claims: claims)
     }
 
-    /// An access token of the gateway's own whose session was ended.
+    /// An access token issued by the gateway whose session has ended.
     private func revokedToken(of app: TriggerApp) async throws -> String {
         let admin = apps.admin
         let opened = try await admin.post("apps", app.id, "sessions", body: ["user": .string(Self.userID)])

@@ -4,21 +4,21 @@ internal import Foundation
 
 /// An app of `countersign trigger`.
 struct TriggerApp: Sendable {
-    /// What it is called in lists.
+    /// The display name.
     static let title = "Requests of countersign trigger"
 
-    /// Whether an id is one that `trigger` has given.
+    /// Whether an id was assigned by `trigger`.
     static func isOne(_ id: String) -> Bool { id.hasPrefix("trigger-") }
 
     let id: String
     let writeKey: String
-    /// The private key that its tokens are signed with.
+    /// The private key for its tokens.
     let key: SigningKey
 }
 
 extension TriggerApp {
-    /// The app whose secrets lie in a file beside the data; nil when there is no such file. Throws `failed` when it cannot be
-    /// read.
+    /// Loads an app's secrets from a file in the data directory; nil without the file. Throws `failed` if it
+    /// is unreadable.
     init?(keptIn path: String) throws {
         guard let text = FileManager.default.contents(atPath: path) else { return nil }
         let root = JSONValue(parsing: [UInt8](text))
@@ -31,7 +31,7 @@ extension TriggerApp {
         self.init(id: app, writeKey: writeKey, key: try SigningKey(pem: pem))
     }
 
-    /// Keeps the app's secrets for the next time, mode 0600.
+    /// Stores the app's secrets for later runs, with mode 0600.
     func keep(in path: String) throws {
         let text: JSONValue = [
             "app": .string(id), "write_key": .string(writeKey), "private_key": .string(key.privatePEM),

@@ -1,15 +1,15 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Makes the apps that `countersign trigger` sends requests to, and deletes them again.
-///
-/// Each has an id of its own: that of a deleted app is not free at once, and two commands may run at the same time.
+/// Creates and deletes the apps to which `countersign trigger` sends requests.
+/// Each has a unique id, because the id of a deleted app is reserved for some time and two commands may run
+/// concurrently.
 actor TriggerApps {
     let admin: any AdminClient
-    /// Where the secrets of apps that stay are kept; nil deletes the apps.
+    /// The folder for the secrets of persistent apps; nil deletes the apps.
     private let keptIn: String?
     private var known: [String: TriggerApp] = [:]
-    /// Also those of which it is not known whether they were made.
+    /// Includes apps for which creation may have failed.
     private var made: [String] = []
 
     init(_ admin: any AdminClient, keptIn folder: String?) {
@@ -17,7 +17,7 @@ actor TriggerApps {
         keptIn = folder
     }
 
-    /// The app of this name, which `prepare` makes ready when it is new.
+    /// The app with this name. A new app is configured by `prepare`.
     func app(
         _ name: String, prepare: @Sendable (any AdminClient, TriggerApp) async throws -> Void
     ) async throws -> TriggerApp {
@@ -47,7 +47,7 @@ actor TriggerApps {
         return ([name] + (2...1_000).map { "\(name)-\($0)" }).first { !taken.contains($0) } ?? name
     }
 
-    /// Deletes the apps that do not stay. Returns the ids of those that could not be deleted, with the reason.
+    /// Deletes temporary apps. Returns the ids that could not be deleted, with reasons.
     func delete() async -> [(id: String, reason: String)] {
         var left: [(id: String, reason: String)] = []
         for id in made {

@@ -1,6 +1,6 @@
 @testable import CountersignCLI
 
-/// The reference of all settings, from their table; `docs/configuration.md` is this text.
+/// The Markdown reference of all settings, stored as `docs/configuration.md`.
 enum SettingReference {
     static var markdown: String {
         let head = """
