@@ -1,8 +1,8 @@
-// What a screen shows, in its address: so that it can be reloaded, kept and sent to a colleague.
+// Stores a screen's state in its URL, so that it can be reloaded, bookmarked and shared.
 
-/** Writes these values into the address of the screen at `where`; empty ones are left out. Makes no step in the history. */
+/** Writes these values into the URL of the screen at `where`, without a history entry. Omits empty values. */
 export function remember(where, values) {
-  // Somebody is on the way to another screen, whose address must stay.
+  // The user is navigating to another screen. Its URL must not change.
   if (location.hash.split("?")[0] !== `#${where}`) return;
   const pairs = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== ""));
   history.replaceState(null, "", `#${where}${pairs.size > 0 ? `?${pairs}` : ""}`);
@@ -12,19 +12,19 @@ const PSEUDONYM = /^u-[a-z2-7]{8}$/;
 let carried = null;
 
 /**
- * What of somebody's id may stand in an address: its pseudonym. Anything else would stay in the browser's history and go to
- * whoever gets the link.
+ * The id if it is a pseudonym, else null. Other ids must not appear in the URL, because it is stored in the
+ * browser's history and may be shared.
  */
 export function shareable(id) {
   return PSEUDONYM.test(id ?? "") ? id : null;
 }
 
-/** Gives the screen at `where`, if that is the next one, values that stay out of its address. */
+/** Passes values to the screen at `where` without putting them into its URL, if it is the next screen. */
 export function carry(where, values) {
   carried = { where, values };
 }
 
-/** What was carried to the screen at `where`, once. */
+/** Returns the values passed to the screen at `where`, once. */
 export function carriedTo(where) {
   const values = carried?.where === where ? carried.values : {};
   carried = null;

@@ -1,8 +1,8 @@
-// The admin API: one place that knows of cookies, CSRF, entity tags and problems.
+// The client of the admin API. Handles cookies, CSRF tokens, entity tags and errors.
 
 const BASE = "/admin/api";
 
-/** What the server said was wrong (RFC 9457), with what to do about it. */
+/** An error response (RFC 9457), with advice. */
 export class Problem extends Error {
   constructor(status, body, retryAfter) {
     super(body.detail || body.title || `The gateway answered ${status}.`);
@@ -13,7 +13,6 @@ export class Problem extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** What the person can do next. */
   get advice() {
     switch (this.status) {
       case 0: return "Check that the gateway is running and that you are online; the page keeps trying.";
@@ -33,20 +32,18 @@ export class Problem extends Error {
 let csrf = null;
 let onUnauthenticated = () => {};
 
-/** Says what to do when the session has ended. */
+/** Sets the action for an expired session. */
 export function whenUnauthenticated(action) {
   onUnauthenticated = action;
 }
 
-/** Remembers the session's CSRF token. */
 export function useSession(session) {
   csrf = session?.csrf ?? null;
 }
 
-/** Further attempts at a GET that a busy gateway refused. */
+/** Retries of a GET request after 503. */
 const MORE_TRIES = 3;
 
-/** Resolves after a while, or throws when it is no longer wanted. */
 async function wait(milliseconds, signal) {
   signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
@@ -73,7 +70,7 @@ async function callOnce(method, path, { body, etag, signal }) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") {
     if (csrf) headers["X-CSRF-Token"] = csrf;
-    // Null makes something new; nothing said takes what is there, whatever it is.
+    // A null tag creates a resource. Without a tag, any version is replaced.
     if (method !== "POST" && etag !== null) headers["If-Match"] = etag ?? "*";
   }
   let response;
@@ -112,20 +109,22 @@ function query(parameters) {
   return text === "" ? "" : `?${text}`;
 }
 
-/** A path from parts, each escaped. */
 export function path(...parts) {
   return parts.map((part) => `/${encodeURIComponent(part)}`).join("");
 }
 
-/** The address of a download. */
+/** The URL of a download. */
 export function address(where, parameters) {
   return BASE + where + query(parameters);
 }
 
-/** How many pages without any item a search goes through by itself. */
+/** The maximum number of empty pages that a search skips automatically. */
 const EMPTY_PAGES = 20;
 
-/** The first page from `cursor` on that has items, and the last that was asked for when none has: a page has what is found among so many that it looked at. */
+/**
+ * The first non-empty page from `cursor` on, or the last requested one. A page has the matches among a
+ * limited number of examined items, so it may be empty.
+ */
 export async function firstFilled(fetchPage, cursor, most = EMPTY_PAGES) {
   let page = await fetchPage(cursor);
   for (let left = most; page.items.length === 0 && page.next && left > 0; left -= 1) page = await fetchPage(page.next);
@@ -134,7 +133,7 @@ export async function firstFilled(fetchPage, cursor, most = EMPTY_PAGES) {
 
 export const api = {
   get: async (where, parameters, signal) => (await call("GET", where + query(parameters), { signal })).data,
-  /** With the entity tag, for a change later. */
+  /** Includes the entity tag, for a later change. */
   read: (where, parameters, signal) => call("GET", where + query(parameters), { signal }),
   post: async (where, body) => (await call("POST", where, { body: body ?? {} })).data,
   put: (where, body, etag) => call("PUT", where, { body, etag }),

@@ -1,4 +1,4 @@
-// The frame: session, routes, navigation, shortcuts.
+// The frame of all screens: session, routes, navigation, shortcuts.
 
 import { h, replace, announce } from "./dom.js";
 import { icon, mark } from "./icons.js";
@@ -60,13 +60,13 @@ let leave = null;
 let wanted = null;
 let age = null;
 
-/** Whether the signed-in person may do what needs this role. */
+/** Whether the signed-in user has this role or a higher one. */
 function can(role) {
   const order = ["viewer", "operator", "owner"];
   return order.indexOf(session?.user.role) >= order.indexOf(role);
 }
 
-/** The parts of the fragment: path parts and query. */
+/** The URL's fragment: path parts and query. */
 function place() {
   const [where, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const parts = where.split("/").filter(Boolean).map((part) => {
@@ -194,7 +194,7 @@ async function route() {
     entry = houseScreens.find(([name]) => name === (parts[0] ?? "home"));
   }
   const current = app ?? apps.find((item) => item.id === preferences.app) ?? apps[0] ?? null;
-  // Only the screen of one failed request has a part after its name.
+  // Only the screen of a failed request has a part after its name.
   const known = app ? (entry?.[3] === sample ? 4 : 3) : 1;
   const missing = !entry || (parts[0] === "apps" && !app) || parts.length > known;
   const title = missing ? "Not found" : entry[1];
@@ -284,7 +284,7 @@ function themeButton() {
   return element;
 }
 
-// Keys: "g" and a letter goes somewhere; "/" to the search; "?" shows them all.
+// Keyboard shortcuts: "g" and a letter opens a screen, "/" the search, "?" the list of shortcuts.
 let pending = 0;
 
 function openPalette() {

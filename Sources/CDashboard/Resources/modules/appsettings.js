@@ -1,4 +1,4 @@
-// What belongs to one app: name, write keys, retention, origins, the alert webhook.
+// The settings of one app: name, write keys, retention, origins, alert webhook.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
@@ -33,14 +33,14 @@ export function appSettings(context) {
     async () => { await part.reload(); toast("Saved.", { tone: "good" }); }, { ask: () => mayKeepLess(about, kept()) }));
   }
 
-  /** Asks before less is kept than until now, in the words of what is lost. */
+  /** Asks for confirmation if a lower retention deletes events. */
   async function mayKeepLess(before, { days, bytes: most }) {
     const fewer = (now, old) => now !== null && (old === null || now < old);
     const byAge = fewer(days, before.retention_days);
     const bySize = fewer(most, before.retention_bytes);
     if (!byAge && !bySize) return true;
     const cutoff = Date.now() - days * DAY;
-    // What cannot be read is no reason to leave the question out.
+    // Asks even if the affected events cannot be counted.
     const [old, overview] = await Promise.all([
       byAge ? api.get(`${base}/events`, { to_ms: Math.max(1, cutoff), limit: 500 }).catch(() => null) : null, api.get("/overview").catch(() => null)]);
     const count = old && (old.next ? "500 events or more are" : old.items.length === 0 ? "None is" : old.items.length === 1 ? "One event is" : `${number(old.items.length)} events are`);
@@ -61,7 +61,7 @@ export function appSettings(context) {
       "Apps that send with it are refused at once, and keep their events."].filter(Boolean);
   }
 
-  /** Deletes a write key after the dialog. The gateway requires the id of a key in use as a second confirmation. */
+  /** Deletes a write key after the dialog. For a key in use, the gateway requires its id again. */
   function removeKey(key) {
     return api.remove(`${base}/write-keys${path(key.id)}?confirm=${encodeURIComponent(key.id)}`);
   }

@@ -1,4 +1,4 @@
-// Who changed what, in a chain that shows when an entry was altered.
+// The audit log and the verification of its hash chain.
 
 import { h, replace } from "./dom.js";
 import { address, api } from "./api.js";

@@ -1,4 +1,4 @@
-// Rows that are chosen by a box each, and taken away together.
+// Selection of several table rows, to delete them together.
 
 import { h, replace } from "./dom.js";
 import { Problem } from "./api.js";
@@ -7,8 +7,8 @@ import { confirm } from "./dialogs.js";
 import { button, toast } from "./ui.js";
 
 /**
- * The column of boxes and the bar that acts on what is chosen. `can(item)` says which rows have a box, `name(item)` is what
- * a box is called, `remove(item)` takes one away, `done()` is called after the last.
+ * The column of checkboxes and the action bar. `can(item)` says whether a row has a checkbox, `name(item)`
+ * labels it, `remove(item)` deletes an item, and `done()` is called after the last one.
  */
 export function bulk({ noun, action, past, text, phrase, can = () => true, name, key = (item) => item.id, remove, done }) {
   const chosen = new Map();
@@ -34,7 +34,7 @@ export function bulk({ noun, action, past, text, phrase, can = () => true, name,
         count += 1;
         chosen.delete(key(item));
       } catch (error) {
-        // Somebody else was faster.
+        // Already deleted by another client.
         if (error instanceof Problem && error.status === 404) chosen.delete(key(item));
         else if (error.name === "AbortError") return;
         else failed ??= error;

@@ -1,5 +1,5 @@
-// Failures over time, as SVG: bars stacked by code, the failure rate as a line, markers where something was changed, and
-// below them the traffic that went well, on the same time axis. Read by pointer and by keyboard.
+// A chart of failures over time in SVG: bars stacked by code, the failure rate as a line, and markers for
+// changes. Below it, a chart of successful traffic with the same time axis. Usable by pointer and keyboard.
 
 import { h, s, replace, announce } from "./dom.js";
 import { paint, reason, swatch } from "./codes.js";
@@ -9,12 +9,12 @@ import { MINUTE, HOUR, DAY, number, compact, percent, plural, hourMinute, bucket
 const LENGTH = { minute: MINUTE, hour: HOUR, day: DAY };
 const PLOT = 232;
 const BASE = 54;
-/** The height of the traffic when nothing has failed, so that it has the place alone. */
+/** The height of the traffic chart if it is shown alone, because nothing has failed. */
 const BASE_ALONE = 180;
 const GAP = 34;
-/** Less than this much of a bucket is a click that slipped. */
+/** A drag over less than this part of a bucket counts as a click. */
 const BRUSH = 0.6;
-// Room for the names of the axes, the markers below them, and the total of the highest bar below those.
+// Space for the axis names, the markers, and the total of the highest bar.
 const TOP = 48;
 const MARK = 24;
 const FOOT = 26;
@@ -28,11 +28,11 @@ export class FailureChart {
   #width = 0;
   #onDrill;
   #onZoom;
-  /** Where a range of buckets begins that somebody is choosing; -1 when nobody is. */
+  /** The bucket where the current selection begins; -1 without one. */
   #anchor = -1;
   #pressed = null;
 
-  /** `onDrill(bucket, code | null)` is called when someone asks for the requests behind a bar, `onZoom(from, to)` when for a part of the time. */
+  /** `onDrill(bucket, code | null)` opens the requests of a bar, `onZoom(from, to)` a part of the time. */
   constructor(onDrill, onZoom, signal) {
     this.#onDrill = onDrill;
     this.#onZoom = onZoom;
@@ -83,7 +83,7 @@ export class FailureChart {
     signal.addEventListener("abort", () => observer.disconnect());
   }
 
-  /** New numbers. `before` are the buckets of the period before, or null; `codes` are those that are shown. */
+  /** Sets new data. `before` has the previous period's buckets, or null; `codes` are the visible codes. */
   show(data, before, codes) {
     const kept = this.#index >= 0 ? this.#data?.buckets[this.#index]?.start_ms : null;
     this.#data = data;
@@ -110,12 +110,12 @@ export class FailureChart {
     return { left, inner, step: inner / count, plot, base, baseTop, height: baseTop + base + FOOT };
   }
 
-  /** Whether nothing that is shown has failed, now or in the period before. */
+  /** Whether no visible code has failures, now or in the previous period. */
   get #quiet() {
     return [...this.#data.buckets, ...(this.#before ?? [])].every((bucket) => failuresOf(bucket, this.#codes) === 0);
   }
 
-  /** How many buckets are over; the last is not while its time is still running. */
+  /** The number of complete buckets. The last one is incomplete while its time is running. */
   get #whole() {
     const { buckets, bucket, now_ms: now } = this.#data;
     return buckets.filter(({ start_ms: start }) => start + LENGTH[bucket] <= (now ?? Infinity)).length;
@@ -216,7 +216,7 @@ export class FailureChart {
     });
   }
 
-  /** Hatches what is not over: its bars still grow, so that they say nothing about a fall. */
+  /** Hatches incomplete buckets: their values still grow and do not indicate a decline. */
   #drawUnfinished(svg, g, x) {
     const whole = this.#whole;
     const count = this.#data.buckets.length - whole;
@@ -228,7 +228,7 @@ export class FailureChart {
     const { buckets, bucket } = this.#data;
     const most = Math.max(2, Math.floor(g.inner / 84));
     for (const { index, text } of timeTicks(buckets.map(({ start_ms: start }) => start), bucket, most)) {
-      // A day is named below its bar; a time stands where it begins.
+      // A day's label is centred below its bar; a time's label is where it begins.
       const at = bucket === "day" ? x(index) + g.step / 2 : x(index);
       if (at > g.left + g.inner - 16) break;
       svg.append(s("line", { class: "axis", x1: at, x2: at, y1: g.baseTop + g.base, y2: g.baseTop + g.base + 4 }),
@@ -331,13 +331,12 @@ export class FailureChart {
     }
   }
 
-  /** The bucket at a place on the screen; one that is not there when it is beside the chart. */
+  /** The bucket at a horizontal position. Out of range outside of the chart. */
   #bucketAt(clientX) {
     const g = this.#geometry();
     return Math.floor((clientX - this.canvas.getBoundingClientRect().left - g.left) / g.step);
   }
 
-  /** The first and the last bucket of the range that somebody is choosing. */
   get #chosen() {
     const most = this.#data.buckets.length - 1;
     return [Math.max(0, Math.min(this.#anchor, this.#index)), Math.min(most, Math.max(this.#anchor, this.#index))];

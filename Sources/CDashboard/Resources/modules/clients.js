@@ -1,4 +1,4 @@
-// Programs that get tokens of their own from the token service (OAuth clients).
+// OAuth clients: programs that get their own tokens from the token service.
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";

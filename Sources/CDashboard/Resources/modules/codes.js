@@ -1,9 +1,9 @@
-// The failure codes: what the gateway says about them, and one colour and one pattern each, the same on every screen.
+// The error codes: the gateway's texts, and a colour and pattern for each, equal on all screens.
 
 import { api } from "./api.js";
 import { s } from "./dom.js";
 
-// A code that is not listed looks like `other`.
+// Unlisted codes look like `other`.
 const looks = {
   10: ["plum", "dots"], 20: ["brick", "back"], 21: ["violet", "solid"], 22: ["amber", "solid"],
   23: ["rose", "cross"], 24: ["moss", "forward"], 25: ["brick", "rows"], 26: ["slate", "solid"],
@@ -19,12 +19,12 @@ function look(code) {
   return looks[code] ?? ["slate", "cross"];
 }
 
-/** The paint of a code, as the value of the attribute `fill`. */
+/** The value of the attribute `fill` for a code. */
 export function paint(code) {
   return `url(#paint-${looks[code] ? code : "other"})`;
 }
 
-/** The patterns that `paint` names; once a page. */
+/** The SVG patterns referenced by `paint`. Needed once in a page. */
 export function paints() {
   const patterns = [...Object.keys(looks), "other"].map((code) => {
     const [hue, kind] = look(code);
@@ -38,7 +38,6 @@ export function paints() {
   return s("svg", { class: "paints", width: 0, height: 0, "aria-hidden": "true", focusable: "false" }, s("defs", {}, patterns, unfinished));
 }
 
-/** A small square in the code's paint. */
 export function swatch(code) {
   return s("svg", { class: "swatch", width: 14, height: 14, viewBox: "0 0 14 14", "aria-hidden": "true", focusable: "false" },
     s("rect", { width: 14, height: 14, rx: 3, fill: paint(code) }));
@@ -46,24 +45,24 @@ export function swatch(code) {
 
 let table = new Map();
 
-/** Reads the gateway's table of codes, once a page: all screens speak of codes. */
+/** Loads the gateway's table of codes, once for each page load. */
 export async function loadCodes(signal) {
   if (table.size > 0) return;
   const { items } = await api.get("/error-codes", {}, signal);
   table = new Map(items.map((item) => [item.code, item]));
 }
 
-/** The codes that this gateway knows, ascending. */
+/** The gateway's codes, ascending. */
 export function everyCode() {
   return [...table.keys()];
 }
 
-/** What the gateway says about a code; undefined for one that it does not know. */
+/** The gateway's texts about a code; undefined for an unknown code. */
 export function about(code) {
   return table.get(code);
 }
 
-/** Where in the dashboard the app's side of a code is put right: the text and the screen; null when it is not here. */
+/** The dashboard screen where an app's fault with this code can be fixed, with its text; null without one. */
 export function remedy(code) {
   if (code === 27 || code === 25) return { text: "Add key", screen: "keys", query: "?add=1" };
   if (code === 24 || (code >= 32 && code <= 34)) return { text: "Claims policy", screen: "policy", query: "" };

@@ -1,4 +1,4 @@
-// Named consumers of an app's events: shows how far behind each one is, and moves or deletes it.
+// Named consumers of an app's events: shows their lag, moves and deletes them.
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";

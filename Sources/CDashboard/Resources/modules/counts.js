@@ -1,24 +1,22 @@
-// What the numbers of the analytics say.
+// Calculations with the analytics' counts.
 
-/** Failures of one code in a bucket or a total. */
+/** The failures with one code in a bucket or total. */
 export function countOf(part, code) {
   const entry = part.codes?.[code];
   return entry ? (entry.rejected ?? 0) + (entry.warned ?? 0) : 0;
 }
 
-/** Failures of the codes that are shown. */
 export function failuresOf(part, codes) {
   return codes.reduce((sum, code) => sum + countOf(part, code), 0);
 }
 
-/** Failures among verified traffic, 0 to 1; null without traffic. */
+/** The share of failures in verified traffic, 0 to 1; null without traffic. */
 export function rateOf(part, codes) {
   const failed = failuresOf(part, codes);
   const judged = (part.accepted ?? 0) + failed;
   return judged === 0 ? null : failed / judged;
 }
 
-/** The codes that occur, ascending. */
 export function codesIn(data) {
   const seen = new Set();
   for (const part of [data.totals, ...data.buckets]) {
@@ -27,7 +25,7 @@ export function codesIn(data) {
   return [...seen].sort((left, right) => left - right);
 }
 
-/** A round number at or above the value, that four lines divide. */
+/** A round number that is at least the value and divisible into four grid lines. */
 export function ceiling(value) {
   if (value <= 40) return Math.max(4, Math.ceil(value / 4) * 4);
   const power = 10 ** Math.floor(Math.log10(value));

@@ -1,4 +1,4 @@
-// What an app keeps about one person: look it up, show it to them, delete it at their request.
+// The stored data of one person: search, view and delete.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";

@@ -1,12 +1,12 @@
-// Dialogs: forms, questions before what is hard to take back, and secrets that are shown once.
+// Dialogs: forms, confirmations, and one-time secrets.
 
 import { h, freshID } from "./dom.js";
 import { button, copyable, field, iconButton, notice } from "./ui.js";
 import { attempt } from "./views.js";
 
 /**
- * A modal dialog. `build(close)` gives the body; resolves with what `close` was called with, or null. With `leaving`, Esc
- * and the cross do not close it but call `leaving(body, close)`.
+ * A modal dialog. `build(close)` returns the body. Resolves with the argument of `close`, or null. With
+ * `leaving`, Esc and the close button call `leaving(body, close)` instead of closing it.
  */
 export function dialog(title, build, { wide = false, look = wide ? "wide" : undefined, leaving = null } = {}) {
   return new Promise((resolve) => {
@@ -17,7 +17,7 @@ export function dialog(title, build, { wide = false, look = wide ? "wide" : unde
     const body = h("div", { class: "dialog-body" }, build(close));
     const away = () => (leaving ? leaving(body, close) : close());
     element.append(h("div", { class: "dialog-head" }, h("h2", { id: heading }, title), iconButton("Close", "close", away)), body);
-    // Not the event `cancel`: a browser sends it for the first Esc only, and closes on the next.
+    // Not the event `cancel`: browsers send it only for the first Esc and close the dialog at the second.
     const escape = (event) => {
       if (event.key !== "Escape" || !leaving) return;
       event.preventDefault();
@@ -26,7 +26,7 @@ export function dialog(title, build, { wide = false, look = wide ? "wide" : unde
     document.addEventListener("keydown", escape);
     element.addEventListener("close", () => document.removeEventListener("keydown", escape));
     element.addEventListener("close", () => {
-      // The browser has given the focus back already.
+      // The browser has already restored the focus.
       element.remove();
       resolve(result);
     });
@@ -39,7 +39,7 @@ export function dialog(title, build, { wide = false, look = wide ? "wide" : unde
   });
 }
 
-/** Asks before something happens that is hard to take back. With `phrase`, that text must be typed. */
+/** Asks for confirmation of an irreversible action. With `phrase`, the user must type that text. */
 export function confirm(title, { text, action, phrase, kind = "danger", focused = false } = {}) {
   return dialog(title, (close) => {
     const go = button(action, { kind, autofocus: focused, onclick: () => close(true) });
@@ -60,7 +60,6 @@ export function showValue(title, text, value) {
   return dialog(title, (close) => [h("p", {}, text), copyable(value), h("div", { class: "actions end" }, button("Done", { kind: "primary", onclick: () => close(true) }))]);
 }
 
-/** Shows a secret once. */
 export function showOnce(title, text, secret) {
   return dialog(title, (close) => [
     notice("amber", "You won't see this again.", h("p", {}, text)), copyable(secret),
@@ -74,7 +73,10 @@ export function showOnce(title, text, secret) {
   } });
 }
 
-/** A form in a dialog: `fields` are shown, `send` runs at submit; resolves with what it gave, or null. `more(close, trouble)` is another button. */
+/**
+ * A form dialog with `fields`. `send` runs at submit; resolves with its result, or null. `more(close,
+ * trouble)` returns another button.
+ */
 export function formDialog(title, action, fields, send, { wide, more } = {}) {
   const trouble = h("div", { "aria-live": "polite" });
   return dialog(title, (close) => h("form", { onsubmit: async (event) => {
@@ -89,8 +91,8 @@ export function formDialog(title, action, fields, send, { wide, more } = {}) {
 }
 
 /**
- * A form that stays on the screen: `save` runs at submit, then `done` with what it gave. Without an action it only shows.
- * With `ask` nothing is saved until that says true.
+ * A form within a screen. `save` runs at submit, then `done` with its result. Without an action the form is
+ * read-only. With `ask`, it is only saved if `ask` returns true.
  */
 export function settingsForm(fields, action, save, done, { kind = "primary", ask = () => true } = {}) {
   const trouble = h("div", {});
@@ -102,7 +104,7 @@ export function settingsForm(fields, action, save, done, { kind = "primary", ask
   } }, fields, trouble, action && h("div", { class: "actions" }, h("button", { type: "submit", class: `button ${kind}` }, action)));
 }
 
-/** A small button that takes the row of `name` away once the person has confirmed it. */
+/** A small button that deletes the row of `name` after a confirmation. */
 export function removable(label, name, question, remove, done) {
   return button(label, { kind: "small", "aria-label": `${label} ${name}`, onclick: async () => {
     if (await confirm(`${label} ${name}`, { action: label, ...question }) && await attempt(remove)) done();

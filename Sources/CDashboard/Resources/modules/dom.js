@@ -1,4 +1,4 @@
-// Elements without markup: every text goes in as text, never as HTML.
+// Creates elements without markup. All text is inserted as text, never as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -13,10 +13,10 @@ function fill(element, properties, children) {
   return element;
 }
 
-/** Characters that change the direction of the text after them, and control characters except the end of a line. */
+/** Characters that change the text direction, and control characters except line ends. */
 const unsafe = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** A text as it is shown: an id from a client must not change how its surroundings read. */
+/** Text for display. Ids from clients must not change the appearance of surrounding text. */
 function shown(text) {
   return String(text).replace(unsafe, "\ufffd");
 }
@@ -28,37 +28,34 @@ function put(element, children) {
   }
 }
 
-/** An HTML element. Properties starting with `on` are listeners; null and false ones are left out. */
+/** An HTML element. Properties with the prefix `on` are listeners. Null and false properties are omitted. */
 export function h(tag, properties, ...children) {
   return fill(document.createElement(tag), properties, children);
 }
 
-/** An SVG element. */
 export function s(tag, properties, ...children) {
   return fill(document.createElementNS(SVG, tag), properties, children);
 }
 
-/** Empties an element and puts the children in. */
 export function replace(element, ...children) {
   element.replaceChildren();
   put(element, children);
   return element;
 }
 
-/** A text of the gateway: what stands between backticks becomes code. */
+/** Text from the gateway. Parts in backticks become code elements. */
 export function prose(text) {
   return String(text ?? "").split(/`([^`]+)`/).map((part, index) => (index % 2 === 1 ? h("code", {}, part) : part));
 }
 
 let counter = 0;
 
-/** An id that no other element has. */
 export function freshID(prefix) {
   counter += 1;
   return `${prefix}-${counter}`;
 }
 
-/** Says a sentence to screen readers. */
+/** Announces a sentence to screen readers. */
 export function announce(text) {
   const region = document.getElementById("announcer");
   region.textContent = "";

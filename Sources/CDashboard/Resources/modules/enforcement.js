@@ -1,4 +1,4 @@
-// How strict the app is, and what a change would do before it is made.
+// The enforcement of an app, and the effects of a change before it is made.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
@@ -19,17 +19,17 @@ const states = [
 const nameOf = Object.fromEntries(states.map(([state, name]) => [state, name]));
 const strictness = { disabled: 0, optional: 1, required: 2 };
 const usualReturn = { rejected_percent: 5, window_minutes: 5, minimum_requests: 100 };
-/** With what share of the users a roll-out begins. */
+/** The suggested share of users at the start of a roll-out, in percent. */
 const FIRST_SHARE = 10;
-/** The share of failing users from which on it is better to look at the failures before anything is rejected. */
+/** The share of failing users above which the failures should be examined before requiring tokens. */
 const FEW = 0.01;
 
-/** In what share of the requests a state rejects what is not valid: what is lower protects less. */
+/** The protection of a state as a number, for comparisons. */
 function protection({ state, ramp_percent: ramp }) {
   return state === "required" ? strictness.required + (ramp ?? 100) / 100 : strictness[state];
 }
 
-/** The percentage of users for whom requests with an invalid token are rejected. */
+/** The percentage of users with required tokens. */
 function rejected({ state, ramp_percent: ramp }) {
   return state === "required" ? ramp ?? 100 : 0;
 }
@@ -39,7 +39,7 @@ function cancelled({ scheduled }, next) {
   return scheduled && !next.scheduled ? [`The switch to ${nameOf[scheduled.state]}, scheduled for ${dateTime(scheduled.at_ms)}, is cancelled.`] : [];
 }
 
-/** What a change to a weaker state means, in words for whoever has to answer for it. */
+/** The consequences of a change to a weaker state. */
 function consequence(app, to) {
   const name = app.name || app.id;
   if (to.state === "disabled") {
@@ -61,7 +61,7 @@ export function enforcement(context) {
 
   const part = view(context, async (abort) => {
     const answer = await api.read(base, {}, abort);
-    // Keep the entity tag of the rule. A change is rejected if another client has changed the rule since it was read.
+    // Keeps the entity tag, so that changes by other clients since this read are not overwritten.
     return { ...answer.data, etag: answer.etag };
   }, draw, { every: 5_000, bones: 6 });
 
@@ -81,7 +81,7 @@ export function enforcement(context) {
     }
   }
 
-  /** Sends a changed rule; the undo puts back what was there. */
+  /** Saves a changed rule. Undo restores the previous rule. */
   async function change(rule, said, place) {
     const { data: before } = await api.read(base).catch(() => ({ data: null }));
     const done = await attempt(async () => { await api.put(base, clean(rule), rule.etag); }, place);
@@ -133,7 +133,7 @@ export function enforcement(context) {
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)), { wide: true });
   }
 
-  /** The step that the guide to rolling out recommends; null when there is none left. */
+  /** The next step of the roll-out guide; null without one. */
   function nextStep(rule) {
     if (rule.state === "disabled") return { to: "optional", text: "Choose Optional: nothing is rejected, and you see what would be." };
     if (rule.state === "required") return rule.ramp_percent < 100 ? { to: "ramp", text: `Raise the share of users from ${rule.ramp_percent} % once the failures are what you expect.` } : null;
@@ -226,17 +226,17 @@ export function enforcement(context) {
   drawPreview();
 }
 
-/** The part of the users that a scheduled switch is for, followed by a space; nothing when it is for all. */
+/** The share of users of a scheduled switch, followed by a space; empty for all users. */
 function forUsers({ state, ramp_percent: ramp }) {
   return state === "required" && (ramp ?? 100) < 100 ? `for ${ramp} % of users ` : "";
 }
 
-/** A scheduled switch as it is written: a part of the users belongs to Required only. */
+/** A scheduled switch as sent to the API. Only Required has a share of users. */
 function scheduledAs({ state, at_ms, ramp_percent: ramp }) {
   return { state, at_ms, ...(state === "required" && (ramp ?? 100) < 100 ? { ramp_percent: ramp } : {}) };
 }
 
-/** The members that may be written; what is left out is off. */
+/** The writable members of a rule. Omitted members are disabled. */
 function clean(rule) {
   return {
     state: rule.state, ramp_percent: rule.ramp_percent ?? 100,

@@ -1,4 +1,4 @@
-// What was stored: search, look, export.
+// Stored events: search, view, export.
 
 import { h, replace } from "./dom.js";
 import { address, api, path } from "./api.js";
@@ -12,7 +12,7 @@ import { facts } from "./sample.js";
 import { consumers } from "./consumers.js";
 import { sinks } from "./sinks.js";
 
-/** How each verdict is called, its colour, and what it is worth. */
+/** The name, colour and meaning of each verification result. */
 const VERDICTS = {
   verified: ["Verified", "good", "A valid token says that this user's device sent it."],
   server: ["Server", "good", "Your own backend sent it, with the token of an OAuth client."],
@@ -21,7 +21,6 @@ const VERDICTS = {
   anonymous: ["Anonymous", "neutral", "It names no user, so there was nothing to verify."],
   unknown: ["Unknown", "neutral", "It was stored by a version that did not record verdicts."],
 };
-/** The types that a gateway stores. */
 export const TYPES = ["track", "identify", "page", "screen", "group", "alias", "location"];
 const NAMES = ["user", "message_id", "request_id", "name", "type", "verdict"];
 
@@ -83,7 +82,7 @@ export function events(context) {
     return element;
   }
 
-  /** Opens one event; its address names it, so that it can be sent to somebody. */
+  /** Opens an event and puts its position into the URL, so that it can be shared. */
   async function show(item) {
     opened = item.position;
     remember(base, { ...filter(), user: shareable(user.value.trim()), event: opened });

@@ -1,4 +1,4 @@
-// Who fails, how often, and since when.
+// Failures: causes, frequency and history.
 
 import { h, prose, replace, announce } from "./dom.js";
 import { api, path, address } from "./api.js";
@@ -55,7 +55,7 @@ export function failures(context) {
   }
 
   function remember(push = false) {
-    // Somebody is on the way to another screen, whose address must stay.
+    // The user is navigating to another screen. Its URL must not change.
     if (location.hash !== `#${base}` && !location.hash.startsWith(`#${base}/failures`)) return;
     const pairs = new URLSearchParams({ range: state.range });
     if (state.range === "custom") { pairs.set("from", state.from); pairs.set("to", state.to); }
@@ -81,7 +81,7 @@ export function failures(context) {
     return { data, top, before };
   }
 
-  /** Where failures come from, those of the chosen code if there is one. */
+  /** Loads the main sources of failures, for the selected code if there is one. */
   async function fetchTop(abort) {
     const { from, to } = span();
     const { top: by, code } = state;
@@ -99,7 +99,7 @@ export function failures(context) {
     }
   }
 
-  /** The chosen code alone, or else all that nobody has hidden. */
+  /** The selected code, or all codes that are not hidden. */
   function shownCodes(data) {
     return codesIn(data).filter((code) => (state.code ? code === state.code : !state.hidden.has(code)));
   }
@@ -129,7 +129,7 @@ export function failures(context) {
     return content.isConnected ? undefined : content;
   }
 
-  /** How much more or less than before; `text` says it, by default as a share of what was. */
+  /** The change since the previous period. `text` formats it, by default as a percentage. */
   function difference(now, then, better, text = (share) => percent(share)) {
     if (!(then > 0)) return null;
     const share = (now - then) / then;
@@ -174,7 +174,7 @@ export function failures(context) {
     return element;
   }
 
-  /** What the shapes and colours of the chart mean, for those that are in it. */
+  /** The legend of the chart, for the shapes and colours in it. */
   function drawKeys(data, before, charted) {
     keys.hidden = !charted;
     if (!charted) return;
@@ -191,7 +191,7 @@ export function failures(context) {
       unfinished && key("unfinished", "incomplete"));
   }
 
-  /** What to do about a code, with the way to the screen where the app's side of it is. */
+  /** Advice for a code, with a link to the screen where the app can be fixed. */
   function fixOf(code) {
     const there = remedy(code);
     return [prose(about(code)?.fix), there && context.can("operator") && [" ", h("a", { class: "button small", href: `#${path("apps", app.id, there.screen)}${there.query}` }, there.text)]];
@@ -242,7 +242,7 @@ export function failures(context) {
   }
 
   function drawTop(top) {
-    // Asked before something else was chosen.
+    // Outdated: another selection was made meanwhile.
     if (top.by !== state.top || top.code !== state.code) return;
     replace(topsTitle, top.code ? ["Where failures with ", swatch(top.code), ` ${top.code} ${reason(top.code)} come from`] : "Where failures come from");
     const rate = (item) => (item.requests ? item.failures / item.requests : 0);
@@ -257,7 +257,7 @@ export function failures(context) {
       ], top.items));
   }
 
-  /** Shows the kept requests of a code, of a bucket, or of both. */
+  /** Shows the stored requests with a code, in a bucket, or both. */
   function drill({ code, at, until }, jump, push = jump) {
     const other = state.code !== code;
     state.code = code;
@@ -312,7 +312,7 @@ export function failures(context) {
     return h("span", { class: "chip" }, text, h("button", { type: "button", "aria-label": `Remove the filter ${text}`, onclick: remove }, icon("close", 12)));
   }
 
-  /** Shows a part of the range; the way back is a chip. */
+  /** Shows a part of the time range, with a chip for returning. */
   function zoom(from, to) {
     remember(true);
     state.zoomedFrom ??= state.range === "custom" ? null : state.range;

@@ -1,4 +1,4 @@
-// What a new app needs before it delivers verified events, step by step. Each is done when the gateway has seen it.
+// The steps to a new app's first verified event. A step is done once the gateway has seen its effect.
 
 import { h } from "./dom.js";
 import { path } from "./api.js";
@@ -6,7 +6,7 @@ import { preferences, prefer } from "./preferences.js";
 import { badge, button, card, copyable, segmented } from "./ui.js";
 import { icon } from "./icons.js";
 
-/** The apps that `countersign trigger` makes for itself. */
+/** Apps created by `countersign trigger`. */
 const INTERNAL = /^trigger(-unusable-key)?$/;
 
 const swift = (address) => `var configuration = CountersignConfiguration(
@@ -38,20 +38,23 @@ function stateOf(app) {
   const { requests, rejected, warned } = app.last_24h;
   const steps = {
     key: app.keys > 0, sent: app.last_request_ms !== null && app.last_request_ms !== undefined, measured: app.enforcement !== "disabled",
-    // Where tokens are not checked nobody knows whether they are good.
+    // Without verification, it is unknown whether tokens are valid.
     good: app.enforcement !== "disabled" && requests > rejected + warned,
   };
   return { ...steps, all: Object.values(steps).every(Boolean) };
 }
 
-/** The app whose first steps are shown: the chosen one, or else the newest that is not done; undefined when there is none. */
+/**
+ * The app whose first steps are shown: the selected one, or else the newest unfinished one; undefined without
+ * one.
+ */
 export function newcomer(apps) {
   const open = apps.filter((app) => !INTERNAL.test(app.id) && !preferences.dismissed.includes(app.id) && !stateOf(app).all)
     .sort((one, two) => two.created_ms - one.created_ms);
   return open.find((app) => app.id === preferences.app) ?? open[0];
 }
 
-/** The card. `dismissed` is called when somebody wants to see it no more. */
+/** The card. `dismissed` is called when the user closes it. */
 export function firstSteps(context, app, dismissed) {
   const steps = stateOf(app);
   const base = `#${path("apps", app.id)}`;

@@ -1,4 +1,4 @@
-// Numbers and times as people read them. Instants are milliseconds since 1970.
+// Formatting of numbers and times. Instants are milliseconds since 1970.
 
 import { preferences } from "./preferences.js";
 
@@ -18,7 +18,7 @@ export function compact(value) {
   return Math.abs(value) < 10_000 ? whole.format(value) : short.format(value);
 }
 
-/** A share between 0 and 1, with more digits the smaller it is. */
+/** Formats a share between 0 and 1 as a percentage. Small shares get more digits. */
 export function percent(share) {
   if (!Number.isFinite(share)) return "–";
   const value = share * 100;
@@ -112,7 +112,7 @@ export function timeTicks(starts, bucket, most) {
     const [day, month, year, hour, minute] = wall.format(at).match(/\d+/g).map(Number);
     return { day: (year * 12 + month) * 31 + day, minutes: hour * 60 + minute };
   };
-  // Where the zone is off by half an hour, a bucket of an hour has the full hour inside of it.
+  // In a time zone with a half-hour offset, a bucket of an hour contains the full hour.
   const length = bucket === "hour" ? 60 : 1;
   let before = starts.length > 0 ? wallTime(starts[0] - length * MINUTE).day : 0;
   const places = starts.map((start, index) => {
@@ -151,7 +151,7 @@ export function toInput(at) {
   return new Date(at - offset).toISOString().slice(0, 16);
 }
 
-/** The instant that an input of type datetime-local means, or null. */
+/** The instant of an input of type datetime-local, or null. */
 export function fromInput(text) {
   if (!text) return null;
   const at = Date.parse(preferences.zone === "utc" ? `${text}Z` : text);

@@ -1,4 +1,4 @@
-// The gateways that share a database, and what they share.
+// The gateways that share a database, and the state of the database.
 
 import { h, replace } from "./dom.js";
 import { api } from "./api.js";
@@ -7,9 +7,9 @@ import { badge, card, emptyState, notice, stacked, table } from "./ui.js";
 import { view } from "./views.js";
 import { facts } from "./sample.js";
 
-/** Days of events that are listed one by one. */
+/** The maximum number of days that are listed separately. */
 const LISTED = 31;
-/** A clock that is further off is warned of. */
+/** The clock difference in milliseconds above which a warning is shown. */
 const CLOCK = 1_000;
 
 const alone = { webhooks: "webhooks", event_files: "event files", deleted_apps: "erasing deleted apps", enforcement_alerts: "alerts" };

@@ -1,4 +1,4 @@
-// The overview: is the gateway well, how are the apps, and what to do next.
+// The overview: the state of the gateway and its apps, and next steps.
 
 import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";
@@ -14,7 +14,7 @@ export function home(context) {
   const { body, can } = context;
   let first = true;
   const part = view(context, async (signal) => {
-    // The frame has just read the apps.
+    // The frame has just loaded the apps.
     const known = first && context.apps;
     first = false;
     const [overview, apps] = await Promise.all([api.get("/overview", {}, signal), known || api.get("/apps", { limit: 500 }, signal).then(({ items }) => items)]);
@@ -78,7 +78,7 @@ export function home(context) {
   replace(body, part.element);
 }
 
-/** What is wrong with an app's id, and what to do; null when nothing is. */
+/** Why an app's id is invalid; null if it is valid. */
 function problemOf(id) {
   if (id === "") return "An app needs an id.";
   const found = /[^a-z0-9_-]/.exec(id)?.[0];

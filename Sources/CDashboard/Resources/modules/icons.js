@@ -1,4 +1,4 @@
-// Line icons on a 20 by 20 grid, drawn for this page.
+// Line icons on a 20 by 20 grid.
 
 import { s } from "./dom.js";
 
@@ -41,14 +41,13 @@ const paths = {
   trash: "M4 5.8h12M8 5.8V4h4v1.8M5.5 5.8l.7 10.7h7.6l.7-10.7",
 };
 
-/** A decorative icon; the text beside it says the same. */
+/** A decorative icon, hidden from screen readers. */
 export function icon(name, size = 18) {
   return s("svg", {
     class: `icon icon-${name}`, viewBox: "0 0 20 20", width: size, height: size, "aria-hidden": "true", focusable: "false",
   }, s("path", { d: paths[name] ?? paths.info }));
 }
 
-/** The mark of the product. */
 export function mark(size = 28) {
   return s("svg", { class: "mark", viewBox: "0 0 32 32", width: size, height: size, "aria-hidden": "true", focusable: "false" },
     s("rect", { class: "mark-ground", width: 32, height: 32, rx: 8 }),

@@ -1,11 +1,11 @@
-// What Required would reject, and the automatic return that ends it.
+// The effects of Required, and the rule for returning automatically.
 
 import { h } from "./dom.js";
 import { dateTime, number, percent, plural } from "./format.js";
 import { field, notice, table, toggle } from "./ui.js";
 import { swatch } from "./codes.js";
 
-/** The form of the automatic return. `onchange` is called when something in it is another. */
+/** The form for the automatic return. `onchange` is called after each change. */
 export function autoReturn(rule, on, onchange = () => {}) {
   const share = h("input", { type: "number", min: 1, max: 100, value: rule.rejected_percent });
   const minutes = h("input", { type: "number", min: 1, max: 60, value: rule.window_minutes });
@@ -23,7 +23,7 @@ export function autoReturn(rule, on, onchange = () => {}) {
   };
 }
 
-/** What it means for the users of an app that it has no key any more; null where no token is judged. */
+/** The consequence for an app's users if its last key is deleted; null without token verification. */
 export function withoutKeys(app) {
   const name = app.name || app.id;
   if (app.enforcement === "required") return `From now on every signed-in user of ${name} is refused: it requires tokens, and nothing is left to verify those that your backend signs.`;
@@ -31,23 +31,23 @@ export function withoutKeys(app) {
   return null;
 }
 
-/** Why the automatic return would end Required as soon as it is on; null when it would not. */
+/** Why the automatic return would act immediately; null if it would not. */
 export function returnsAtOnce(preview, rule) {
   if (!rule || preview.users === 0) return null;
-  // Those of both codes are counted twice: rather a warning too many.
+  // Users with both codes count twice, which can only cause an unnecessary warning.
   const lost = (preview.by_code ?? []).filter((row) => row.code === 22 || row.code === 27).reduce((sum, row) => sum + row.users, 0);
   const share = lost / preview.users;
   if (share * 100 < rule.rejected_percent || preview.users < rule.minimum_requests) return null;
   return `In the last ${preview.hours} h the tokens of ${percent(Math.min(1, share))} of users were expired (22) or matched no key (27), and the automatic return acts at ${rule.rejected_percent} %. Look at these failures first, or raise its limit.`;
 }
 
-/** What Required would have rejected. */
+/** The requests that Required would have rejected. */
 export function impact(preview) {
   const { users, would_reject: bad } = preview;
   const requests = preview.requests - preview.not_judged;
   const share = requests ? bad.requests / requests : 0;
   const since = `Since ${dateTime(preview.from_ms)}`;
-  // All users are estimated, those who failed are counted.
+  // The total number of users is an estimate; failing users are counted exactly.
   const everybody = `${preview.users_estimated && users > 0 ? "about " : ""}${plural(users, "user")}`;
   const usersColumn = { title: "Users", class: "num", cell: (row) => number(row.users) };
   const bar = (count) => h("meter", { min: 0, max: Math.max(1, bad.requests), value: count, "aria-hidden": "true" });

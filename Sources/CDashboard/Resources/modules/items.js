@@ -1,4 +1,4 @@
-// What clients of the Bloomreach dialect get, as JSON that operators edit.
+// The JSON items that clients of the Bloomreach dialect receive.
 
 import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";

@@ -1,4 +1,4 @@
-// The public keys of an app: three slots, added with a preview, replaced without an outage.
+// The public keys of an app: three slots, a preview before adding, and rotation without an outage.
 
 import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";
@@ -85,7 +85,10 @@ export function keys(context) {
     dialog("Public key", () => [facts([["Key id (RFC 7638 thumbprint)", h("span", { class: "mono" }, key.id)], ["Kind", `${kindOf(key)}, ${key.alg}`]]), key.pem && copyable(key.pem, "Copy the key")]);
   }
 
-  /** What the deletion of the last key means, with what is true now; null when others are left, or no token is judged. */
+  /**
+   * The consequence of deleting the last key, based on current data; null if other keys remain or tokens are
+   * not verified.
+   */
   async function lastKey() {
     const [now, source] = await Promise.all([api.get(path("apps", app.id)), api.get(path("apps", app.id, "key-source"))]).catch(() => [app, null]);
     return now.keys > 1 || source?.url ? null : withoutKeys(now);
@@ -159,7 +162,7 @@ export function keys(context) {
       if (!chosen) return;
       if (chosen.size > 100_000) return replace(preview, notice("bad", "This file is too large to be a key."));
       const bytes = new Uint8Array(await chosen.arrayBuffer());
-      // A certificate in DER is shown as PEM, which is what the API takes.
+      // A DER certificate is converted to PEM for the API.
       text.value = bytes[0] === 0x30 ? der(bytes) : new TextDecoder().decode(bytes);
       look();
     };
@@ -220,7 +223,7 @@ export function keys(context) {
   }
 
   replace(body, part.element, keySource(context));
-  // The way here from a failure that a new key puts right.
+  // The link from a failure that a new key would fix.
   if (context.query.get("add") && can("operator")) {
     remember(base, {});
     api.get(base, { limit: 50 }, context.signal).then(({ items }) => items.length < slots.length && addKey(Object.fromEntries(items.map((key) => [key.slot, key]))), () => {});

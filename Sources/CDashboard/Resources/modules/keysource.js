@@ -1,4 +1,4 @@
-// A JWK Set that somebody else publishes, whose keys verify beside the app's own.
+// An external JWK Set whose keys are used in addition to the app's own.
 
 import { h, prose } from "./dom.js";
 import { api, path } from "./api.js";

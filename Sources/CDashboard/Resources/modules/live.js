@@ -1,4 +1,5 @@
-// Every verdict as it is made, by server-sent events. The browser resumes on its own with the last id that it saw.
+// Live verification results, by server-sent events. After a disconnect, the browser resumes from the last
+// event id.
 
 import { h, replace, announce } from "./dom.js";
 import { address, api, path } from "./api.js";
@@ -11,9 +12,9 @@ import { facts } from "./sample.js";
 import { badge, button, copy, emptyState, field, notice, problemNotice, select, stacked, stateBadge, verdictBadge } from "./ui.js";
 
 const LIMIT = 300;
-/** How many requests from before are shown at first. */
+/** The number of earlier requests that are shown at first. */
 const EARLIER = 50;
-/** What an event's verdict is called where requests are listed. */
+/** The request's result for each result of an event. */
 const ofEvent = { verified: "accepted", server: "accepted", warned: "warned", anonymous: "anonymous", not_judged: "not_judged" };
 
 export function live(context) {
@@ -84,8 +85,8 @@ export function live(context) {
   }
 
   /**
-   * The last requests from before this page was opened, newest first: those that were stored, by their events, and those
-   * that failed, by their samples.
+   * The last requests before this page was opened, newest first: stored ones by their events, failed ones by
+   * their samples.
    */
   async function earlier() {
     const asked = { user: filter.user, limit: EARLIER };
@@ -117,7 +118,7 @@ export function live(context) {
       empty.hidden = true;
       rows.append(h("tr", { class: "earlier" }, h("td", { colspan: head.length }, "Before you opened this page")), ...fresh.map((item) => row(item)));
     } catch (error) {
-      // The tail itself works without.
+      // The live results work without the earlier ones.
       if (error.name !== "AbortError") replace(before, problemNotice(error, prefill));
     }
   }
@@ -135,7 +136,7 @@ export function live(context) {
       h("td", { class: "mono" }, item.endpoint ?? "–"));
   }
 
-  /** What is known of a request of which no sample is kept. */
+  /** Shows a request for which no sample is stored. */
   function detail(item) {
     dialog("Request", () => h("div", { class: "stack" },
       facts([
@@ -158,7 +159,7 @@ export function live(context) {
         : "The gateway was restarted here: it is unknown how many requests were missed.")));
       announce("There is a gap in the live tail.");
     } else {
-      // Its request may have been read from the log a moment ago.
+      // The request may already be shown as an earlier one.
       if (item.request_id && rows.querySelector(`[data-request="${CSS.escape(item.request_id)}"]`)) return;
       seen += 1;
       const fresh = row(item);

@@ -1,4 +1,4 @@
-// People and API tokens.
+// Users and API tokens.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";

@@ -1,4 +1,4 @@
-// One field that goes anywhere: screens, apps, saved views, failure codes, keys, settings, users and events.
+// The command palette: finds screens, apps, saved views, codes, keys, settings, users and events.
 
 import { h, replace, freshID } from "./dom.js";
 import { carry } from "./address.js";
@@ -14,7 +14,7 @@ const PAUSE = 200;
 /** The form of the request ids that the gateway generates. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** `screens` are {name, symbol, href}; `apps` all apps, `app` the one that is meant; `owner` says whether settings are shown. */
+/** `screens` are {name, symbol, href}. `app` is the current app. `owner` includes settings. */
 export function palette({ screens, apps, app, owner, go }) {
   const abort = new AbortController();
   const fixed = [
@@ -41,7 +41,7 @@ export function palette({ screens, apps, app, owner, go }) {
 
   const ofUser = (text, symbol, screen, values) => ({ kind: "Search", text, symbol, href: within(screen), carries: [path("apps", app.id, screen), values] });
 
-  /** What can be looked for by a text that is not a name of anything here. */
+  /** The searches offered for a text that matches no known name. */
   function searches(text) {
     if (!app || text.length < 2) return [];
     return [

@@ -1,4 +1,4 @@
-// Which claims a token must carry.
+// The required claims of tokens.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
@@ -9,7 +9,7 @@ import { view } from "./views.js";
 
 const algorithms = [["RS256", "RSA, SHA-256; what the SDKs' documentation asks for"], ["PS256", "RSA-PSS, SHA-256"], ["ES256", "P-256"], ["EdDSA", "Ed25519"]];
 
-/** What tokens are accepted after a change that were refused before it, in words; empty when there are none. */
+/** The tokens that would newly be accepted after a change, in words; empty without any. */
 function weakened(before, after) {
   const added = after.algorithms.filter((name) => !before.algorithms.includes(name));
   const dropped = before.required.filter((name) => !after.required.includes(name));
@@ -36,7 +36,7 @@ export function policy(context) {
     const issuer = h("input", { type: "text", name: "issuer", value: rules.issuer ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
     const why = h("p", { class: "hint", id: "required-why" }, "A claim can be required once there is something to compare it with: set an audience or an issuer first.");
     const boxes = ["aud", "iss", "typ"].map((name) => tick("required", name, h("code", {}, name)));
-    // The gateway refuses to demand what it would compare with nothing.
+    // The gateway rejects a required claim without an expected value.
     const follow = (input, name) => {
       const box = boxes.map((label) => label.querySelector("input")).find((other) => other.value === name);
       let wanted = box.checked;

@@ -1,4 +1,5 @@
-// What this browser remembers: theme, time zone, the last app, dismissed first steps, saved views. Nothing secret.
+// Settings stored in this browser: theme, time zone, last app, dismissed first steps, saved views. No
+// secrets.
 
 const KEY = "countersign";
 const defaults = { theme: "system", zone: "local", app: null, dismissed: [], views: [] };
@@ -13,19 +14,18 @@ function read() {
 
 export const preferences = read();
 
-/** Remembers a preference and tells everyone who draws by it. */
+/** Stores a preference and notifies the screens. */
 export function prefer(name, value) {
   preferences[name] = value;
   try {
     localStorage.setItem(KEY, JSON.stringify(preferences));
   } catch {
-    // A private window without storage: the choice holds until the page is closed.
+    // Without storage, as in some private windows, the choice is kept until the page is closed.
   }
   if (name === "theme") applyTheme();
   document.dispatchEvent(new CustomEvent("preference", { detail: { name, value } }));
 }
 
-/** Puts the chosen theme on the document. */
 export function applyTheme() {
   const root = document.documentElement;
   if (preferences.theme === "system") root.removeAttribute("data-theme");

@@ -1,4 +1,4 @@
-// What an app is to clients of the Bloomreach dialect: its token, how customers prove themselves, its webhook and items.
+// An app's project in the Bloomreach dialect: token, customer authentication, webhook and items.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";

@@ -1,4 +1,4 @@
-// One failed request: what was checked, what the token said, and what to do.
+// A failed request: its checks, its token's claims, and advice.
 
 import { h, prose, replace } from "./dom.js";
 import { api, path } from "./api.js";
@@ -68,7 +68,6 @@ function recheck(context, base) {
   return h("div", { class: "recheck" }, go, result);
 }
 
-/** Names and values, as a definition list. */
 export function facts(pairs) {
   return h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–"))));
 }
@@ -85,7 +84,7 @@ function times(claims, at) {
   return rows.length > 0 && facts(rows);
 }
 
-/** The list of failed requests, each leading to its detail. */
+/** A list of failed requests with links to their details. */
 export function sampleTable(app, items, context) {
   const where = (item) => `#${path("apps", app.id, "samples", item.id)}`;
   return table("Failed requests, newest first", [

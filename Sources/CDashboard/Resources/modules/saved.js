@@ -1,11 +1,11 @@
-// Named views: addresses of screens, with everything selected on them. Kept in this browser.
+// Saved views: named URLs of screens with their state. Stored in this browser.
 
 import { h, replace } from "./dom.js";
 import { dialog } from "./dialogs.js";
 import { preferences, prefer } from "./preferences.js";
 import { button, emptyState, field, toast } from "./ui.js";
 
-/** The dialog: the saved views, and a name for what is shown now. */
+/** The dialog with saved views and a field to name the current one. */
 export function savedViews(title) {
   const here = location.hash || "#/";
   return dialog("Saved views", (close) => {

@@ -1,4 +1,4 @@
-// The second factor: setting it up with an authenticator app, its recovery codes, and turning it off.
+// The second factor: setup with an authenticator app, recovery codes, and removal.
 
 import { h, replace, s } from "./dom.js";
 import { api } from "./api.js";
@@ -8,19 +8,18 @@ import { plural } from "./format.js";
 
 const QUIET = 4;
 
-/** A field for six digits or a recovery code. */
+/** A field for a six-digit code or a recovery code. */
 export function codeField(label, hint) {
   const input = h("input", { type: "text", autocomplete: "one-time-code", required: true, maxlength: 64, spellcheck: "false", autocapitalize: "none", class: "mono", name: "code" });
   return [field(label, input, hint), input];
 }
 
-/** A field for the present password, and its input. */
 function passwordField() {
   const input = h("input", { type: "password", autocomplete: "current-password", required: true, maxlength: 1024, name: "password" });
   return [field("Your password", input), input];
 }
 
-/** The modules of a QR code; dark on light in every theme, as cameras expect it. */
+/** A QR code. It is dark on light in all themes, as cameras require. */
 function qrCode(rows) {
   const dark = rows.flatMap((row, y) => [...row].map((module, x) => (module === "1" ? `M${x} ${y}h1v1h-1z` : ""))).join("");
   const side = rows.length + 2 * QUIET;
@@ -32,7 +31,7 @@ function problemOf(error) {
   return error.fields?.length ? notice("bad", error.fields.map(({ pointer, detail }) => `${pointer === "/password" ? "The password" : "The code"} ${detail}.`).join(" ")) : problemNotice(error);
 }
 
-/** A form whose button waits while it is sent; `send` throws what is then shown in it. */
+/** A form whose button is disabled while sending. Errors of `send` are shown in it. */
 function form(action, parts, send, cancel) {
   const trouble = h("div", {});
   const submit = h("button", { type: "submit", class: "button primary" }, action);
@@ -50,7 +49,7 @@ function form(action, parts, send, cancel) {
   } }, parts, trouble, h("div", { class: "actions end" }, cancel && button("Cancel", { onclick: cancel }), submit));
 }
 
-/** Shows the codes once; `done` is called when they are stored. */
+/** Shows the recovery codes once. `done` is called after the user has confirmed storing them. */
 function recoveryCodes(place, codes, done) {
   const text = `Recovery codes for Countersign at ${location.host}\nEach works once.\n\n${codes.join("\n")}\n`;
   const file = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
@@ -62,7 +61,7 @@ function recoveryCodes(place, codes, done) {
   place.querySelector(".button.primary")?.focus();
 }
 
-/** Leads from the password to the recovery codes; `done` is called at the end. */
+/** Guides from the password to the recovery codes. `done` is called at the end. */
 function setUp(place, done, cancel) {
   const [box, password] = passwordField();
   const put = (...parts) => {
@@ -82,12 +81,12 @@ function setUp(place, done, cancel) {
   }, cancel));
 }
 
-/** What is shown where a second factor must be set up first. */
+/** The setup of a required second factor, without a way to cancel. */
 export function setUpFirst(place, done) {
   setUp(place, done, null);
 }
 
-/** One's own second factor, in a dialog. */
+/** The user's own second factor, in a dialog. */
 export async function ownSecondFactor(reload) {
   const session = await api.get("/session");
   const factor = session.second_factor;

@@ -1,4 +1,4 @@
-// The token service of an app: sessions of users, clients and rules.
+// An app's token service: user sessions, clients and rules.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";

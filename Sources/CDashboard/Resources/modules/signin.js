@@ -1,4 +1,4 @@
-// Who is here: the first password by the one-time link, signing in, and the menu of who is signed in.
+// Authentication of users: first password by one-time link, sign-in, and the account menu.
 
 import { h, freshID, prose, replace } from "./dom.js";
 import { api, Problem } from "./api.js";
@@ -17,7 +17,7 @@ function gate(root, title, lead, ...body) {
     h("h1", { tabindex: -1 }, title), lead && h("p", { class: "lead" }, lead), body)));
 }
 
-/** A field for a password, which can be shown, and its input. */
+/** A password field with a button to show the text, and its input. */
 function passwordField(label, autocomplete, hint) {
   const input = h("input", { type: "password", autocomplete, required: true, maxlength: 1024 });
   const show = h("button", { type: "button", class: "reveal", "aria-pressed": "false", onclick: () => {
@@ -33,7 +33,7 @@ function passwordField(label, autocomplete, hint) {
   return [box, input];
 }
 
-/** Says what is wrong with a new password and its repetition, at the field; true when nothing is. */
+/** Shows faults of a new password and its repetition at their fields. Returns true if there are no faults. */
 function isGood(password, again) {
   const bytes = new TextEncoder().encode(password.value).length;
   if (bytes < MINIMUM) complain(password, `The password needs at least ${MINIMUM} characters.`);
@@ -43,7 +43,7 @@ function isGood(password, again) {
   return false;
 }
 
-/** Says at a field what is wrong with it, until it is changed, and goes there. */
+/** Shows a message at a field until the field is changed, and focuses the field. */
 function complain(input, text) {
   input.dispatchEvent(new Event("complaint"));
   const said = h("p", { class: "hint bad", id: freshID("wrong") }, text);
@@ -63,7 +63,7 @@ function complain(input, text) {
   input.focus();
 }
 
-/** Sets the first password with the token of the printed link. */
+/** Sets the first password with the token of the one-time link. */
 export function setUp(root, { token, done }) {
   if (!token) {
     return gate(root, "Almost there", "This gateway has no users yet.",
@@ -89,7 +89,6 @@ export function setUp(root, { token, done }) {
   name.focus();
 }
 
-/** Asks for name and password. */
 export function signIn(root, { done }) {
   const name = h("input", { type: "text", autocomplete: "username", required: true, spellcheck: "false" });
   const [passwordBox, password] = passwordField("Password", "current-password");
@@ -121,7 +120,7 @@ export function signIn(root, { done }) {
   name.focus();
 }
 
-/** Asks for the code once the password was right. */
+/** Asks for the second factor's code after the password was accepted. */
 function secondStep(root, { name, password, done, back }) {
   const [box, code] = codeField("Code", "Six digits from your authenticator app, or a recovery code.");
   const trouble = h("div", {});
@@ -142,7 +141,7 @@ function secondStep(root, { name, password, done, back }) {
   code.focus();
 }
 
-/** Leads to a second factor where every member must have one; nothing else is shown before. */
+/** Requires the setup of a second factor before anything else is shown. */
 export function enrol(root, { done, signOut }) {
   const place = h("div", {});
   gate(root, "Set up a second factor", "An owner of this gateway requires a second factor from everyone who signs in.", place,
@@ -150,11 +149,10 @@ export function enrol(root, { done, signOut }) {
   setUpFirst(place, async () => done(await api.get("/session")));
 }
 
-/** The menu with the person's name. */
 export function accountMenu(session, signOut) {
   const { name, role } = session.user;
   return menu([h("span", { class: "visually-hidden" }, "Account: "), h("span", { class: "who-name" }, name), " ", h("span", { class: "who-role" }, role)], [
-    // An API token has no password, and no CSRF token.
+    // API tokens have no password and no CSRF token.
     session.csrf && { label: "Change password", symbol: "key", onclick: () => changePassword(name) },
     session.csrf && { label: "Second factor", symbol: "shield", onclick: () => attempt(() => ownSecondFactor(() => {})) },
     { label: "Sign out", symbol: "out", onclick: signOut },
@@ -181,7 +179,7 @@ async function changePassword(name) {
     } catch (error) {
       if (!(error instanceof Problem)) console.error(error);
       const known = (error.fields ?? []).filter(({ pointer }) => fields[pointer]);
-      // The last one gets the focus.
+      // Reversed, so that the first field gets the focus.
       for (const { pointer, detail } of known.reverse()) complain(fields[pointer][0], fields[pointer][1] ?? `The password ${detail}.`);
       if (known.length === 0) replace(trouble, problemNotice(error));
       if (error.status === 429) wait = Number(error.retryAfter) || 0;

@@ -1,4 +1,4 @@
-// The gateway's own keys, which sign access tokens.
+// The gateway's signing keys for access tokens.
 
 import { h } from "./dom.js";
 import { api } from "./api.js";

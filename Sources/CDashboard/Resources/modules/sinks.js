@@ -1,4 +1,5 @@
-// The streams that an app's events are published to: how far each has come and what is the matter. There is no card without one.
+// The streams to which an app's events are published: progress and errors. The card is hidden without
+// streams.
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";

@@ -1,11 +1,11 @@
-// Requests of a day at a glance: good below, failed on top.
+// A small chart of a day's requests: successful ones below, failed ones on top.
 
 import { s } from "./dom.js";
 
 const HEIGHT = 48;
 const HOURS = 24;
 
-/** Small bars of hours, {requests, failures}. The numbers stand beside it, so that it is decoration. */
+/** Bars for {requests, failures} of each hour. Decorative, because the numbers are shown too. */
 export function spark(hours) {
   const highest = Math.max(1, ...hours.map((hour) => hour.requests));
   const y = (count) => (count / highest) * (HEIGHT - 2);

@@ -1,5 +1,5 @@
-// The app's enforcement in the header. A person decides by it, so it is looked at more often than once a second, and says
-// so when nobody can know.
+// The enforcement of the app in the header. It is refreshed more than once a second, because users base
+// decisions on it, and it shows when the state is unknown.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
@@ -7,12 +7,12 @@ import { clock } from "./format.js";
 import { badge, stateBadge } from "./ui.js";
 
 const EVERY = 700;
-/** When nobody has moved for so long, the gateway is asked less often, and at once when somebody does. */
+/** After this time without pointer or key events, it is refreshed less often until the next event. */
 const IDLE = 120_000;
 const EVERY_IDLE = 5_000;
 const LONGEST = 4_000;
 
-/** The badge with its link. Tells the document with the event `enforcement` when the state is another than before. */
+/** The badge with its link. Dispatches the event `enforcement` on the document when the state changes. */
 export function standing(app, signal) {
   const where = path("apps", app.id, "enforcement");
   const link = h("a", { class: "state-link", href: `#${where}` });
@@ -38,7 +38,7 @@ export function standing(app, signal) {
     if (Date.now() - moved > IDLE && Date.now() - at < EVERY_IDLE) return;
     asking = true;
     try {
-      // A gateway that does not answer is one of which nobody knows anything.
+      // After a time-out, the state is unknown.
       const rule = await api.get(where, {}, AbortSignal.any([signal, AbortSignal.timeout(LONGEST)]));
       const changed = rule.state !== known.state || rule.ramp_percent !== known.ramp_percent;
       known = { ...rule, at: Date.now() };
@@ -57,7 +57,7 @@ export function standing(app, signal) {
   }
 
   say(known);
-  // The list of apps does not say for how many users.
+  // The list of apps does not have the share of users.
   if (known.state === "required") look();
   const timer = setInterval(look, EVERY);
   signal.addEventListener("abort", () => clearInterval(timer));

@@ -1,4 +1,4 @@
-// Backups, signing keys, and settings with their origin.
+// Backups, signing keys, and settings with their sources.
 
 import { h, prose, replace } from "./dom.js";
 import { api, path } from "./api.js";
@@ -61,7 +61,7 @@ function settings(context) {
       { title: "What it does", class: "wide-text", cell: (item) => prose(item.help) }], items)), wanted)).element;
 }
 
-/** Shows the setting that the address names. */
+/** Highlights the setting in the URL. */
 function found(list, name) {
   const row = name && [...list.querySelectorAll("tbody tr")].find((each) => each.firstElementChild.textContent === name);
   if (row) {

@@ -1,4 +1,4 @@
-// How the gateway issues an app's tokens.
+// The rules for issuing an app's tokens.
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";

@@ -1,4 +1,4 @@
-// The parts that every screen is made of.
+// Shared user interface components.
 
 import { h, announce, freshID, prose } from "./dom.js";
 import { icon } from "./icons.js";
@@ -8,7 +8,7 @@ export function button(label, { kind = "plain", symbol, onclick, ...rest } = {})
   return h("button", { type: "button", class: `button ${kind}`, onclick, ...rest }, symbol && icon(symbol, 16), h("span", {}, label));
 }
 
-/** A button that is only an icon; the label is read aloud and shown on hover. */
+/** A button with only an icon. The label is for screen readers and the tooltip. */
 export function iconButton(label, symbol, onclick, rest = {}) {
   return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...rest }, icon(symbol));
 }
@@ -19,7 +19,7 @@ export function badge(text, tone = "neutral") {
 
 const stateTone = { disabled: "neutral", optional: "amber", required: "good" };
 
-/** A state of enforcement; `share` says for whom, when it is not for all. */
+/** A badge for an enforcement state. `share` is the share of users, unless it applies to all. */
 export function stateBadge(state, share = null) {
   const name = String(state ?? "unknown");
   return h("span", { class: `badge state ${stateTone[name] ?? "neutral"}` },
@@ -32,19 +32,19 @@ export function verdictBadge(verdict) {
   return badge(name ?? String(verdict ?? "–"), tone);
 }
 
-/** A message that stays: what happened, and what to do. */
+/** A permanent message with advice. */
 export function notice(tone, title, ...body) {
   const symbol = { bad: "stop", amber: "warn", good: "check" }[tone] ?? "info";
   return h("div", { class: `notice ${tone}`, role: tone === "bad" ? "alert" : undefined },
     icon(symbol), h("div", {}, h("p", { class: "notice-title" }, typeof title === "string" ? prose(title) : title), body.flat().filter(Boolean)));
 }
 
-/** The input of a form that a problem's field means: its name is the field's pointer. */
+/** The input of a form to which a problem's pointer refers. */
 export function inputOf(form, { pointer }) {
   return pointer ? form?.querySelector(`[name="${CSS.escape(pointer.slice(1))}"]`) ?? null : null;
 }
 
-/** A field of a problem by the name that it has on the page, or in words. */
+/** The name of a problem's field: its label in the form, or the pointer in words. */
 function nameOf(form, field) {
   const input = inputOf(form, field);
   const label = input?.id && form.querySelector(`label[for="${CSS.escape(input.id)}"]`)?.textContent;
@@ -53,18 +53,17 @@ function nameOf(form, field) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** What is wrong, sentence by sentence, in the words of the page. */
+/** The messages of a problem, with the names of the form. */
 function sentences(error, form = null) {
   const said = error.fields.filter((field) => field.detail).map((field) => [nameOf(form, field), field.detail].filter(Boolean).join(": "));
   return said.length > 0 ? said : [error.message.charAt(0).toUpperCase() + error.message.slice(1)];
 }
 
-/** A problem in one line. */
 export function problemText(error) {
   return error instanceof Problem ? `${sentences(error).join("; ").replace(/\.?$/, ".")} ${error.advice}`.trim() : error.message;
 }
 
-/** A problem as people can act on it. `form` is what was sent, whose fields it may be about. */
+/** A problem with its advice. `form` is the submitted form. */
 export function problemNotice(error, retry, form = null) {
   const known = error instanceof Problem;
   const [title, ...more] = known ? sentences(error, form) : ["The page made a mistake."];
@@ -76,7 +75,7 @@ export function problemNotice(error, retry, form = null) {
     retry && h("p", {}, button("Try again", { symbol: "refresh", onclick: retry })));
 }
 
-/** The choices of a list of apps; those of one name are told apart by their ids. */
+/** The options of a list of apps. Equal names are distinguished by ids. */
 export function appNames(apps) {
   return apps.map((item) => [item.id, apps.some((other) => other !== item && other.name === item.name) ? `${item.name} (${item.id})` : item.name || item.id]);
 }
@@ -95,7 +94,7 @@ export function card(title, ...body) {
   return h("section", { class: "card" }, title && h("h2", { class: "card-title" }, title), body);
 }
 
-/** A labelled control. `control` is an input, select or textarea; `unit` stands beside it. */
+/** A labelled control: an input, select or textarea. `unit` is shown after it. */
 export function field(label, control, hint, unit = null) {
   const id = control.id || freshID("field");
   control.id = id;
@@ -109,7 +108,7 @@ export function select(options, chosen, onchange, rest = {}) {
     h("option", { value, selected: String(value) === String(chosen) }, label)));
 }
 
-/** One choice of a few, as a row of buttons. */
+/** A choice between a few options, as a row of buttons. */
 export function segmented(label, options, chosen, onchange) {
   const group = h("div", { class: "segmented", role: "group", "aria-label": label });
   for (const [value, text, title] of options) {
@@ -124,7 +123,7 @@ export function segmented(label, options, chosen, onchange) {
   return group;
 }
 
-/** A switch with its label beside it. */
+/** A switch with a label. */
 export function toggle(label, on, onchange) {
   return h("label", { class: "toggle" },
     h("input", { type: "checkbox", role: "switch", checked: on, onchange: (event) => onchange(event.target.checked) }),
@@ -132,8 +131,8 @@ export function toggle(label, on, onchange) {
 }
 
 /**
- * A table; `columns` are {title, cell, class?}. Scrolls inside itself, by keyboard too. With `lines` a row is two lines on a
- * phone: the first two cells above, the others below; those of the class `spare` are left out there.
+ * A table with `columns` of {title, cell, class?} that scrolls by pointer and keyboard. With `lines`, a row
+ * has two lines on a phone: the first two cells above, the others below, without those of the class `spare`.
  */
 export function table(caption, columns, rows, { onrow, visibleCaption = false, lines = false } = {}) {
   return h("div", { class: `table-scroll ${lines ? "lines" : ""}`, tabindex: 0, role: "region", "aria-label": caption },
@@ -147,12 +146,11 @@ export function table(caption, columns, rows, { onrow, visibleCaption = false, l
         : h("td", { class: column.class, "data-label": column.title || undefined }, column.cell(row))))))));
 }
 
-/** Two values of one cell, the second below the first. */
 export function stacked(first, second) {
   return h("div", { class: "stacked" }, first, second && h("small", {}, second));
 }
 
-/** Text that is copied by a click. */
+/** Text with a copy button. */
 export function copyable(text, label = "Copy") {
   return h("div", { class: "copyable" }, h("pre", { tabindex: 0 }, h("code", {}, text)),
     iconButton(label, "copy", () => copy(text)));
@@ -167,7 +165,7 @@ export async function copy(text) {
   }
 }
 
-/** A short message at the edge; with an action it stays longer. */
+/** A short message at the edge of the screen. With an action it stays longer. */
 export function toast(text, { tone = "neutral", action, onaction, stay = action ? 10_000 : 4_000 } = {}) {
   let tray = document.getElementById("toasts");
   if (!tray) {
@@ -184,18 +182,18 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
   item.addEventListener("focusin", () => clearTimeout(timer));
   item.addEventListener("pointerleave", start);
   item.addEventListener("focusout", start);
-  // An older undo would take back more than it says.
+  // An older undo would revert more than its message says.
   tray.replaceChildren(item);
   announce(text);
   start();
 }
 
-/** A link that saves what is listed as a file; its address follows the search. */
+/** A link that downloads the listed items as a file. Its URL follows the search. */
 export function exportLink(name, format) {
   return h("a", { class: "button plain", href: "#", download: `${name}.${format}` }, icon("down", 16), format.toUpperCase());
 }
 
-/** The share of users that a rule holds for: the input, and beside it what it says. */
+/** An input for a share of users, and its text. */
 export function shareInput(share, rest = {}) {
   const input = h("input", { type: "range", min: 1, max: 100, value: share, ...rest });
   const text = h("output", {}, `${input.value} % of users`);
@@ -203,7 +201,7 @@ export function shareInput(share, rest = {}) {
   return { input, text };
 }
 
-/** A menu behind a button: items are {label, symbol, onclick, disabled, why, danger}. */
+/** A menu button with items of {label, symbol, onclick, disabled, why, danger}. */
 export function menu(label, items, { place = "", look = "button plain" } = {}) {
   const id = freshID("menu");
   const list = h("div", { class: "menu-list", id, role: "menu", hidden: true });
@@ -243,7 +241,10 @@ export function menu(label, items, { place = "", look = "button plain" } = {}) {
   return box;
 }
 
-/** The switch of an owner that lets requests into a private network, and what is to be sent with an address. Without an owner the permission stays with the address that it was given for: another one must be public. */
+/**
+ * The switch with which an owner allows private addresses, and the value to send. For other users, an
+ * existing permission applies only to the unchanged address.
+ */
 export function privateAddress(context, before) {
   let allowed = before.allow_private;
   return {

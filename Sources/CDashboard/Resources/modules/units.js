@@ -1,4 +1,4 @@
-// Durations and sizes as people say them: a number with its unit, to read and to write.
+// Durations and sizes as numbers with units, for display and input.
 
 import { h } from "./dom.js";
 import { number } from "./format.js";
@@ -8,7 +8,7 @@ const durations = [["seconds", 1], ["minutes", 60], ["hours", 3_600], ["days", 8
 const sizes = [["bytes", 1], ["kB", 1e3], ["MB", 1e6], ["GB", 1e9], ["TB", 1e12]];
 const binary = [["MiB", 1_048_576], ["GiB", 1_073_741_824]];
 
-/** The largest unit in which the value is a whole number, and how many of it. */
+/** The largest unit of which the value is a whole number, and that number. */
 function inUnits(value, units) {
   const [name, size] = units.findLast(([, each]) => value !== 0 && value % each === 0) ?? units[0];
   return { name, size, count: value / size };
@@ -19,12 +19,12 @@ function spoken(value, units) {
   return `${number(count)} ${count === 1 && name.endsWith("s") ? name.slice(0, -1) : name}`;
 }
 
-/** Seconds, in words. */
+/** A number of seconds in words. */
 export function seconds(value) {
   return spoken(value, durations);
 }
 
-/** A setting's value with the unit that its name ends with. */
+/** A setting's value with the unit from the end of its name. */
 export function settingText(name, value) {
   const count = Number(value);
   if (value === null || value === "" || count === 0 || !Number.isFinite(count)) return value;
@@ -35,8 +35,8 @@ export function settingText(name, value) {
 }
 
 /**
- * A number with its unit. `value` and what `read` gives are in the smallest unit; null is no limit. `control` goes into a
- * field with the label's text, `unit` beside it.
+ * An input for a number with a unit. `value` and the result of `read` are in the smallest unit; null means no
+ * limit. `control` is for a labelled field, followed by `unit`.
  */
 function quantity(units, value, { label, shown, ...rest }) {
   const now = value === null ? { name: shown, count: "" } : inUnits(value, units);
@@ -48,12 +48,10 @@ function quantity(units, value, { label, shown, ...rest }) {
   };
 }
 
-/** A duration in seconds. */
 export function durationInput(value, options) {
   return quantity(durations, value, { shown: "hours", ...options });
 }
 
-/** A size in bytes. */
 export function sizeInput(value, options) {
   return quantity(sizes, value, { shown: "GB", ...options });
 }

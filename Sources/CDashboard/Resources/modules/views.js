@@ -1,4 +1,4 @@
-// Data on the screen: loaded, kept fresh, paged and changed, with what went wrong.
+// Views of data: loading, refreshing, paging, changing, and showing errors.
 
 import { h, replace } from "./dom.js";
 import { Problem, firstFilled } from "./api.js";
@@ -6,8 +6,8 @@ import { clock, ago } from "./format.js";
 import { button, inputOf, notice, problemNotice, problemText, skeleton, toast } from "./ui.js";
 
 /**
- * Loads data into a box and keeps it fresh: loading, then the data with its age; when a later load fails the old data
- * stays, with the problem and its age above it. Polls while the page is seen and nobody is typing in the box.
+ * Loads data into a box and refreshes it. If a refresh fails, the old data stays, with the problem and its
+ * age. Polls while the page is visible and the user is not typing in the box.
  */
 export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   const body = h("div", { class: "view-body" }, skeleton(bones));
@@ -55,19 +55,19 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
     }, every);
     context.signal.addEventListener("abort", () => clearInterval(timer));
   }
-  // A screen may have several, which it puts in place together; those that were replaced since are gone.
+  // A screen may have several views. Replaced views are no longer connected.
   context.views = [...(context.views ?? []), { element, load }];
   context.refresh = () => {
     context.views = context.views.filter((other) => other.element.isConnected);
     for (const shown of context.views) shown.load();
   };
   load();
-  /** Draws what is known once more, because something else that it shows has changed. */
+  /** Draws the loaded data again, because other displayed data has changed. */
   const redraw = () => { if (last !== null) show(); };
   return { element, reload: load, redraw };
 }
 
-/** A list with a cursor: the first page now, more on demand. */
+/** A list with pagination: the first page, and more on demand. */
 export function pagedView(context, fetchPage, drawItems, empty) {
   let items = [];
   let next = null;
@@ -97,7 +97,7 @@ export function pagedView(context, fetchPage, drawItems, empty) {
   return part;
 }
 
-/** Runs a change, tells what went wrong in `place` or in a toast; true when it went well. */
+/** Runs a change and shows errors in `place` or in a toast. Returns true on success. */
 export async function attempt(work, place) {
   try {
     if (place) replace(place);
@@ -115,7 +115,7 @@ export async function attempt(work, place) {
   }
 }
 
-/** Marks the fields of a form that a problem points at, and goes to the first. */
+/** Marks the fields with problems and focuses the first one. */
 function mark(form, problems) {
   const found = problems.map((problem) => inputOf(form, problem)).filter(Boolean);
   for (const input of found) {

@@ -1,4 +1,4 @@
-// Where an app's events are delivered to: how far each webhook is, and what became of its last deliveries.
+// The webhooks of an app: progress and recent deliveries.
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
