@@ -168,7 +168,7 @@ package struct AuthErrorBody {
     package func rejection() -> HTTPResponse {
         let texts = Texts.of(code)
         var body: [UInt8] = []
-        // With the array's header, this is the largest block that glibc caches for each thread.
+        // Together with the array's header, small enough for glibc's cache of each thread.
         body.reserveCapacity(960)
         body.append(contentsOf: texts.refusal)
         write(texts, to: &body)

@@ -8,7 +8,7 @@ package final class AdmittedApp: Sendable {
     package let enforcement: Enforcement
     /// The percentage of users for whom `required` is enforced.
     let rampPercent: Int
-    /// Whether its enforcement goes back to `optional` automatically when users lose their tokens.
+    /// Whether its enforcement returns to `optional` automatically when users lose their tokens.
     package let returnsByItself: Bool
     package let verifier: TokenVerifier
     /// The app's project in the Bloomreach dialect.

@@ -2,16 +2,16 @@
 
 #include <stddef.h>
 
-/// One file of the dashboard, as it is served.
+/// An embedded file of the dashboard.
 typedef struct countersign_dashboard_file {
-    /// Below /admin/, such as "assets/app.js"; "index.html" is the page itself.
+    /// The path below /admin/, such as "assets/app.js". The page is "index.html".
     const char *path;
     const unsigned char *bytes;
     size_t size;
 } countersign_dashboard_file;
 
-/// The first of all files, which follow each other; the last has no path.
+/// An array of all files. The last entry has no path.
 const countersign_dashboard_file *countersign_dashboard_first(void);
 
-/// The client for browsers in one file, as web pages load it from the gateway.
+/// The browser SDK in one file, which web pages load from the gateway.
 const countersign_dashboard_file *countersign_browser_client(void);

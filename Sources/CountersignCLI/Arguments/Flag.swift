@@ -8,7 +8,7 @@ struct Flag: Sendable, Equatable {
         case text(String)
         /// The path of a file or folder. Help shows the given word.
         case path(String)
-        /// Any word of this list.
+        /// A word of this list.
         case choice([String])
         /// An integer within limits. Help shows the given word.
         case integer(String, ClosedRange<Int>)

@@ -20,7 +20,7 @@ struct DevSession: Sendable {
         folder = try await DevFolder(path: path)
         var configuration = GatewayConfiguration(dataDirectory: path)
         configuration.port = port
-        // Rejections are shown in the dashboard, not in the log.
+        // Rejections are shown as live results instead of log lines.
         configuration.logLevel = .error
         configuration.logFormat = logFormat
         gateway = try Gateway(configuration: configuration)

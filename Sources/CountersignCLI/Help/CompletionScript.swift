@@ -75,8 +75,8 @@ enum CompletionScript {
         }
     }
 
-    /// The cases that complete ids of apps or keys. In bash and zsh, `path` holds the command's words,
-    /// followed by the number of further words. `app` is the word after the command.
+    /// The cases that complete ids of apps or keys. In bash and zsh, a case consists of the number of further
+    /// words and the command's words in `path`. `app` is the word after the command.
     private static func idCases(
         _ places: [Place], previous: String, app: String, take: (String) -> String
     ) -> [String] {

@@ -7,7 +7,7 @@ internal import GatewayObservability
 internal import GatewayStorage
 
 /// Deletes the data of deleted apps. Their ids become available afterwards.
-/// Keys and settings are deleted with the app itself. The remaining work is stored in the app directory, so
+/// The app's keys are deleted with the app itself. The remaining work is stored in the app directory, so
 /// it continues after a restart.
 final class DeletedApps: Sendable {
     /// The minimum time for which an id stays reserved: requests admitted before may still be written.

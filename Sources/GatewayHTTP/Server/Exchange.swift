@@ -31,7 +31,7 @@ final class Exchange {
     var isListed = false
     /// The pass of the loop in which the last piece of the body arrived.
     var lastPiece = 0
-    /// Whether the observer was told about the request.
+    /// Whether the request was reported to the observer.
     var isObserved = false
 
     private let began = DispatchTime.now()
