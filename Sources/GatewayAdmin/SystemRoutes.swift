@@ -53,7 +53,6 @@ struct SystemRoutes: Sendable {
     private static let setting = AnswerShape<GatewaySetting>(
         .init("name", \.name), .init("value", \.value), .init("origin", \.origin), .init("help", \.help))
 
-    /// One of the checks for readiness.
     private struct Check {
         let name: String
         let isOK: Bool

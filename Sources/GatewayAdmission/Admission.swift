@@ -25,7 +25,6 @@ package enum Verdict {
     case anonymous
     /// Enforcement is disabled, so the token was not verified.
     case notJudged
-    /// The token is valid.
     case accepted(VerificationReport, from: TokenHolder)
     /// The token is invalid. Enforcement is optional, so the request is accepted with a warning.
     case acceptedWithWarning(VerificationReport)
@@ -124,7 +123,6 @@ package struct AuthErrorBody {
         output.append(UInt8(ascii: "}"))
     }
 
-    /// The constant texts for a code.
     private final class Texts: Sendable {
         private static let all = Dictionary(
             uniqueKeysWithValues: AuthErrorCode.all.map { ($0, Texts($0)) })
@@ -164,7 +162,6 @@ package struct AuthErrorBody {
         write(to: &output)
     }
 
-    /// The 401 response with the object and the challenge.
     package func rejection() -> HTTPResponse {
         let texts = Texts.of(code)
         var body: [UInt8] = []

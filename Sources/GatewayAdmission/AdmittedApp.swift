@@ -11,9 +11,7 @@ package final class AdmittedApp: Sendable {
     /// Whether its enforcement returns to `optional` automatically when users lose their tokens.
     package let returnsByItself: Bool
     package let verifier: TokenVerifier
-    /// The app's project in the Bloomreach dialect.
     package let project: Project
-    /// The token service's rules for the app's token families.
     package let tokenRules: TokenRules
     /// Verifies the tokens issued by the gateway itself.
     package let issued: IssuedTokens

@@ -97,7 +97,6 @@ package final class AppRegistry: Sendable {
     /// The published key set of an app; nil if it has no key source.
     package func publishedKeys(of appID: String) -> PublishedKeys? { published.withLock { $0[appID] } }
 
-    /// The app with this write key, or nil.
     package func app(writeKey: String) -> AdmittedApp? {
         let digest = WriteKeyDigest(of: writeKey)
         guard let app = apps.withLock({ $0.byWriteKey[digest] }) else { return nil }
@@ -124,7 +123,6 @@ package final class AppRegistry: Sendable {
     /// (``JSONNode/word``).
     private static let longestID = 256
 
-    /// The app with this id, or nil.
     package func app(id: String) -> AdmittedApp? {
         guard id.utf8.count <= Self.longestID else { return nil }
         return apps.withLock { $0.byID[id] }
@@ -136,7 +134,6 @@ package final class AppRegistry: Sendable {
         issued.unverifiedAudience(of: token).flatMap { app(id: $0) }
     }
 
-    /// The client of the token service with this id, or nil.
     package func client(id: String) -> OAuthClient? {
         guard id.utf8.count <= Self.longestID else { return nil }
         return apps.withLock { $0.clients[id] }
@@ -150,7 +147,6 @@ package final class AppRegistry: Sendable {
         BytewiseSet(apps.withLock { $0.rules[appID]?.origins } ?? [])
     }
 
-    /// The origins of web pages that may call any app.
     package var originsOfAllApps: BytewiseSet { apps.withLock { $0.origins } }
 
     /// Why the last check failed; nil if it succeeded.

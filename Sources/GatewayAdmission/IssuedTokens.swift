@@ -22,7 +22,6 @@ package final class IssuedTokens: Sendable {
         var ids: [String] = []
     }
 
-    /// Replaces the keys used for verification.
     package func replaceKeys(_ keys: [IssuingKey]) {
         state.withLock { state in
             guard state.ids != keys.map(\.id) else { return }

@@ -157,7 +157,6 @@ package final class PublishedKeys: Sendable {
         if let fetched, !fetched.isEmpty { take(fetched, fetchedAt: instant) }
     }
 
-    /// Fetches the document over HTTPS.
     static let fetchOverHTTPS: KeySourceFetch = { source throws(OutboundRequest.Failure) in
         let answer = try OutboundRequest(
             url: source.url, headers: [("Accept", "application/jwk-set+json, application/json")],

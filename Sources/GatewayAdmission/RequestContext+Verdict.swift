@@ -2,7 +2,6 @@ internal import CountersignJOSE
 internal import GatewayModel
 
 extension RequestContext {
-    /// Records the result of admission.
     package mutating func note(_ verdict: Verdict, app: AdmittedApp) {
         appID = app.id
         enforcement = app.enforcement

@@ -37,7 +37,6 @@ package struct SampleJudge: Sendable {
         }
     }
 
-    /// Whether the sample's token is in this gateway's memory.
     package func hasToken(of sampleID: String) -> Bool { recorder.failedToken(of: sampleID) != nil }
 
     /// Verifies the sample. Returns nil if no gateway has the token in memory any more or the app was

@@ -24,7 +24,6 @@ struct SharedKeySet: Sendable {
         self.write = write
     }
 
-    /// The set of one app's source.
     init(in directory: AppDirectory, source: KeySource, of appID: String) {
         self.init(
             read: {

@@ -1,4 +1,3 @@
-/// The kind of party to which a token was issued.
 package enum TokenHolder {
     /// A user's device.
     case device

@@ -50,7 +50,6 @@ struct UnknownKeyBudget: Sendable {
         for keyID in lookups.keys { lookups[keyID, default: 0] += 1 }
     }
 
-    /// Resets the budget after the set's keys have changed.
     mutating func setChanged() {
         lookups = [:]
     }

@@ -3,7 +3,6 @@ internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
 
-/// The state of a stream.
 struct StreamGround {
     /// The sequence number of the last message that was ever stored in the stream.
     var lastSequence: Int64
@@ -11,7 +10,6 @@ struct StreamGround {
     var lastHeader: BytewiseDictionary<String>?
 }
 
-/// The parts of the JetStream API that publishing needs.
 struct JetStream {
     private let connection: any StreamConnection
     private let sink: EventSink

@@ -8,7 +8,6 @@ package import GatewayModel
 package struct PublishWindow {
     package static let mostMessages = 512
     package static let mostBytes = 8 << 20
-    /// The time limit for an acknowledgement.
     package static let answerLimitMilliseconds: Int64 = 5_000
 
     /// A message that requests an acknowledgement.
@@ -27,7 +26,6 @@ package struct PublishWindow {
         var bytes = 0
     }
 
-    /// The meaning of an acknowledgement.
     package enum Heard: Equatable {
         /// All events up to `event` are stored; the last has the sequence number `message`.
         case stored(event: Int64, message: Int64)
@@ -73,7 +71,6 @@ package struct PublishWindow {
         return entries.last?.number
     }
 
-    /// Drops all pending messages.
     package mutating func clear() {
         entries.removeAll(keepingCapacity: true)
         size = Size()
@@ -115,7 +112,6 @@ package struct PublishWindow {
     }
 }
 
-/// Error codes of JetStream.
 enum JetStreamError {
     static let streamNotFound: Int64 = 10_059
     static let noMessage: Int64 = 10_037

@@ -4,7 +4,6 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// The dependencies shared by the relays of a gateway.
 package struct SinkDependencies: Sendable {
     package var events: any EventLog
     package var arrivals: EventArrivals

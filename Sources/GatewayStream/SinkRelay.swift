@@ -11,7 +11,6 @@ package import GatewayStorage
 /// The relay has no thread and no clock. ``step()`` does the available work and blocks only to wait for
 /// acknowledgements.
 package final class SinkRelay {
-    /// The maximum number of events in one read.
     private static let pageSize = 1_024
     /// Every so many messages, one requests an acknowledgement, which costs more than a message.
     private static let answerEvery = 128
@@ -145,7 +144,6 @@ package final class SinkRelay {
         }
     }
 
-    /// Publishes events until the window is full.
     private func fill() throws(SinkError) {
         while window.hasRoom {
             if waiting.isEmpty, mayHaveMore { try read() }
@@ -165,7 +163,6 @@ package final class SinkRelay {
         }
     }
 
-    /// Reads the next events.
     private func read() throws(SinkError) {
         mayHaveMore = false
         do throws(GatewayError) {

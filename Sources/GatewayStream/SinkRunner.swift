@@ -16,7 +16,6 @@ package final class SinkRunner: Sendable {
         var lagging: BytewiseSet = []
     }
 
-    /// The interval between lag checks.
     private static let lagPauseMilliseconds: Int64 = 10_000
     /// The maximum time to wait for all workers to end, because a server may not respond.
     private static let longestEnd = DispatchTimeInterval.seconds(3)

@@ -60,7 +60,6 @@ struct DeliveryLane: Sendable {
         return limited
     }
 
-    /// Halves the batch size after a 413 response.
     mutating func halve(from events: Int) {
         mostEvents = max(1, events / 2)
     }

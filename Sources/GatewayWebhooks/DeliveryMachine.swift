@@ -8,7 +8,6 @@ package struct DeliveryMachine: Sendable {
     /// the example schedule of the specification.
     package static let patience: Int64 = 5 * 86_400_000
 
-    /// A delivery to make.
     package struct Work: Sendable, Equatable {
         /// The last sequence number before the delivery.
         package var after: Int64
@@ -25,7 +24,6 @@ package struct DeliveryMachine: Sendable {
         case rest(untilMilliseconds: Int64?)
     }
 
-    /// The result of a step.
     package enum Outcome: Sendable {
         /// The endpoint responded with 2xx.
         case delivered(through: Int64)

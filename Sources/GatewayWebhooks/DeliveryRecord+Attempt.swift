@@ -2,7 +2,6 @@ package import GatewayHTTP
 package import GatewayModel
 
 extension DeliveryRecord {
-    /// The stored form of an attempt.
     package init(
         _ attempt: WebhookAttempt, of endpointID: String, _ messageID: String, _ kind: Kind,
         _ batch: WebhookBatch?, _ number: Int, at milliseconds: Int64

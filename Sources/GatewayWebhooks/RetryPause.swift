@@ -6,7 +6,6 @@ package enum RetryPause {
     package static let first: Int64 = 5_000
     /// The minimum in milliseconds, so that jitter cannot cause rapid retries.
     package static let least: Int64 = 1_000
-    /// A day in milliseconds.
     package static let longest: Int64 = 86_400_000
 
     /// A pause with full jitter, so that simultaneous failures are not retried simultaneously. Not shorter

@@ -3,7 +3,6 @@ internal import CountersignJOSE
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The events of one delivery.
 package struct WebhookBatch: Sendable {
     /// The maximum size of a body in bytes. A larger event is sent alone.
     package static let maximumBytes = 512 * 1_024
@@ -41,6 +40,5 @@ package struct WebhookBatch: Sendable {
     /// SHA-256 of a body, to detect whether a retry has the same body.
     package static func digest(of body: [UInt8]) -> String { SHA256.digest(body).hexadecimal }
 
-    /// The body of a test delivery.
     package static let test = Array(#"{"type":"test"}"#.utf8)
 }

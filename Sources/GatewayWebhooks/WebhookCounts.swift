@@ -13,7 +13,6 @@ package final class WebhookCounts: Sendable {
 
     package var byApp: BytewiseDictionary<Attempts> { attempts.withLock { $0 } }
 
-    /// Drops the counts of deleted apps.
     package func forget(_ appIDs: BytewiseSet) {
         attempts.withLock { attempts in
             for id in appIDs { attempts[id] = nil }

@@ -19,7 +19,6 @@ package protocol WebhookEvents: Sendable {
     ) throws -> WebhookReading
 }
 
-/// Events read for a delivery.
 package struct WebhookReading: Sendable {
     package var batch: WebhookBatch
     /// All events up to this sequence number are in the batch or do not match.

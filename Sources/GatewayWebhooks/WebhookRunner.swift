@@ -114,12 +114,10 @@ package final class WebhookRunner: Sendable {
         }
     }
 
-    /// The endpoints that are being served.
     package var endpoints: [WebhookEndpoint] {
         state.withLock { $0.lanes.values.map(\.endpoint) }.sorted { $0.id < $1.id }
     }
 
-    /// Waits until no delivery is running.
     package func waitUntilIdle() {
         busy.wait()
     }

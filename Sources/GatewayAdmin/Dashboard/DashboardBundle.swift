@@ -7,7 +7,6 @@ internal import CountersignCore
 /// other with `import { … } from "./other.js";`, one import per line, and export in declarations. Here each
 /// module becomes a function that is called once, after the modules that it imports.
 enum DashboardBundle {
-    /// The embedded files by path.
     static let files: BytewiseDictionary<String> = {
         var files: BytewiseDictionary<String> = [:]
         var next = countersign_dashboard_first()

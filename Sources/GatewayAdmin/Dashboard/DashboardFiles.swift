@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayHTTP
 
-/// The dashboard's embedded page, script and style sheet.
 struct DashboardFiles: Sendable {
     private struct File: Sendable {
         let type: String

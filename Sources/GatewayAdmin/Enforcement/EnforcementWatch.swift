@@ -28,7 +28,6 @@ final class EnforcementWatch: Sendable {
 
     private let recent: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> Recent
     private let known: @Sendable (_ appID: String, _ sinceMilliseconds: Int64) -> KnownTokens.Sum
-    /// The time of each app's last alert.
     private let alerted = Lock<BytewiseDictionary<Int64>>([:])
     /// Ids of resolved alerts that could not be deleted yet. They are not sent again.
     private let unremoved = Lock<BytewiseSet>([])
@@ -79,7 +78,6 @@ final class EnforcementWatch: Sendable {
         queue.sync {}
     }
 
-    /// Checks each plan once.
     func look() {
         let milliseconds = Milliseconds(now()).count
         do throws(GatewayError) {

@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The response shapes of the analytics.
 extension AnalyticsRoutes {
     private typealias Failures = VerdictBucket.Failures
 

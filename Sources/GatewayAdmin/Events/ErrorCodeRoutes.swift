@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// The error codes of tokens.
 struct ErrorCodeRoutes: Sendable {
     var all: [AdminRoute] {
         [

@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Stored events.
 struct EventRoutes: Sendable {
     let log: any EventLog
     let index = PseudonymIndex()

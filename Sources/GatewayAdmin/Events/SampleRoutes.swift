@@ -5,7 +5,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Samples of failed requests.
 struct SampleRoutes: Sendable {
     let analytics: any AnalyticsLog
     /// Writes the running gateway's samples to storage.

@@ -49,11 +49,9 @@ final class LiveEvents: Sendable {
     private static let queue = DispatchQueue(label: "live")
     /// Access checks read the database, so they have their own queue.
     private static let checks = DispatchQueue(label: "live checks")
-    /// The interval between access checks.
     private static let checkNanoseconds: UInt64 = 2_000_000_000
 
     private static let pingNanoseconds: UInt64 = 15_000_000_000
-    /// The interval between reads.
     private static let pause: UInt64 = 100_000_000
     /// The maximum number of results in one page, which limits a client to 1,000 results a second.
     private static let longestPage = 100
@@ -124,7 +122,6 @@ final class LiveEvents: Sendable {
         }
     }
 
-    /// The results that were not sent yet.
     private func events(at now: UInt64, _ progress: inout Progress) -> [UInt8] {
         let page = feed.entries(after: progress.lastID)
         var output: [UInt8] = []

@@ -3,7 +3,6 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Streams verification results live.
 struct LiveRoutes: Sendable {
     let live: LiveFeed
 

@@ -7,7 +7,6 @@ final class PseudonymIndex: Sendable {
     private struct State {
         var appID = ""
         var users: BytewiseDictionary<String> = [:]
-        /// The last user that was processed.
         var last = ""
         /// When the search reached the last user, in milliseconds since 1970; nil while users remain.
         var endedMilliseconds: Int64?

@@ -23,7 +23,6 @@ struct Pseudonyms: Sendable {
         return kind + "-" + Base32.encode(Array(code.prefix(5))).lowercased()
     }
 
-    /// Whether the text has the form of a user's pseudonym.
     static func isPseudonym(_ text: String) -> Bool {
         text.utf8.count == 10 && text.hasPrefix("u-")
             && text.utf8.dropFirst(2).allSatisfy {

@@ -31,7 +31,6 @@ struct UserMask: Sendable {
     /// The name of an event in a filter.
     func filter(name: String?) -> String? { hides ? name.map { _ in Self.hidden } : name }
 
-    /// An event for the reader.
     func event(_ event: StoredEvent, of appID: String) -> StoredEvent {
         guard let pseudonyms = pseudonyms(appID) else { return event }
         return event.withoutContent(
@@ -41,12 +40,10 @@ struct UserMask: Sendable {
 }
 
 extension AdminCall {
-    /// The mask for the caller's role.
     func userMask() throws -> UserMask {
         seesContent ? .none : UserMask(key: try directory.pseudonymKey())
     }
 
-    /// Whether the caller may see stored content.
     private var seesContent: Bool { identity.role >= .operator }
 
     /// Throws 403 for a viewer.

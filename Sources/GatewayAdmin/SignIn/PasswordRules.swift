@@ -97,7 +97,6 @@ enum PasswordRules {
         return isNamed && left < 6
     }
 
-    /// Whether the table of common passwords has the word.
     private static func contains(_ word: [Unicode.Scalar]) -> Bool {
         countersign_is_common_password(SHA256.digest(String(String.UnicodeScalarView(word))))
     }

@@ -7,7 +7,6 @@ internal import GatewayStorage
 struct SecondFactorRoutes: Sendable {
     let signIn: SignInRoutes
 
-    /// The routes for signed-in users.
     var own: [AdminRoute] {
         [
             AdminRoute(

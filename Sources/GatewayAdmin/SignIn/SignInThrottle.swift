@@ -31,7 +31,6 @@ final class SignInThrottle: Sendable {
             DueTime.hasCome(blockedUntil, at: milliseconds, within: SignInThrottle.hour) ? nil : blockedUntil
         }
 
-        /// Whether the failures have expired.
         func isOver(at milliseconds: Int64) -> Bool {
             abs(milliseconds - lastMilliseconds) > SignInThrottle.hour
         }
@@ -77,7 +76,6 @@ final class SignInThrottle: Sendable {
         }
     }
 
-    /// Whether attempts are blocked at this time.
     func isBlocked(name: String, address: String, at milliseconds: Int64) -> Bool {
         change(name, address, otherwise: true) { state in
             Self.limits(name, address, state).contains { key, _ in
@@ -99,7 +97,6 @@ final class SignInThrottle: Sendable {
         }
     }
 
-    /// Records a successful attempt.
     func succeed(name: String, address: String) {
         change(name, address, otherwise: ()) { state in
             // Any block in force was started by this attempt; an earlier one would have prevented it.

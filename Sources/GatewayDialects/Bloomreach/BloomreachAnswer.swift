@@ -79,7 +79,6 @@ enum BloomreachAnswer {
     }
 }
 
-/// An error response of the Bloomreach dialect.
 struct BloomreachRefusal: Error {
     let response: HTTPResponse
 
@@ -93,7 +92,6 @@ struct BloomreachRefusal: Error {
 }
 
 extension HTTPOutcome {
-    /// Returns the outcome of `body`, or its error response.
     static func bloomreach(_ body: () throws(BloomreachRefusal) -> HTTPOutcome) -> HTTPOutcome {
         do throws(BloomreachRefusal) {
             return try body()

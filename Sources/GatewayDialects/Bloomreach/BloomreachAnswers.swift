@@ -30,6 +30,5 @@ struct BloomreachAnswers: Sendable {
 }
 
 extension AdmittedApp {
-    /// The encoded responses of the app's project.
     var answers: BloomreachAnswers { derived { BloomreachAnswers($0.project) } }
 }

@@ -7,7 +7,6 @@ internal import GatewayModel
 
 /// The credentials that an endpoint of the Bloomreach dialect accepts.
 enum BloomreachAccess {
-    /// The project's API key.
     case key
     /// The App Inbox: a customer token, the API key or either, depending on the project.
     case inbox
@@ -92,7 +91,6 @@ struct BloomreachCall {
         return BloomreachRefusal(BloomreachAnswer.rejection(error, request))
     }
 
-    /// Parses the body as a JSON object.
     func body<Value>(
         _ read: (JSONNode) throws(BloomreachRefusal) -> Value
     ) throws(BloomreachRefusal) -> Value {
@@ -212,7 +210,6 @@ struct BloomreachCall {
 /// The ids for which a request may act.
 struct BloomreachCaller {
     let identifiers: [CustomerIdentifier]
-    /// The warning to add to the response.
     let warning: AuthErrorBody?
     /// The ids authenticated by a token, regardless of the app's enforcement.
     let vouched: [CustomerIdentifier]
@@ -234,7 +231,6 @@ struct BloomreachCaller {
 }
 
 extension AdmittedApp {
-    /// Verifies the tokens for the project's App Inbox.
     fileprivate var customerTokens: CustomerTokenVerifier {
         derived { app in
             CustomerTokenVerifier(

@@ -3,7 +3,6 @@ internal import Foundation
 internal import GatewayAdmission
 internal import GatewayHTTP
 
-/// The credentials of a request of the Bloomreach dialect.
 struct BloomreachCredentials {
     /// The content of `Authorization`.
     enum Opening {

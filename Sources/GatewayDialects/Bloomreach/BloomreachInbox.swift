@@ -4,7 +4,6 @@ internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// The App Inbox of a customer.
 struct BloomreachInbox {
     let call: BloomreachCall
     let customers: any CustomerStore

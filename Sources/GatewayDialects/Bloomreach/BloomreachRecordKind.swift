@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// The kind of a record in the tracking API.
 enum BloomreachRecordKind: String, TextEnum {
     case customer
     case event

@@ -6,9 +6,7 @@ internal import GatewayModel
 
 /// Handles customer updates, events and campaign clicks, one per request.
 struct BloomreachTracking {
-    /// The maximum size of an event type's name in bytes.
     static let longestType = 256
-    /// The maximum size of a campaign's URL in bytes.
     static let longestURL = 8_192
 
     let call: BloomreachCall

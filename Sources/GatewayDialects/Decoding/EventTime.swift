@@ -52,7 +52,6 @@ enum EventTime {
         return Double(String(decoding: text, as: UTF8.self))
     }
 
-    /// The warning for an event whose time was replaced.
     static func warning(_ index: Int) -> EventWarning {
         EventWarning(
             index: index, code: "time_replaced",

@@ -33,7 +33,6 @@ extension HTTPResponse {
         return .json(isFailure && failsWithoutEvents ? 400 : 200, body)
     }
 
-    /// The OpenAPI schemas of the response.
     static let ingestedSchemas: JSONObject = RejectedEvent.schemas.merging([
         "Stored": [
             "type": "object", "required": ["success", "accepted", "duplicates", "rejected"],

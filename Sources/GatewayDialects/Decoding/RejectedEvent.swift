@@ -8,7 +8,6 @@ struct RejectedEvent {
     let code: String
     let reason: String
 
-    /// The OpenAPI schema.
     static let schemas: JSONObject = [
         "RejectedEvent": [
             "type": "object", "required": ["index", "code", "reason"],
@@ -19,7 +18,6 @@ struct RejectedEvent {
         ]
     ]
 
-    /// Appends the rejection to `output` as a JSON object.
     func write(to output: inout [UInt8]) {
         JSONValue.object([
             "index": .integer(Int64(index)), "code": .string(code), "reason": .string(reason),
@@ -61,7 +59,6 @@ struct EventWarning {
             })
     }
 
-    /// The schema of `warnings`.
     static let schema: JSONValue = [
         "type": "array", "items": ["$ref": "#/components/schemas/RejectedEvent"],
         "description":

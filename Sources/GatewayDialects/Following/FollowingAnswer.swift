@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Responses to readers of events.
 enum FollowingAnswer {
     static let lines = "application/x-ndjson"
     /// Smaller responses are not compressed.
@@ -40,7 +39,6 @@ enum FollowingAnswer {
         return finished(.json(200, body), call)
     }
 
-    /// The response with a lease, or without one.
     static func lease(
         _ lease: EventLease?, hasMore: Bool, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {

@@ -4,9 +4,7 @@ package import GatewayHTTP
 package import GatewayModel
 package import GatewayStorage
 
-/// The access that a token grants.
 package enum ReaderAccess: Sendable {
-    /// Reads the events of this app.
     case app(String)
     /// Other access only.
     case nothing
