@@ -41,7 +41,6 @@ static int choose_certificate(
     return 0;
 }
 
-// Parses a literal address. Returns 0 if it is not one.
 static socklen_t read_address(const char *host, uint16_t port, struct sockaddr_storage *address) {
     struct sockaddr_in *v4 = (struct sockaddr_in *)address;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;

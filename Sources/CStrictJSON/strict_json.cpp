@@ -11,7 +11,6 @@
 
 namespace {
 
-// An integer that does not fit 64 bits.
 struct large_integer {
     size_t ordinal;  // the number of numbers before it
     size_t offset;   // the offset of its first byte in the widened text

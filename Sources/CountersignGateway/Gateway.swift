@@ -185,7 +185,6 @@ public final class Gateway: Sendable {
         announce(port: port)
     }
 
-    /// The apps in the data directory.
     package func apps() throws(GatewayError) -> [App] { try folder.storage.openControl(as: .account).apps() }
 
     /// Starts to serve requests of this process only, with ``service``. Throws `storage` if the first write

@@ -28,7 +28,6 @@ public final class GatewayFixture: Sendable {
     /// The gateway's data directory.
     public let dataDirectory: String
 
-    /// The location of the gateway's data.
     package let place: TestPlace
     /// The connection to the gateway.
     private let transport: TestTransport
@@ -67,7 +66,6 @@ public final class GatewayFixture: Sendable {
         try transport.start(gateway)
     }
 
-    /// A client of the gateway.
     package func client() throws -> any TestClient { try transport.client(of: gateway) }
 
     /// A token for a user, signed with the app's key.

@@ -1,6 +1,5 @@
 package import GatewayModel
 
-/// The counts of a gateway without requests.
 package struct NoTraffic: AnalyticsSource {
     package init() {}
 

@@ -8,7 +8,6 @@ package protocol TestClient {
     ) -> TestAnswer?
 }
 
-/// The response of a gateway.
 package struct TestAnswer {
     package var status: Int
     /// By lower-case name.

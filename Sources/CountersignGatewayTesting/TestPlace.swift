@@ -9,7 +9,6 @@ package import GatewayStorage
     internal import GatewayPostgreSQL
 #endif
 
-/// The storage engine of gateway tests.
 package enum TestEngine: String, Sendable {
     case sqlite
     case postgresql

@@ -7,7 +7,6 @@ package func onOwnThreads(_ body: () async throws -> Void) async rethrows {
     try await withTaskExecutorPreference(ThreadExecutor()) { try await body() }
 }
 
-/// Runs each job on a new thread.
 @available(macOS 15, *)
 private final class ThreadExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {

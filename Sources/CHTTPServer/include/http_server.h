@@ -12,8 +12,7 @@ typedef struct countersign_mhd_options {
     unsigned int connection_limit;
     unsigned int idle_seconds;
     size_t header_bytes;
-    // Decides whether a client may connect.
-    MHD_AcceptPolicyCallback accept;
+        MHD_AcceptPolicyCallback accept;
     MHD_AccessHandlerCallback handler;
     void *(*request_line)(void *context, const char *uri, struct MHD_Connection *connection);
     MHD_RequestCompletedCallback completed;
@@ -98,5 +97,4 @@ int countersign_has_hung_up(int socket);
 int countersign_mhd_wait(
     struct MHD_Daemon *daemon, int wake, int milliseconds, int all_wait, countersign_mhd_ready *ready);
 
-// Lets the library handle everything that is ready.
 void countersign_mhd_pass(struct MHD_Daemon *daemon, countersign_mhd_ready *ready);

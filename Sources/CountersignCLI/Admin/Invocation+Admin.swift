@@ -6,7 +6,6 @@ extension Flag {
         "server", .text("URL"), environment: "COUNTERSIGN_SERVER",
         help: "work on the gateway at this URL instead of the data directory")
 
-    /// The file with the API token.
     static let tokenFile = Flag(
         "token-file", .path("FILE"),
         help: "an API token for --server; - reads standard input; or $COUNTERSIGN_TOKEN, or a profile")

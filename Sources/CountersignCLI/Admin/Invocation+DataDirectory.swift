@@ -4,7 +4,6 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension Flag {
-    /// The gateway's data directory.
     static let data = Flag(
         "data", .path("PATH"), environment: "COUNTERSIGN_DATA",
         help:
@@ -23,13 +22,11 @@ extension Flag {
     static let json = Flag(
         "json", help: "print JSON, as -o json does; a list that may be long as one object per line")
 
-    /// The output format.
     static let output = Flag(
         "output", .choice(OutputFormat.allCases.map(\.rawValue)), letter: "o",
         help: "print a table, JSON, or one JSON object per line")
 }
 
-/// The output format of a command.
 enum OutputFormat: String, CaseIterable {
     case table, json, jsonl
 }
@@ -43,7 +40,6 @@ extension Invocation {
         return isSet(.json) ? .json : .table
     }
 
-    /// Whether the output is JSON.
     var printsJSON: Bool { output != .table }
 
     /// The absolute path of the data directory: `--data`, else `COUNTERSIGN_DATA`, else `countersign-data` in

@@ -8,7 +8,6 @@ extension Flag {
 }
 
 extension Invocation {
-    /// Prints a response as JSON or with `text`.
     func print(_ answer: JSONValue, text: () throws -> Void) throws {
         if printsJSON { try io.print(answer) } else { try text() }
     }

@@ -1,7 +1,6 @@
 internal import Foundation
 internal import GatewayModel
 
-/// Recognizes local hosts.
 enum Loopback {
     /// Whether a URL's host is an address or name of this machine; `127.example.com` is not.
     static func isHost(_ host: String) -> Bool {

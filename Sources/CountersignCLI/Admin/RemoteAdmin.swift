@@ -34,7 +34,6 @@ struct RemoteAdmin: AdminClient {
     }
 
     let server: Server
-    /// The API token.
     private let token: String
     /// Receives requests and response statuses, without the token and bodies.
     private let note: @Sendable (String) -> Void

@@ -1,6 +1,4 @@
-/// Parses arguments into an invocation.
 struct CommandParser {
-    /// The result of parsing.
     enum Outcome {
         case run(Command, Invocation)
         /// Help for the commands whose path begins with these words; empty for all.

@@ -2,7 +2,6 @@
 struct Invocation: Sendable {
     /// The words of the command's name, as typed.
     let commandName: String
-    /// The declared flags.
     let flags: [Flag]
     let positionals: [Positional]
     /// The given values in order, by flag name. A switch has an empty one.
@@ -37,7 +36,6 @@ struct Invocation: Sendable {
         try value(of: flag).flatMap { Int(flag.plain($0)) }
     }
 
-    /// Whether the switch was given.
     func isSet(_ flag: Flag) -> Bool {
         check(flag)
         return flagValues[flag.name] != nil
@@ -59,7 +57,6 @@ struct Invocation: Sendable {
         return words[positional.name] ?? []
     }
 
-    /// The id of the app in the arguments.
     var app: String { self[.app] }
 
     /// The word for a required positional.

@@ -1,4 +1,3 @@
-/// A positional argument.
 struct Positional: Sendable, Equatable {
     enum Count: Sendable, Equatable {
         case one
@@ -22,7 +21,6 @@ struct Positional: Sendable, Equatable {
         self.help = help
     }
 
-    /// The id of the app that a command works on.
     static let app = Positional("APP", help: "the app's id")
 
     /// The form in help: `FILE`, `[FILE]` or `[FILE...]`.

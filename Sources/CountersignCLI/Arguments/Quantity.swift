@@ -1,4 +1,3 @@
-/// Durations and sizes in text.
 enum Quantity {
     /// The unit of a number without one.
     enum Time: String, Sendable, Equatable {
@@ -12,7 +11,6 @@ enum Quantity {
             }
         }
 
-        /// Examples of valid values.
         var examples: String {
             switch self {
             case .seconds: "90s, 10m, 2h or 7d"

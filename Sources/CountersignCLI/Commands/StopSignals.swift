@@ -38,7 +38,6 @@ struct StopSignals: Sendable {
         if reload != nil { signal(SIGHUP, writeSignal) }
     }
 
-    /// Waits for the first signal.
     func first() async -> Int32? {
         await stream.first { _ in true }
     }

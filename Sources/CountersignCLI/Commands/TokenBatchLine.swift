@@ -14,7 +14,6 @@ struct TokenBatchLine {
     /// Nil allows RS256 and the algorithms that the keys are bound to.
     let algorithms: [JWSAlgorithm]?
 
-    /// Why a line is invalid.
     private struct Problem: Error {
         let reason: String
         var name = JSONValue.null

@@ -2,7 +2,6 @@ internal import CountersignCore
 
 /// `countersign version`.
 enum VersionCommand {
-    /// This build's version.
     static let version = countersignVersion
 
     static let command = Command(

@@ -5,7 +5,6 @@ internal import GatewayModel
 /// A setting of the gateway. Flags, environment variables, file keys and the reference are derived from
 /// ``SettingTable``.
 struct Setting: Sendable {
-    /// Why a value is invalid.
     struct Problem: Error {
         let text: String
     }
@@ -20,7 +19,6 @@ struct Setting: Sendable {
     let isSecret: Bool
     /// One line, without a full stop.
     let help: String
-    /// Formats a value for display.
     let show: @Sendable (String) -> String
     /// Applies a valid value to the configuration.
     let apply: @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
@@ -101,7 +99,6 @@ struct Setting: Sendable {
         return address
     }
 
-    /// Parses an address to listen on.
     static func address(_ text: String) throws(Problem) -> String {
         guard NetworkAddress(text) != nil else {
             throw Problem(
@@ -131,7 +128,6 @@ struct Setting: Sendable {
     /// The environment variable for the path of a file with the secret.
     var fileEnvironment: String { environment + "_FILE" }
 
-    /// The command-line flag.
     var flag: Flag {
         isSecret
             ? Flag(fileName, .path("PATH"), environment: fileEnvironment, help: help + ", in this file")

@@ -4,7 +4,6 @@ internal import GatewayModel
 
 /// Reads settings. Flags take precedence over the environment, then the file, then the default.
 struct SettingReader {
-    /// The source of a value.
     enum Origin: Equatable {
         case flag(String)
         case environment(String)

@@ -2,7 +2,6 @@ internal import Foundation
 
 /// Compares the events recorded by the devices with the gateway's database.
 struct DemoCheck: Sendable, Equatable {
-    /// A row of the database.
     struct Stored: Sendable, Equatable {
         let type: String
         let userID: String
@@ -16,7 +15,6 @@ struct DemoCheck: Sendable, Equatable {
     private(set) var repeated = 0
     /// Events that were not recorded, or were recorded for another user.
     private(set) var unknown = 0
-    /// Events of the device with forged tokens.
     private(set) var forged = 0
     /// Events that are stored exactly once, as recorded.
     private(set) var exact = 0

@@ -38,10 +38,8 @@ final class DemoDevice: Sendable {
         client = try CountersignClient(configuration: configuration, transport: network)
     }
 
-    /// The number of recorded events.
     var recorded: Int { state.withLock { $0.recorded } }
 
-    /// A summary of the device's events.
     var report: DemoReport.Device {
         let state = state.withLock { $0 }
         let tally = network.tally
@@ -85,7 +83,6 @@ final class DemoDevice: Sendable {
         }
     }
 
-    /// Closes the client.
     func close() async {
         await client.close()
     }

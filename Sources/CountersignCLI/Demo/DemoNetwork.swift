@@ -4,7 +4,6 @@ internal import Foundation
 
 /// A simulated network of a device. It can be cut, and can delay a request until its token has expired.
 final class DemoNetwork: HTTPTransport {
-    /// The traffic so far.
     struct Tally: Sendable, Equatable {
         /// Events that the gateway accepted, including duplicates.
         var delivered = 0
@@ -49,7 +48,6 @@ final class DemoNetwork: HTTPTransport {
         }
     }
 
-    /// Cuts or restores the network.
     func setCut(_ isCut: Bool) {
         state.withLock { $0.isCut = isCut }
     }

@@ -1,4 +1,3 @@
-/// Distributes the events among the devices.
 struct DemoPlan: Sendable, Equatable {
     /// The special behaviour of a device.
     enum Role: Sendable, Equatable {

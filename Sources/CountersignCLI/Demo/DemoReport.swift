@@ -9,7 +9,6 @@ struct DemoReport: Sendable {
         let tally: DemoNetwork.Tally
         /// The number of tokens that replaced an expired or rejected one.
         let refreshed: Int
-        /// The number of events still in the queue.
         let queued: Int
     }
 

@@ -29,7 +29,6 @@ final class GatewayProcess: Sendable {
         if let process = state.withLock({ $0.process }), process.isRunning { process.terminate() }
     }
 
-    /// The number of restarts.
     var restarts: Int { state.withLock { $0.restarts } }
 
     /// Starts the gateway on a free port. Throws `unavailable` if it does not start.

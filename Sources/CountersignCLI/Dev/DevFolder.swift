@@ -8,7 +8,6 @@ internal import GatewayStorage
 /// for tokens of its users.
 struct DevFolder: Sendable {
     static let appID = "dev"
-    /// The name of the dashboard's user.
     private static let operatorName = "developer"
 
     let path: String

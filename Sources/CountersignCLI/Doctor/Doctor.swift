@@ -7,7 +7,6 @@ internal import GatewayStorage
 
 /// Checks a local gateway and suggests remedies.
 struct Doctor: Sendable {
-    /// The gateway's configuration.
     let configuration: GatewayConfiguration
     /// The running gateway; nil without one.
     let url: URL?

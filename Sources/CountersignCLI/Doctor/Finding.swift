@@ -2,7 +2,6 @@ internal import Countersign
 internal import CountersignCore
 internal import Foundation
 
-/// The result of one check.
 struct Finding: Sendable {
     enum Outcome: String, Sendable {
         case ok

@@ -1,4 +1,3 @@
-/// Generates help.
 enum HelpText {
     /// The list of the commands whose path begins with `path`, or the complete help of a command with this
     /// path.
@@ -38,7 +37,6 @@ enum HelpText {
         return lines.joined(separator: "\n")
     }
 
-    /// The table of exit codes.
     static var exitCodes: String {
         (["Exit status:"] + table(ExitCode.table.map { (String($0.code.rawValue), $0.meaning) }))
             .joined(separator: "\n")

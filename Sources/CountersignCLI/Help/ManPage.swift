@@ -1,4 +1,3 @@
-/// Generates manual pages.
 enum ManPage {
     /// `countersign.1`.
     static func program(_ commands: [Command], version: String) -> String {

@@ -1,6 +1,5 @@
 /// An error that ends a command.
 struct CommandError: Error, Sendable, CustomStringConvertible {
-    /// The exit status.
     let code: ExitCode
     /// The cause. Contains no key or token.
     let reason: String

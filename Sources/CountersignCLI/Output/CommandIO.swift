@@ -6,7 +6,6 @@ struct CommandIO: Sendable {
     let output: @Sendable (String) throws -> Void
     /// Writes messages: progress, notes, errors.
     let talk: @Sendable (String) -> Void
-    /// Reads standard input to its end.
     let input: @Sendable () throws -> [UInt8]
     let environment: [String: String]
     /// Whether standard error is a terminal, so that progress can be redrawn in place.
@@ -45,7 +44,6 @@ struct CommandIO: Sendable {
         colorsData ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text
     }
 
-    /// The process's own streams and environment.
     static func process() -> CommandIO {
         CommandIO(
             output: { text in

@@ -55,12 +55,10 @@ final class ProgressLine: Sendable {
         io.talk(io.isInteractive ? "\r\u{1B}[K\(line)\n" : "\(line)\n")
     }
 
-    /// Leaves the line on the screen.
     func end() {
         if io.isInteractive { io.talk("\n") }
     }
 
-    /// Erases the line.
     func clear() {
         let isThere = drawnAt.withLock { drawn in
             defer { drawn = nil }

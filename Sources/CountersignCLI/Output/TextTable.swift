@@ -1,4 +1,3 @@
-/// A table with aligned columns.
 struct TextTable {
     /// The right-aligned columns, such as numbers.
     let rightAligned: Set<Int>

@@ -7,7 +7,6 @@ struct Replay: Sendable {
         let reason: String
     }
 
-    /// A description of the source.
     let source: String
     var events: [ReplayEvent]
     var problems: [Problem] = []

@@ -19,7 +19,6 @@ struct SendRun: Sendable {
     let pause: @Sendable (Double) async throws -> Void
     var transport: any HTTPTransport = makeDefaultTransport()
 
-    /// The result of a run.
     struct Outcome: Sendable, Equatable {
         var accepted = 0
         var duplicates = 0

@@ -14,13 +14,11 @@ final class Tail: Sendable {
         var earlier: Earlier?
     }
 
-    /// The last requests of an app.
     struct Earlier: Sendable {
         var app: String
         var count: Int
     }
 
-    /// One connection.
     struct Connection: Sendable {
         let admin: RemoteAdmin
         /// Called after the connection has ended.
@@ -235,7 +233,6 @@ final class Tail: Sendable {
 }
 
 extension String {
-    /// Pads the text with spaces.
     fileprivate func padding(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
     }

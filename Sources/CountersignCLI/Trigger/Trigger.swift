@@ -7,7 +7,6 @@ internal import GatewayStorage
 
 /// Sends requests that cause specific error codes.
 struct Trigger: Sendable {
-    /// The gateway's response.
     struct Answer: Sendable {
         let status: Int
         /// The error code; nil if the token was accepted.

@@ -12,7 +12,6 @@ struct TriggerApp: Sendable {
 
     let id: String
     let writeKey: String
-    /// The private key for its tokens.
     let key: SigningKey
 }
 

@@ -15,7 +15,6 @@ final class AppMemory: AppData {
         metrics = observability.metrics
     }
 
-    /// Sets the counts of webhook deliveries.
     func counts(_ counts: WebhookCounts) { webhookCounts.withLock { $0 = counts } }
 
     func forget(_ appIDs: BytewiseSet) {

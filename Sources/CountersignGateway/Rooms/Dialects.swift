@@ -7,7 +7,6 @@ internal import GatewayModel
 internal import GatewayStorage
 internal import GatewayTokens
 
-/// The dialects of the gateway.
 enum Dialects {
     static func all(
         _ configuration: GatewayConfiguration, storage: any Storage, apps: AppRegistry, stores: Stores,

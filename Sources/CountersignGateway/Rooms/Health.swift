@@ -13,7 +13,6 @@ struct Health: Sendable {
     let diskFloorBytes: Int
     /// False while changes by other gateways may have been missed.
     let isCurrent: @Sendable () -> Bool
-    /// Whether the gateway is about to stop.
     let isDraining: @Sendable () -> Bool
     /// Whether changes by other processes can be read. The last values stay in use for
     /// ``RefreshHealth/patienceMilliseconds``.

@@ -50,7 +50,6 @@ struct LockedDataDirectory: Sendable {
         lock.withLock { $0 }?.note(url: url, adminURL: adminURL)
     }
 
-    /// Releases the lock.
     func unlock() {
         lock.withLock { $0 = nil }
     }

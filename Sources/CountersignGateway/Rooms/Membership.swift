@@ -25,7 +25,6 @@ struct Membership: Sendable {
     /// False while changes by other gateways may have been missed.
     var isCurrent: Bool { member?.isCurrent ?? true }
 
-    /// The number of live gateways.
     var gateways: Int { member?.gateways ?? 1 }
 
     /// The metrics of the membership; nil without a cluster.

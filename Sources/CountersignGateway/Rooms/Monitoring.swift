@@ -5,7 +5,6 @@ internal import GatewayObservability
 /// `/metrics`.
 struct Monitoring: Sendable {
     let metrics: Metrics
-    /// The addresses that may read the metrics.
     let readers: [AddressRange]
     /// Measures gauges. May wait for the disk.
     let gauges: @Sendable () -> Gauges

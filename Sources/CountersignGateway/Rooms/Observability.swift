@@ -44,7 +44,6 @@ struct Observability: Sendable {
     /// collector.
     private static func post(by rules: TelemetryRules) -> TelemetryExporter.Post {
         { path, body, isCancelled in
-            // OTLP receivers must support gzip.
             let packed = Gzip.compress(body)
             let request = OutboundRequest(
                 url: rules.endpoint + path, body: packed ?? body,

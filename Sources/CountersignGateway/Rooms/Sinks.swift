@@ -9,7 +9,6 @@ internal import GatewayStream
     internal import GatewayNATS
 #endif
 
-/// Creates the publisher of events to streams.
 enum Sinks {
     static func runner(
         in storage: any Storage, stores: Stores, log: GatewayLog, now: @escaping @Sendable () -> Date

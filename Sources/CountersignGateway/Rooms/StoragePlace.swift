@@ -13,7 +13,6 @@ package enum StoragePlace: Sendable, CustomStringConvertible {
     /// A database, shared by any number of gateways.
     case database(DatabaseAddress)
 
-    /// The location in a gateway's configuration.
     package init(_ configuration: GatewayConfiguration) {
         self = configuration.database.map { .database($0) } ?? .folder(configuration.dataDirectory)
     }

@@ -7,7 +7,6 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// The stores used while handling requests.
 struct Stores: Sendable {
     let events: any EventStore
     let consumers: any EventConsumers

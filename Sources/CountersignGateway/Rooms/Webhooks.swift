@@ -6,7 +6,6 @@ internal import GatewayObservability
 internal import GatewayStorage
 internal import GatewayWebhooks
 
-/// Creates the deliverer of events to webhooks.
 enum Webhooks {
     /// The time limit for a webhook's response in milliseconds, within the specification's recommendation.
     private static let timeout = 20_000
