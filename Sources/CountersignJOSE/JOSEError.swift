@@ -1,6 +1,7 @@
 internal import CountersignCore
 
 /// An error of a key, a key set or a token.
+///
 /// No code describes a temporary condition, so a retry does not help.
 public struct JOSEError: Error, Sendable, CustomStringConvertible {
     /// The kind of an error.

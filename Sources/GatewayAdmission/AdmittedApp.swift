@@ -85,6 +85,7 @@ package final class AdmittedApp: Sendable {
     }
 
     /// The enforcement for a request with these user ids.
+    ///
     /// The ramp applies only to requests with exactly one user. Otherwise one user beyond the ramp would
     /// exempt the others in the same request.
     func enforcement(of userIDs: [String]) -> Enforcement {

@@ -5,6 +5,7 @@ package import GatewayModel
 package import GatewayStorage
 
 /// The apps in memory, refreshed after changes in the directory.
+///
 /// A request fetches its app once, so it is verified with one set of keys even if the app changes meanwhile.
 package final class AppRegistry: Sendable {
     private let directory: AppDirectory

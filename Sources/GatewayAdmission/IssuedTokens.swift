@@ -3,6 +3,7 @@ package import CountersignJOSE
 package import GatewayModel
 
 /// Verifies access tokens issued by this gateway, for any app.
+///
 /// These tokens begin with a known header, so a byte comparison tells them from tokens of an app's backend.
 /// The app's policy does not apply: it is for tokens signed by others and rejects this type.
 package final class IssuedTokens: Sendable {

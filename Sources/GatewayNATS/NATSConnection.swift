@@ -5,6 +5,7 @@ package import GatewayModel
 package import GatewayStream
 
 /// A connection to NATS through its C library.
+///
 /// It does not reconnect: a failure closes it. The relay then opens a new connection and reads the stream's
 /// position.
 package final class NATSConnection: StreamConnection {

@@ -3,6 +3,7 @@ package import GatewayModel
 
 /// The published messages without acknowledgement. Their number is limited, so that a slow or unavailable
 /// stream does not use more memory.
+///
 /// Each message names its predecessor, so the stream stores them in order or not at all. An acknowledgement
 /// therefore covers all earlier messages, and not every message needs one.
 package struct PublishWindow {

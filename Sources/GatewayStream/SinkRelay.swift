@@ -3,11 +3,13 @@ package import GatewayModel
 package import GatewayStorage
 
 /// Publishes an app's events to one stream over one connection: exactly once, in the order of storage.
+///
 /// The progress is stored in the stream. The header of each message has the event's position, and the stream
 /// accepts a message only directly after its predecessor (`Nats-Expected-Last-Sequence`). At the start, after
 /// an unexpected acknowledgement and after a time-out, the relay reads the stream's last message and
 /// continues after it. So events are neither lost nor duplicated if another process publishes at the same
 /// time or the stream has lost messages.
+///
 /// The relay has no thread and no clock. ``step()`` does the available work and blocks only to wait for
 /// acknowledgements.
 package final class SinkRelay {

@@ -5,6 +5,7 @@ internal import GatewayObservability
 internal import GatewayStorage
 
 /// Publishes to one stream while this gateway holds its lease. Reconnects after failures.
+///
 /// All work happens in ``turn()``, which is called by one thread at a time: the thread of ``start()``, or
 /// a test.
 final class SinkWorker: @unchecked Sendable {

@@ -12,7 +12,7 @@ typedef struct countersign_mhd_options {
     unsigned int connection_limit;
     unsigned int idle_seconds;
     size_t header_bytes;
-        MHD_AcceptPolicyCallback accept;
+    MHD_AcceptPolicyCallback accept;
     MHD_AccessHandlerCallback handler;
     void *(*request_line)(void *context, const char *uri, struct MHD_Connection *connection);
     MHD_RequestCompletedCallback completed;

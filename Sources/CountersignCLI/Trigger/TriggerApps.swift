@@ -2,6 +2,7 @@ internal import CountersignCore
 internal import CountersignJOSE
 
 /// Creates and deletes the apps to which `countersign trigger` sends requests.
+///
 /// Each has a unique id, because the id of a deleted app is reserved for some time and two commands may run
 /// concurrently.
 actor TriggerApps {

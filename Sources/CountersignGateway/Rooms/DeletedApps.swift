@@ -7,6 +7,7 @@ internal import GatewayObservability
 internal import GatewayStorage
 
 /// Deletes the data of deleted apps. Their ids become available afterwards.
+///
 /// The app's keys are deleted with the app itself. The remaining work is stored in the app directory, so
 /// it continues after a restart.
 final class DeletedApps: Sendable {

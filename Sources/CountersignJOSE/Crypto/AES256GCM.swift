@@ -7,6 +7,7 @@ package enum AES256GCM {
     private static let tagBytes = 16
 
     /// Encrypts bytes with a 32-byte key. Returns a random nonce, the ciphertext and the tag.
+    ///
     /// `context` is additional authenticated data, which is not stored. Decryption requires the same value,
     /// so ciphertext that was moved to another record fails to decrypt.
     package static func seal(_ bytes: [UInt8], key: [UInt8], context: [UInt8]) -> [UInt8] {

@@ -23,6 +23,7 @@ package final class StrictJSONParser {
 
     /// Creates a parser for texts of up to `maximumBytes` with arrays and objects nested up to `maximumDepth`
     /// deep.
+    ///
     /// `maximumNameBytes` limits member names. Set a limit for untrusted texts if ``JSONNode/value`` is used,
     /// which hashes the names.
     package init(maximumBytes: Int, maximumDepth: Int = 64, maximumNameBytes: Int = .max) {
@@ -122,6 +123,7 @@ package struct JSONNode {
     package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
 
     /// The string if it is ASCII and at most 64 bytes long, like all identifiers of protocols; otherwise nil.
+    ///
     /// Comparing or hashing a string takes time that grows with the square of a run of combining marks:
     /// minutes for a mebibyte. Compare untrusted strings with this property or by their bytes.
     package var word: String? {

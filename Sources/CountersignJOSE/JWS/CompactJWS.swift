@@ -1,4 +1,5 @@
 /// An unverified compact JWS, for displaying tokens. Never base a decision on it.
+///
 /// Verified claims have the type ``VerifiedClaims``.
 public struct CompactJWS: Sendable {
     /// The maximum size of a token in bytes.

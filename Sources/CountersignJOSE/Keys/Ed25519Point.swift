@@ -1,6 +1,7 @@
 internal import COpenSSL
 
 /// Checks that 32 bytes are a point on the curve (RFC 8032, section 5.1.3) without a small order.
+///
 /// OpenSSL accepts any 32 bytes. For a public key of small order, signatures can be forged.
 enum Ed25519Point {
     static func isUsable(_ bytes: [UInt8]) -> Bool {

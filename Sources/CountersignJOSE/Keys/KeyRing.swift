@@ -1,4 +1,5 @@
 /// The public keys of one app, in order: primary, secondary, tertiary.
+///
 /// A value type, so that a request uses the same keys from start to end while an operator changes them.
 public struct KeyRing: Sendable {
     /// The maximum number of the app's own keys.

@@ -2,6 +2,7 @@ package import CountersignCore
 
 /// Verifies Bloomreach's customer tokens, in which `sub` is an object of the customer's ids instead of one
 /// user id.
+///
 /// They are signed by the app's backend: with HS256, where `kid` names the secret, or with an algorithm and a
 /// key of the app's ring. Only this type accepts HS256. ``TokenVerifier`` supports no symmetric algorithm, so
 /// a public key can never be used as a secret (RFC 8725, section 3.1).
@@ -55,6 +56,7 @@ package struct CustomerTokenVerifier: Sendable {
     }
 
     /// Verifies a token for a request with these ids, for tools that explain tokens.
+    ///
     /// Each id must be in the token, except `cookie`, which belongs to the device and not to the customer.
     package func verify(
         _ token: String, naming customerIDs: BytewiseDictionary<String>, at now: Double

@@ -1,6 +1,7 @@
 internal import CountersignCore
 
 /// Verifies signed-user tokens for one app, strictly and with a fixed order of checks.
+///
 /// A verifier is immutable and thread-safe. Create a new one when the app's keys or policy change. The caller
 /// supplies the current time.
 public struct TokenVerifier: Sendable {
@@ -38,6 +39,7 @@ public struct TokenVerifier: Sendable {
     }
 
     /// Verifies the token of one request.
+    ///
     /// A request without a user id is anonymous and is not checked. An empty string is not a user id.
     ///
     /// - Parameters:

@@ -1,6 +1,7 @@
 internal import CountersignCore
 
 /// Caches tokens with valid signatures, so that they need not be verified again.
+///
 /// Only constant facts are cached: the key that signed this text, and the claims. Times, revocation and users
 /// are checked for each request. An entry belongs to the verifier that created it and is removed with it.
 /// Verifiers of other apps, or of the same app after a change of keys, policy or enforcement, never see it.

@@ -6,6 +6,7 @@ internal import GatewayStorage
 
 /// Stores responses to requests with an `Idempotency-Key`, for retries after a lost response
 /// (draft-ietf-httpapi-idempotency-key-header-07).
+///
 /// Responses may contain secrets that are shown only once. A single gateway keeps them in memory until it
 /// restarts. Gateways with a shared database store them there, encrypted, and record a request before
 /// handling it: a request that was interrupted is not repeated under its key. Error responses are not stored,

@@ -5,6 +5,7 @@ internal import Foundation
 internal import GatewayHTTP
 
 /// The SDK for web pages, embedded in the program as one file.
+///
 /// Pages of other origins can load it only if an app allows the origin (`CORS`), because module scripts are
 /// fetched with CORS.
 struct BrowserClient: Sendable {

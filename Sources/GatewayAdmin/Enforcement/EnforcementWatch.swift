@@ -7,6 +7,7 @@ internal import GatewayStorage
 
 /// Makes scheduled switches, alerts about apps that reject many requests, and returns apps to `optional` if
 /// their rule says so and their users lose valid tokens.
+///
 /// Rejected requests only cause alerts, because anyone can send such requests. Only tokens that were valid
 /// before can change the enforcement.
 final class EnforcementWatch: Sendable {
@@ -44,9 +45,9 @@ final class EnforcementWatch: Sendable {
 
     /// `directory` must have its own database connection; otherwise changes go unnoticed.
     ///
-    /// `recent` counts the requests of all gateways, `known` only the ones of this gateway. `tells` is false
-    /// while another gateway sends alerts about many rejections. Any gateway may make a scheduled switch,
-    /// because it is decided in its own transaction.
+    /// `recent` counts the requests of all gateways, `known` only the requests of this gateway. `tells` is
+    /// false while another gateway sends alerts about many rejections. Any gateway may make a scheduled
+    /// switch, because it is decided in its own transaction.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,

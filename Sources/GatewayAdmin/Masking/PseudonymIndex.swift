@@ -1,6 +1,7 @@
 internal import CountersignCore
 
 /// Maps pseudonyms to users, for the app of the last query.
+///
 /// A pseudonym can be resolved only by computing the pseudonyms of all users. This is done in steps, so that
 /// a request does not block others for long, and results are cached.
 final class PseudonymIndex: Sendable {

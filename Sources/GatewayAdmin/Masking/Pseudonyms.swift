@@ -2,6 +2,7 @@ internal import CountersignCore
 internal import CountersignJOSE
 
 /// Pseudonyms for the users of one app, for readers who must not see their ids.
+///
 /// A user's pseudonym is the same in all responses and after restarts. It differs between apps and between
 /// gateways. Without the gateway's key, a pseudonym cannot be computed from a guessed id.
 struct Pseudonyms: Sendable {

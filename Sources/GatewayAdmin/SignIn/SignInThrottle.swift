@@ -6,6 +6,7 @@ internal import GatewayStorage
 /// Limits sign-in attempts. After too many failures, attempts are blocked for a minute, then for twice as
 /// long each time, up to an hour. The limits are 5 failures for a name from one address, 20 for an address,
 /// and 50 for a name.
+///
 /// An address is an IPv4 address or an IPv6 /64. The limit of 50 does not apply to addresses from which the
 /// user has signed in before, so that an attacker cannot lock the user out.
 final class SignInThrottle: Sendable {

@@ -5,6 +5,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 /// Responses in the formats that existing clients decode.
+///
 /// A client decodes 401 as `{error, success}`, and 404 and 5xx as `{errors: [{code, description, message}],
 /// success}`. A 5xx that it can decode counts as a failed try of the event; any other is retried without
 /// limit. So a 5xx has strings in `errors`, which no client can decode. 402, 403 and 3xx are never sent,

@@ -17,6 +17,7 @@ struct BloomreachAnswers: Sendable {
     }
 
     /// The in-app messages that a client can decode.
+    ///
     /// Clients with `v=1` do not support rich text. They decode all messages or none, so messages with rich
     /// text are omitted.
     func inAppMessages(query: String?) -> HTTPResponse {

@@ -3,6 +3,7 @@ package import GatewayHTTP
 package import GatewayModel
 
 /// The endpoints for clients of Bloomreach Engagement (Exponea).
+///
 /// An app is a project. `docs/dialects/bloomreach.md` lists the endpoints and the differences from the
 /// vendor.
 package struct BloomreachDialect: Dialect {

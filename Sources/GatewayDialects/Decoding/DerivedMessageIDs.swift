@@ -2,6 +2,7 @@ internal import CountersignJOSE
 
 /// Message ids for events of a dialect without ids. They derive from the content, so a repeated request has
 /// the same ids.
+///
 /// Equal events within one request have different ids.
 struct DerivedMessageIDs {
     private let namespace: String

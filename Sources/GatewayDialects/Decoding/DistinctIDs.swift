@@ -4,6 +4,7 @@ internal import CountersignCore
 typealias DistinctIDs = Distinct<BytewiseText>
 
 /// Distinct values in the order of their first occurrence.
+///
 /// Uses one hash lookup for each value: comparing a batch of a thousand similar ids pairwise would be slow.
 struct Distinct<Value: Hashable> {
     private(set) var values: [Value] = []

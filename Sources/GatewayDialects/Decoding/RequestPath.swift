@@ -7,6 +7,7 @@ package import GatewayModel
 internal import GatewayObservability
 
 /// The steps that all dialects share, from the decoded request to the response.
+///
 /// A dialect decodes the request, then calls ``admit(_:app:request:)`` and, to store events,
 /// ``store(_:for:dialect:finish:)``. So each request has one admission result and is answered after its
 /// commit.

@@ -4,6 +4,7 @@ internal import GatewayHTTP
 package import GatewayModel
 
 /// Requests that read events and wait for new ones.
+///
 /// Reading waits for the disk, so it runs on a few separate threads. A waiting request uses no thread. It is
 /// woken by new events of its app and by a timer.
 package final class LongPolls: Sendable {

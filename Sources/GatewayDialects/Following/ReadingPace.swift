@@ -3,6 +3,7 @@ internal import Foundation
 internal import GatewayModel
 
 /// Prevents reading from slowing down storing.
+///
 /// While events are stored and the processors are busy, readers of many events get 3 % of one processor
 /// together: their responses are delayed accordingly. With idle processors there is no delay.
 final class ReadingPace: Sendable {

@@ -6,6 +6,7 @@ internal import GatewayModel
 package import GatewayTokens
 
 /// The endpoints for Transistorsoft's SDKs: upload of locations with an access token, and the tokens.
+///
 /// The token is the only credential. It names the app in `aud` or `iss` unless the path does, and its subject
 /// is the user. It must therefore be valid regardless of the app's enforcement.
 package struct GeolocationDialect: Dialect {

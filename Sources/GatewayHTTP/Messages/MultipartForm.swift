@@ -24,6 +24,7 @@ package struct MultipartForm {
     }
 
     /// Parses a complete body.
+    ///
     /// Returns nil for files, repeated names, too many fields, a missing boundary or a truncated body.
     init?(_ body: [UInt8], connection: OpaquePointer) {
         let collector = Collector()

@@ -4,6 +4,7 @@ internal import Foundation
 internal import GatewayModel
 
 /// One request from the gateway to another server.
+///
 /// The address is checked when the socket is opened, so DNS rebinding cannot bypass the check. Redirects are
 /// not followed and no proxy is used, because both would choose the address elsewhere. Unless
 /// `allowsPrivateAddresses` is set, only public addresses and the ports of web servers are allowed.

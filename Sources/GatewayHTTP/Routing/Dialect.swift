@@ -2,6 +2,7 @@ package import CountersignCore
 
 /// A protocol that clients use with the gateway, such as Segment's. Consists of endpoints and of settings for
 /// the layers before them.
+///
 /// The router, CORS and the OpenAPI document are built from one list of dialects. The endpoints decode, store
 /// and respond.
 package protocol Dialect: Sendable {

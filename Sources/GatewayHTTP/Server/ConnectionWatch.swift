@@ -149,6 +149,7 @@ extension WatchedConnection.State {
 /// Limits connections by address, by deadlines and by their total number. All loops of a server share one
 /// watch. If several loops accept at the same moment, the limit can be exceeded by one connection for each
 /// additional loop.
+///
 /// The library's own limits do not suffice. Its time-out restarts at every byte, so a client could send one
 /// byte a second for ever. Its limit for each address knows neither IPv6 networks nor proxies.
 final class ConnectionWatch: @unchecked Sendable {

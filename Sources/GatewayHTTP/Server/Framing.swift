@@ -5,6 +5,7 @@ internal import GatewayModel
 
 /// Checks of the request that the HTTP library does not make (RFC 9112, sections 5.1, 6.1 and 6.3; RFC 9110,
 /// section 5.5).
+///
 /// A request whose end is ambiguous may smuggle a second one, so it is rejected and its connection closed.
 enum Framing {
     /// Returns the rejection of an invalid request; otherwise nil.

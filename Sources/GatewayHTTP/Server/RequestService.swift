@@ -125,6 +125,7 @@ package final class RequestService: Sendable {
 
 extension RequestService {
     /// Handles a request as if it had arrived over a connection, and waits for the response.
+    ///
     /// Features of a connection are missing: chunks, trailers, multipart forms and deadlines.
     package func respond(
         method: String, target: String, fields: [(name: String, value: String)], body: [UInt8],

@@ -302,6 +302,7 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     /// Returns the response, or 503 if there is no memory for it. Frees the body of the request.
+    ///
     /// Only responses to requests that changed nothing may be replaced, because the client repeats a request
     /// after 503.
     private func affordable(_ response: HTTPResponse, _ exchange: Exchange) -> HTTPResponse {

@@ -4,6 +4,7 @@ internal import Foundation
 package import GatewayModel
 
 /// The certificate for HTTPS, reloaded when its files change.
+///
 /// A new certificate is used for new connections; open connections keep theirs. The old certificate stays in
 /// use while the new one is invalid or does not match the key.
 package final class TLSCertificates: @unchecked Sendable {

@@ -8,6 +8,7 @@ struct EndedRequest: @unchecked Sendable {
 }
 
 /// Wakes a loop from any other thread and lists the requests whose work has ended.
+///
 /// Signals between two passes are combined into one byte, so a commit that completes many requests costs one
 /// system call.
 final class WakePipe: Sendable {
