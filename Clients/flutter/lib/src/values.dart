@@ -62,10 +62,13 @@ final class _Conversion {
       case Map():
         return _object(value);
       case Iterable():
-        return [
-          for (final element in value)
-            if (_room > 0) _element(element)
-        ];
+        final elements = <Object?>[];
+        for (final element in value) {
+          // An iterable may have no end.
+          if (_room <= 0) break;
+          elements.add(_element(element));
+        }
+        return elements;
     }
     Object? made;
     try {
