@@ -215,6 +215,21 @@ public final class CountersignClient: Sendable {
     /// - Returns: What was sent.
     @discardableResult
     public func logOut() async -> FlushResult {
+        let user = beginLogOut()
+        return await Self.finishLogOut(of: user, tokens: tokens, engine: pipeline.engine) { await flush() }
+    }
+
+    /// As `logOut`, in the order of the calls: events recorded after it returns have no user. `ended` is called once, on any
+    /// thread.
+    package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
+        let user = beginLogOut()
+        Task {
+            ended(
+                await Self.finishLogOut(of: user, tokens: tokens, engine: pipeline.engine) { await flush() })
+        }
+    }
+
+    private func beginLogOut() -> UserKey {
         endSession()
         let (userID, _, count) = recorder.setUser(nil) { _ in
             identity.withLock { identity in
@@ -226,7 +241,7 @@ public final class CountersignClient: Sendable {
         let user = UserKey(userID)
         pipeline.post { [tokens] in await tokens.beginLeaving(user, at: count) }
         startSession()
-        return await Self.finishLogOut(of: user, tokens: tokens, engine: pipeline.engine) { await flush() }
+        return user
     }
 
     // MARK: Events

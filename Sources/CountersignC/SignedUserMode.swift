@@ -114,6 +114,9 @@ struct SignedUserMode: Mode {
             return true
         case "changeUser":
             client.setUser(try arguments.required("userId"), token: try arguments.string("token"))
+        case "logOut":
+            client.logOut { completion(.success($0.json)) }
+            return true
         case "setToken": client.setToken(try arguments.required("token"))
         case "startSession": client.startSession()
         case "endSession": client.endSession()
@@ -130,7 +133,6 @@ struct SignedUserMode: Mode {
 
     func perform(_ method: String, _ arguments: Arguments) async throws(CountersignError) -> JSONValue? {
         switch method {
-        case "logOut": return await client.logOut().json
         case "flush": return await client.flush().json
         case "snapshot": return await client.snapshot().json
         case "quarantinedEvents": return .array(try await client.quarantinedEvents().map(\.json))

@@ -1,3 +1,4 @@
+import CountersignCore
 import Foundation
 import Testing
 
@@ -14,6 +15,14 @@ struct TimestampTests {
         var output: [UInt8] = []
         Timestamp.write(Date(timeIntervalSince1970: seconds), to: &output)
         #expect(String(decoding: output, as: UTF8.self) == text)
+    }
+
+    @Test func keepsEachMillisecond() {
+        for count in stride(from: Int64(-61_000_000_000_007), to: 250_000_000_000_000, by: 77_777_777_771) {
+            var output: [UInt8] = []
+            Timestamp.write(Milliseconds(count).date, to: &output)
+            #expect(String(decoding: output, as: UTF8.self) == RFC3339.text(milliseconds: count))
+        }
     }
 
     @Test func agreesWithFoundationOnEveryDayOfFourHundredYears() throws {

@@ -331,6 +331,7 @@ class ValueTests(Case):
         with countersign.LocationClient(data_directory=self.folder) as client:
             for given, expected in [
                 (datetime.datetime(2025, 6, 15, 15, 6, 40, 7000, ZONE), "2025-06-15T09:36:40.007Z"),
+                ("1965-02-03T00:45:58.021Z", "1965-02-03T00:45:58.021Z"), (-1, "1969-12-31T23:59:59.999Z"),
                 ("2026-11-21T08:30:00+0100", "2026-11-21T07:30:00.000Z"), ("2026-11-21T08:30:00", "2026-11-21T08:30:00"),
                 ("2026-02-30T08:30:00Z", "2026-02-30T08:30:00Z"),
             ]:
@@ -351,6 +352,16 @@ class ValueTests(Case):
             results = queue.SimpleQueue()
             client.insert(record).add_done_callback(lambda _, wait=wait: results.put(wait()))
             self.assertNotEqual(results.get(timeout=60), 0)
+
+    def test_a_log_out_that_nobody_waits_for_comes_before_later_calls(self):
+        with countersign.Client("http://127.0.0.1:1", "wk", data_directory=self.folder, flush_policy="manual") as client:
+            for _ in range(20):
+                client.change_user("ada", "a.a.a")
+                left = client._call("logOut")
+                self.assertIsNone(client.user_id)
+                client.change_user("bob", "b.b.b")
+                left.result(60)
+                self.assertEqual(client.user_id, "bob")
 
     def test_ids_events_and_tokens_of_other_types_are_errors(self):
         with countersign.Client("http://127.0.0.1:1", "wk", data_directory=self.folder, flush_policy="manual") as client:

@@ -131,7 +131,8 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   quarantinedEvents          {}   value: [{"messageId", "userId", "code", "reason", "date", "body"}]
  *   requeueQuarantinedEvents, deleteQuarantinedEvents  {}       value: how many
  *   wipe         {}                                     removes events, tokens, the user and the device's id
- *   optOut, optIn {}                                    records nothing, also in later runs; records again
+ *   optOut, optIn {}                                    records nothing, also in later runs; records again. Wait for the result of
+ *                                                        these three before the next call
  */
 countersign_client *countersign_open_signed_user(
     const char *configuration, size_t configuration_length, countersign_provider provider, countersign_event event, void *context,
@@ -218,7 +219,7 @@ countersign_status countersign_answer(
     countersign_client *client, uint64_t number, const char *token, size_t token_length);
 
 /*
- * Calls a method. Calls that record keep the order in which they are made.
+ * Calls a method. Calls that record or change the user keep the order in which they are made.
  *
  * method: one of the client's mode.
  * arguments: a JSON object; null for an empty one.

@@ -3,12 +3,14 @@ package import Foundation
 
 /// Instants as text, without a formatter object: one is made for each recorded event.
 package enum Timestamp {
-    /// `2026-01-31T23:59:59.999Z` (RFC 3339), appended to `output`.
+    /// `2026-01-31T23:59:59.999Z` (RFC 3339), to the nearest millisecond, appended to `output`.
     ///
     /// Instants outside of the years 0 to 9999 are written as the nearest one inside.
     package static func write(_ date: Date, to output: inout [UInt8]) {
-        let seconds = min(max(date.timeIntervalSince1970, -62_167_219_200), 253_402_300_799.999)
-        RFC3339.write(milliseconds: Milliseconds(seconds: seconds).count, to: &output)
+        // Rounded down, a whole number of milliseconds could lose one: a `Date` is a binary fraction of seconds.
+        let range = RFC3339.instants
+        let milliseconds = min(max(Milliseconds(date).count, range.lowerBound), range.upperBound - 1)
+        RFC3339.write(milliseconds: milliseconds, to: &output)
     }
 
     /// Reads an HTTP date in its preferred form; nil for anything else.
