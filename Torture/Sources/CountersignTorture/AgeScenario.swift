@@ -1,150 +1,284 @@
 internal import Countersign
 internal import Foundation
 
-/// K1: the device is killed while it tracks. How long before that was the oldest event tracked that is lost?
+/// K1: a device is killed while it records, at a random moment after its start. Measures how long the calls take, and for how
+/// long before the kill the oldest lost event was at risk. Plain writes of as many bytes are measured in the same run.
 enum AgeScenario {
-    /// What an event may be at risk for, from `track` on, in all but the worst hundredth of the kills: 5 ms.
+    /// The longest that an event may be at risk, in all but the worst hundredth of the kills, in milliseconds.
     private static let allowed = 5.0
 
     static func run(rounds: Int) async throws -> Bool {
+        let workshop = try Workshop()
+        let library = try Library.build("scripts/slow-fsync.c", in: workshop.directory)
         var isGood = true
-        for (name, isLoop, delay) in [
-            ("idle", false, 0), ("tight loop", true, 0), ("tight loop, fsync + 50 ms", true, 50),
-            ("tight loop, fsync + 200 ms", true, 200), ("tight loop, fsync + 500 ms", true, 500),
-        ] {
-            for user in [nil, "ada"] {
-                isGood =
-                    try await measure(
-                        "\(name), \(user == nil ? "anonymous" : "identified")", isLoop: isLoop, user: user,
-                        delay: delay, rounds: rounds) && isGood
+        for delay in [0, 50, 500] {
+            for pace in Tracker.Pace.allCases {
+                var bytes = 0
+                for way in [Tracker.Way.track, .record] {
+                    for user in ["", "ada"] {
+                        var kills = Kills()
+                        for _ in 0..<rounds {
+                            try await round(workshop, library, [way.rawValue, pace.rawValue, user], delay) {
+                                try await kills.add($0, in: $1, killedAt: $2)
+                            }
+                        }
+                        if way == .track { bytes = kills.bytes }
+                        let name =
+                            "\(way), \(user.isEmpty ? "anonymous" : "identified"), \(pace.rawValue), fsync + \(delay) ms"
+                        isGood =
+                            kills.report(name, allowed: allowed, losesAcknowledged: way == .track) && isGood
+                    }
+                }
+                for way in [Tracker.Way.write, .fsync] {
+                    var milliseconds: [Double] = []
+                    for _ in 0..<rounds {
+                        try await round(workshop, library, [way.rawValue, pace.rawValue, "\(bytes)"], delay) {
+                            calls, _, _ in milliseconds += calls.compactMap(\.milliseconds)
+                        }
+                    }
+                    print(
+                        "K1 plain \(way) of \(bytes) bytes, \(pace.rawValue), fsync + \(delay) ms: \(milliseconds.count) calls, "
+                            + spread(milliseconds))
+                }
             }
         }
         return isGood
     }
 
-    private static func measure(
-        _ name: String, isLoop: Bool, user: String?, delay: Int, rounds: Int
-    ) async throws -> Bool {
-        let workshop = try Workshop()
-        let library = try Library.build("scripts/slow-fsync.c", in: workshop.directory)
-        var ages: [Double] = []
-        var tracked = 0
-        var lost = 0
-        var twice = 0
-        for round in 0..<rounds {
-            let directory = workshop.directory.appendingPathComponent("tracker-\(round)")
-            let times = workshop.directory.appendingPathComponent("times-\(round)").path
-            let process = try workshop.start(
-                ["tracker", directory.path, workshop.endpoint, times, isLoop ? "loop" : "idle", user ?? ""],
-                environment: delay == 0 ? [:] : ["LD_PRELOAD": library, "SLOW_FSYNC_MS": "\(delay)"])
-            try await Task.sleep(nanoseconds: UInt64.random(in: 50_000_000...400_000_000))
-            let end = SystemClock().uptime
-            workshop.kill(process)
-            let instants = try Instants.read(times)
-            let kept = try await Tracker.kept(in: directory, endpoint: workshop.endpoint)
-            let known = Set(kept)
-            let missing = instants.indices.filter { !known.contains($0) }
-            tracked += instants.count
-            lost += missing.count
-            twice += kept.count - known.count
-            ages.append(missing.first.map { max(0, end - instants[$0]) * 1_000 } ?? 0)
-            try FileManager.default.removeItem(at: directory)
-            try FileManager.default.removeItem(atPath: times)
+    private static func round(
+        _ workshop: Workshop, _ library: String, _ arguments: [String], _ delay: Int,
+        _ look: ([Calls.Call], URL, TimeInterval) async throws -> Void
+    ) async throws {
+        let directory = workshop.directory.appendingPathComponent("tracker")
+        let calls = workshop.directory.appendingPathComponent("calls").path
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let process = try workshop.start(
+            ["tracker", directory.path, calls] + arguments,
+            environment: delay == 0 ? [:] : ["LD_PRELOAD": library, "SLOW_FSYNC_MS": "\(delay)"])
+        try await Task.sleep(nanoseconds: UInt64.random(in: 0...UInt64(400 + 4 * delay) * 1_000_000))
+        let end = SystemClock().uptime
+        workshop.kill(process)
+        try await look(Calls.read(calls), directory, end)
+        try FileManager.default.removeItem(at: directory)
+        try FileManager.default.removeItem(atPath: calls)
+    }
+
+    fileprivate static func spread(_ values: [Double]) -> String {
+        let sorted = values.sorted()
+        func at(_ share: Double) -> Double {
+            sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
         }
-        ages.sort()
-        func age(_ share: Double) -> Double { ages[min(ages.count - 1, Int(Double(ages.count) * share))] }
-        let isGood = tracked > 0 && twice == 0 && age(0.99) <= allowed
-        print(
-            "K1 \(name): \(isGood ? "ok" : "FAILED"): \(rounds) kills, \(tracked) tracked, \(lost) lost, \(twice) twice, "
-                + "age of the oldest lost "
-                + String(format: "p50 %.1f ms, p99 %.1f ms, max %.1f ms", age(0.5), age(0.99), age(1)))
-        return isGood
+        if sorted.isEmpty { return "none" }
+        return String(format: "p50 %.3f ms, p99 %.3f ms, max %.1f ms", at(0.5), at(0.99), at(1))
+    }
+
+    /// What the killed devices of one measurement have left.
+    private struct Kills {
+        private var milliseconds: [Double] = []
+        private var ages: [Double] = []
+        private var (called, lost, acknowledgedLost, twice) = (0, 0, 0, 0)
+        /// Bytes of one event in the log.
+        var bytes = 0
+
+        mutating func add(_ calls: [Calls.Call], in directory: URL, killedAt end: TimeInterval) async throws {
+            let events = try await Tracker.events(in: directory)
+            let known = Set(events.map(\.number))
+            let missing = calls.indices.filter { !known.contains($0) }
+            bytes = max(bytes, events.map(\.bytes).max() ?? 0)
+            milliseconds += calls.compactMap(\.milliseconds)
+            called += calls.count
+            lost += missing.count
+            acknowledgedLost += missing.count { calls[$0].milliseconds != nil }
+            twice += events.count - known.count
+            ages.append(missing.first.map { max(0, end - calls[$0].start) * 1_000 } ?? 0)
+        }
+
+        func report(_ name: String, allowed: Double, losesAcknowledged: Bool) -> Bool {
+            let age = ages.sorted()[min(ages.count - 1, Int(Double(ages.count) * 0.99))]
+            let isGood =
+                called > 0 && twice == 0 && age <= allowed && (losesAcknowledged || acknowledgedLost == 0)
+            print(
+                "K1 \(name): \(isGood ? "ok" : "FAILED"): \(ages.count) kills, \(called) calls, \(spread(milliseconds)); "
+                    + "\(lost) lost, \(acknowledgedLost) of them after the call, \(twice) twice, age of the oldest lost "
+                    + spread(ages))
+            return isGood
+        }
     }
 }
 
-/// A device that tracks, and notes when. Arguments: directory, endpoint, file of instants, `loop` or `idle`, and
-/// the user's id, which is empty for none.
+/// A device that records as soon as it has started, and notes each call. Arguments: directory, file for the calls, way, pace, and
+/// the user's id, which is empty for none. For a plain write the last one is the number of bytes.
 struct Tracker {
-    let directory: URL
-    let endpoint: URL
-    let instants: Instants
-    let isLoop: Bool
-    let user: String
+    enum Way: String {
+        /// Survives a killed process soon after the call.
+        case track
+        /// Survives a power failure when the call returns.
+        case record
+        /// A plain write, without and with a flush.
+        case write, fsync
+    }
+
+    enum Pace: String, CaseIterable {
+        case loop
+        case millisecond = "1 ms"
+        case tenMilliseconds = "10 ms"
+
+        var interval: Duration? {
+            switch self {
+            case .loop: nil
+            case .millisecond: .milliseconds(1)
+            case .tenMilliseconds: .milliseconds(10)
+            }
+        }
+    }
+
+    private let directory: URL
+    private let calls: Calls
+    private let way: Way
+    private let pace: Pace
+    private let user: String
 
     init(arguments: [String]) throws {
-        guard arguments.count == 5, let endpoint = URL(string: arguments[1]) else {
-            throw TortureError("tracker needs 5 arguments")
-        }
+        guard arguments.count == 5, let way = Way(rawValue: arguments[2]),
+            let pace = Pace(rawValue: arguments[3])
+        else { throw TortureError("tracker needs 5 arguments") }
         directory = URL(fileURLWithPath: arguments[0])
-        self.endpoint = endpoint
-        instants = try Instants(path: arguments[2])
-        isLoop = arguments[3] == "loop"
+        calls = try Calls(path: arguments[1])
+        self.way = way
+        self.pace = pace
         user = arguments[4]
     }
 
-    private static func client(_ directory: URL, _ endpoint: URL) throws -> CountersignClient {
+    private static func client(_ directory: URL) throws -> CountersignClient {
+        // Nothing listens there.
+        guard let endpoint = URL(string: "http://127.0.0.1:9") else { throw TortureError("no endpoint") }
         var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
         configuration.dataDirectory = directory
         configuration.flushPolicy = .manual
-        configuration.limits.maximumEvents = Instants.capacity
+        configuration.limits.maximumEvents = Calls.capacity
         configuration.limits.maximumBytes = 2 << 30
-        configuration.limits.maximumUnsavedEvents = Instants.capacity
+        configuration.limits.maximumUnsavedEvents = Calls.capacity
         configuration.limits.maximumUnsavedBytes = 2 << 30
         return try CountersignClient(configuration: configuration)
     }
 
     func run() async throws {
-        let client = try Self.client(directory, endpoint)
-        // An empty id is ignored.
-        client.identify(userID: user, token: "a.a.a")
-        try await client.record("ready")
-        print("go")
-        fflush(nil)
-        let clock = SystemClock()
-        for number in 0..<Instants.capacity {
-            instants.note(clock.uptime, at: number)
-            client.track("\(number)")
-            instants.count(number + 1)
-            if !isLoop { try await Task.sleep(nanoseconds: 10_000_000) }
+        switch way {
+        case .track:
+            let client = try start()
+            try await repeatCall { client.track("\($0)") }
+        case .record:
+            let client = try start()
+            let call: @Sendable (Int) async throws -> Void = { try await client.record("\($0)") }
+            // A call that waits for the disk does not hold up the next one, except in a loop.
+            try await repeatCall(isConcurrent: pace != .loop, call)
+        case .write, .fsync:
+            guard let size = Int(user) else { throw TortureError("no number of bytes") }
+            let bytes = [UInt8](repeating: 120, count: size)
+            let file = open(
+                directory.appendingPathComponent("plain").path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+            let isFlushed = way == .fsync
+            begin()
+            // No more, so that the page cache does not fill with them.
+            try await repeatCall(count: 20_000) { _ in
+                guard Foundation.write(file, bytes, size) == size, !isFlushed || Foundation.fsync(file) == 0
+                else { throw TortureError("the disk failed") }
+            }
         }
     }
 
-    /// The numbers of the events that a killed device has left.
-    static func kept(in directory: URL, endpoint: String) async throws -> [Int] {
-        guard let endpoint = URL(string: endpoint) else { return [] }
-        let client = try client(directory, endpoint)
-        guard await client.snapshot().recorded > 0 else { throw TortureError("the queue cannot be read") }
+    private func start() throws -> CountersignClient {
+        let client = try Self.client(directory)
+        // An empty id is ignored.
+        client.identify(userID: user, token: "a.a.a")
+        begin()
+        return client
+    }
+
+    private func begin() {
+        print("go")
+        fflush(nil)
+    }
+
+    private func repeatCall(
+        count: Int = Calls.capacity, isConcurrent: Bool = false,
+        _ call: @escaping @Sendable (Int) async throws -> Void
+    ) async throws {
+        var next = ContinuousClock.now
+        for number in 0..<count {
+            calls.begin(number)
+            let noted: @Sendable () async throws -> Void = { [calls] in
+                let start = SystemClock().uptime
+                try await call(number)
+                calls.end(number, after: SystemClock().uptime - start)
+            }
+            if isConcurrent { Task(operation: noted) } else { try await noted() }
+            guard let interval = pace.interval else { continue }
+            next = max(next + interval, ContinuousClock.now)
+            try await Task.sleep(until: next, tolerance: .zero, clock: .continuous)
+        }
+        // Until it is killed.
+        while true { sleep(3_600) }
+    }
+
+    /// The events that a killed device has left, and about how many bytes each has in a log.
+    static func events(in directory: URL) async throws -> [(number: Int, bytes: Int)] {
+        let client = try client(directory)
+        _ = await client.snapshot()
         await client.close()
         let database = try Database(path: directory.appendingPathComponent("default/queue.sqlite").path)
-        return try database.rows("SELECT json_extract(CAST(body AS TEXT), '$.event') FROM event")
-            .compactMap { Int($0[0]) }
+        return try database.rows(
+            """
+            SELECT json_extract(CAST(body AS TEXT), '$.event'),
+                length(body) + length(message_id) + coalesce(length(user_id), 0) + length(session_id) + 32 FROM event
+            """
+        ).compactMap { row in
+            guard let number = Int(row[0]), let bytes = Int(row[1]) else { return nil }
+            return (number, bytes)
+        }
     }
 }
 
-/// Instants in memory that a file shares, so that a kill costs none: how many there are, then each.
-struct Instants {
-    static let capacity = 1_000_000
+/// The begin and duration of each call, in memory that a file shares, so that a kill loses none.
+///
+/// `@unchecked Sendable`: one thread counts, and each call has numbers of its own.
+struct Calls: @unchecked Sendable {
+    struct Call {
+        let start: TimeInterval
+        /// Nil if the call had not returned.
+        let milliseconds: Double?
+    }
+
+    static let capacity = 200_000
 
     private let base: UnsafeMutablePointer<Double>
 
     init(path: String) throws {
-        let bytes = (Self.capacity + 1) * MemoryLayout<Double>.size
+        let bytes = (2 * Self.capacity + 1) * MemoryLayout<Double>.size
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard file >= 0, ftruncate(file, off_t(bytes)) == 0,
             let memory = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), memory != MAP_FAILED
         else { throw TortureError("cannot map \(path)") }
         close(file)
-        base = memory.bindMemory(to: Double.self, capacity: Self.capacity + 1)
+        base = memory.bindMemory(to: Double.self, capacity: 2 * Self.capacity + 1)
     }
 
-    func note(_ instant: Double, at number: Int) { base[number + 1] = instant }
-    func count(_ count: Int) { base[0] = Double(count) }
+    func begin(_ number: Int) {
+        base[2 * number + 1] = SystemClock().uptime
+        base[0] = Double(number + 1)
+    }
 
-    static func read(_ path: String) throws -> [Double] {
+    func end(_ number: Int, after seconds: TimeInterval) { base[2 * number + 2] = max(seconds, 1e-9) }
+
+    static func read(_ path: String) throws -> [Call] {
         let data = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
         return data.withUnsafeBytes { buffer in
             let values = buffer.bindMemory(to: Double.self)
-            return Array(values[1..<(Int(values[0]) + 1)])
+            return (0..<Int(values[0])).map { number in
+                let seconds = values[2 * number + 2]
+                return Call(
+                    start: values[2 * number + 1], milliseconds: seconds > 0 ? seconds * 1_000 : nil)
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
 internal import Countersign
+internal import CountersignLocations
 internal import Foundation
 
 /// A device whose user changes all the time. It notes each change before it begins, and each event that was acknowledged.
@@ -56,6 +57,39 @@ struct IdentityDevice {
                 } catch {
                     journal.write("refused \(user) \(name)")
                 }
+            }
+        }
+    }
+}
+
+/// A device that records locations and notes those that were acknowledged. Arguments: directory, file for the lines.
+struct LocationDevice {
+    let directory: URL
+    let journal: Journal
+
+    init(arguments: [String]) throws {
+        guard arguments.count == 2 else { throw TortureError("location-device needs 2 arguments") }
+        directory = URL(fileURLWithPath: arguments[0])
+        journal = try Journal(path: arguments[1])
+    }
+
+    static func client(_ directory: URL) throws -> LocationClient {
+        var configuration = LocationConfiguration()
+        configuration.dataDirectory = directory
+        configuration.log = nil
+        return try LocationClient(configuration: configuration)
+    }
+
+    func run() async throws {
+        print("go")
+        fflush(nil)
+        let client = try Self.client(directory)
+        while true {
+            do {
+                let uuid = try await client.record(Location(latitude: 46, longitude: 14, timestamp: Date()))
+                journal.write("acknowledged - \(uuid)")
+            } catch {
+                journal.write("refused - -")
             }
         }
     }
@@ -212,34 +246,60 @@ enum IdentityScenario {
         return report("I1", rounds: rounds, account, control: control)
     }
 
-    /// I2: the same while another process holds the queue file, from an anonymous start on. Control: the log is never
-    /// written.
+    /// I2: the same while another process holds the queue file, from an anonymous start on, and a device that records locations.
+    /// Control: the log is never written.
     static func busy(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("scripts/faults.c", in: workshop.directory)
-        func hold(_ directory: URL) throws -> () -> Void {
-            let folder = directory.appendingPathComponent("default")
+        func hold(_ directory: URL, _ instance: String = "default") throws -> () -> Void {
+            let folder = directory.appendingPathComponent(instance)
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             let database = try Database(path: folder.appendingPathComponent("queue.sqlite").path)
             try database.rows("BEGIN EXCLUSIVE")
             return { _ = try? database.rows("ROLLBACK") }
         }
-        var (account, control) = (Account(), Account())
-        for number in 0..<rounds {
-            account =
-                account
-                + (try await round(
-                    workshop, "busy-\(number)", beginsAnonymously: true, milliseconds: 20...400,
-                    meanwhile: hold))
+        func run(_ name: String, _ milliseconds: ClosedRange<Int>, _ environment: [String: String] = [:])
+            async throws -> Account
+        {
+            try await round(
+                workshop, name, beginsAnonymously: true, milliseconds: milliseconds, environment: environment,
+                meanwhile: { try hold($0) })
+                + locations(workshop, "\(name)-locations", milliseconds, environment) {
+                    try hold($0, "locations")
+                }
         }
+        var (account, control) = (Account(), Account())
+        for number in 0..<rounds { account = account + (try await run("busy-\(number)", 20...400)) }
         for number in 0..<3 {
             control =
                 control
-                + (try await round(
-                    workshop, "busy-control-\(number)", beginsAnonymously: true, milliseconds: 300...400,
-                    environment: ["LD_PRELOAD": faults, "FAULT_DROP": "/incoming-"], meanwhile: hold))
+                + (try await run(
+                    "busy-control-\(number)", 300...400,
+                    ["LD_PRELOAD": faults, "FAULT_DROP": "/incoming-"]))
         }
         return report("I2", rounds: rounds, account, control: control)
+    }
+
+    /// As `round`, for a device that records locations.
+    private static func locations(
+        _ workshop: Workshop, _ name: String, _ milliseconds: ClosedRange<Int>,
+        _ environment: [String: String],
+        meanwhile: (URL) throws -> () -> Void
+    ) async throws -> Account {
+        let directory = workshop.directory.appendingPathComponent(name)
+        let journal = workshop.directory.appendingPathComponent("\(name).journal").path
+        let end = try meanwhile(directory)
+        let device = try workshop.start(
+            ["location-device", directory.path, journal], environment: environment)
+        try await Task.sleep(nanoseconds: UInt64(Int.random(in: milliseconds)) * 1_000_000)
+        workshop.kill(device)
+        end()
+        let client = try LocationDevice.client(directory)
+        let kept = try await client.count()
+        await client.close()
+        let acknowledged = try String(contentsOfFile: journal, encoding: .utf8).split(separator: "\n")
+            .count { $0.hasPrefix("acknowledged") }
+        return Account(acknowledged: acknowledged, lost: max(0, acknowledged - kept))
     }
 
     /// I4: the power fails while every fsync fails, from a random one on. Control: fsync succeeds and does nothing.

@@ -10,7 +10,7 @@ struct Scenario: Sendable {
         Scenario(name: "D1", summary: "client killed", rounds: 100) {
             try await KillScenarios.client(rounds: $0)
         },
-        Scenario(name: "K1", summary: "client killed while it tracks", rounds: 20) {
+        Scenario(name: "K1", summary: "client killed while it records, from its start on", rounds: 20) {
             try await AgeScenario.run(rounds: $0)
         },
         Scenario(name: "D3", summary: "client and gateway killed", rounds: 30) {

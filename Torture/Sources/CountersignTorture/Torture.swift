@@ -14,6 +14,7 @@ struct Torture {
             case "tracker": try await Tracker(arguments: Array(arguments.dropFirst())).run()
             case "bad-day-device": try await BadDayDevice(arguments: Array(arguments.dropFirst())).run()
             case "identity-device": try await IdentityDevice(arguments: Array(arguments.dropFirst())).run()
+            case "location-device": try await LocationDevice(arguments: Array(arguments.dropFirst())).run()
             case "leaving-device": try await LeavingDevice(arguments: Array(arguments.dropFirst())).run()
             case "full-disk-device":
                 try await FullDiskDevice(arguments: Array(arguments.dropFirst())).run()
