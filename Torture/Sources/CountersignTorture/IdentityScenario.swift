@@ -48,14 +48,19 @@ struct IdentityDevice {
                 Task { await client.logOut() }
                 while client.userID != nil { await Task.yield() }
             }
-            for event in 0..<3 {
-                let name = "\(number)-\(event)-\(UInt32.random(in: 0...UInt32.max))"
-                do {
-                    try await client.record(name)
-                    journal.write("acknowledged \(user) \(name)")
-                    if number + 1 >= changes { kill(getpid(), SIGKILL) }
-                } catch {
-                    journal.write("refused \(user) \(name)")
+            // At the same time, so that some are written while a flush of others goes on.
+            await withTaskGroup(of: Void.self) { group in
+                for event in 0..<8 {
+                    group.addTask {
+                        let name = "\(number)-\(event)-\(UInt32.random(in: 0...UInt32.max))"
+                        do {
+                            try await client.record(name)
+                            journal.write("acknowledged \(user) \(name)")
+                            if number + 1 >= changes { kill(getpid(), SIGKILL) }
+                        } catch {
+                            journal.write("refused \(user) \(name)")
+                        }
+                    }
                 }
             }
         }
