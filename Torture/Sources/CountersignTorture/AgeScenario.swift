@@ -155,7 +155,7 @@ struct Tracker {
         var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
         configuration.dataDirectory = directory
         configuration.flushPolicy = .manual
-        configuration.limits.maximumEvents = Calls.capacity
+        configuration.limits.maximumEvents = 2 * Calls.capacity
         configuration.limits.maximumBytes = 2 << 30
         configuration.limits.maximumUnsavedEvents = Calls.capacity
         configuration.limits.maximumUnsavedBytes = 2 << 30
