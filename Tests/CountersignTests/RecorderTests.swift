@@ -210,6 +210,29 @@ struct RecorderTests {
         #expect(bench.gateway.stored.allSatisfy { $0.anonymousId == ownID })
     }
 
+    @Test(.timeLimit(.minutes(1))) func eventsAreWrittenBeforeTheStorageThreadHasStarted() async throws {
+        let bench = try Bench()
+        let storage = Storage(
+            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
+            log: nil)
+        let gate = Handshake()
+        storage.submit { _ in gate.block() }
+        let recorder = Recorder(
+            storage: storage, limits: QueueLimits(), clock: bench.clock, sessionID: "s", log: nil
+        ) { _ in }
+        let event = Event(
+            .track, name: "first", payload: [:],
+            dialect: NativeDialect(endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30))
+        let result = await withCheckedContinuation { continuation in
+            recorder.record(event) { continuation.resume(returning: $0) }
+        }
+        _ = try result.get()
+        #expect(recorder.losses.logged == 1)
+        gate.signal()
+        await recorder.close()
+        await storage.close()
+    }
+
     @Test func aDeviceKeepsItsIDOverAStartWithABusyQueueFile() async throws {
         let (bench, first) = try Bench.open()
         try await first.record("before")

@@ -68,7 +68,7 @@ final class Recorder: Sendable {
         var isSynchronizing = false
         var isTakingOver = false
         /// True before the device's first unlock: nothing can be written.
-        var isHeld = true
+        var isHeld: Bool
         /// True while the next try waits for its time.
         var isWaitingForDisk = false
         /// True while the last write to the log has failed.
@@ -136,11 +136,14 @@ final class Recorder: Sendable {
         self.makeDurable = makeDurable
         logger = log
         self.stored = stored
-        state = Lock(State(userID: userID, sessionID: sessionID))
+        let isHeld = storage.isLocked
+        state = Lock(State(userID: userID, sessionID: sessionID, isHeld: isHeld))
         storage.setTakeOver { [weak self] queue, maximumBytes in
             try self?.takeOver(into: queue, maximumBytes: maximumBytes)
         }
-        // The storage thread runs from the first unlock on.
+        guard isHeld else { return }
+        // The storage thread runs from the first unlock on. Otherwise the writer does not wait for that thread, which starts late
+        // on a busy machine.
         writer.suspend()
         storage.submit { [state, writer] _ in
             state.withLock { $0.isHeld = false }
