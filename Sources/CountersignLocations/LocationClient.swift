@@ -35,8 +35,8 @@ public final class LocationClient: Sendable {
         var source: Task<Void, Never>?
         /// Hands tokens over, one configuration after the other.
         var handover: Task<Void, Never>?
-        /// The number of configurations that wait for that. Until there are none, the tokens in `configuration` are newer than
-        /// those in use.
+        /// The number of configurations that wait for that. While any does, the tokens in `configuration` are newer than those in
+        /// use.
         var handovers = 0
     }
 

@@ -52,16 +52,22 @@ struct JSONValueTests {
     @Test(arguments: containers.indices)
     func aDeepValueIsHashedPrintedAndCutOnASmallStack(container: Int) async {
         await onThread(stackSize: 16 << 20) {
-            let value = Self.nested(20_000, Self.containers[container])
-            let isOver = DispatchSemaphore(value: 0)
-            let thread = Thread {
+            let box = Lock(Self.nested(20_000, Self.containers[container]))
+            let check: @Sendable () -> Void = {
+                let value = box.withLock { $0 }
                 #expect(value.hashValue == value.hashValue && value == value)
                 #expect(JSONValue(any: [[value]] as Any) == [[value.limited(toLevels: 58)]])
+            }
+            let isOver = DispatchSemaphore(value: 0)
+            let thread = Thread {
+                check()
                 isOver.signal()
             }
             thread.stackSize = 512 << 10
             thread.start()
             isOver.wait()
+            // Releases the value on this thread, whose stack is large enough.
+            box.withLock { $0 = .null }
         }
     }
 

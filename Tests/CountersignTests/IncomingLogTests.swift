@@ -119,7 +119,7 @@ struct IncomingLogTests {
         }
     }
 
-    /// An event that was never written whole is none: its recording has not been acknowledged.
+    /// The recording of an event that was not written completely has not been acknowledged.
     @Test func aLogThatIsCutInItsLastEventHasNoDamage() throws {
         let log = IncomingLog(directory: folder.url, holder: holder)
         _ = try log.append([event("1"), event("2")])

@@ -612,7 +612,7 @@ struct LocationClientTests {
         // The first one is in use now.
         await held[1].begins.wait()
         #expect(client.configuration.authorization.accessToken == "second")
-        // What changes another setting has the newest token too.
+        // A change of another setting hands over the newest token too.
         try client.change { $0.http.timeout = 5 }
         held[1].ends.signal()
         #expect(try await client.accessToken() == "second")

@@ -52,12 +52,16 @@ struct RefreshRequestTests {
                 "deep": (0..<20_000).reduce(JSONValue.string("{refreshToken}")) { inner, _ in ["a": inner] },
                 "token": "{refreshToken}",
             ]
-            let deep = configuration
+            let box = Lock(configuration)
+            configuration.refreshPayload = nil
             onThread(stackSize: 512 << 10) {
+                let deep = box.withLock { $0 }
                 deep.warnAboutPayload(log: nil)
                 let request = RefreshRequest(configuration: deep).make(accessToken: nil, refreshToken: "R")
                 #expect(request?.body.isEmpty == false && request?.body.count ?? 0 < 1_000)
             }
+            // Releases the value on this thread, whose stack is large enough.
+            box.withLock { $0.refreshPayload = nil }
         }
     }
 

@@ -442,7 +442,7 @@ package actor AccessTokens {
         }
     }
 
-    /// Tells which tokens are in use. Before the store was read nobody knows.
+    /// Tells which tokens are in use. Before the store was read, this is not known.
     package func tellAdopted() {
         guard isPrepared || machine.credential != nil else { return }
         surroundings.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)
