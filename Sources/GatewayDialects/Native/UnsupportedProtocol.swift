@@ -43,7 +43,8 @@ package enum UnsupportedProtocol {
         let body: JSONObject = [
             "success": false, "code": "unsupported_protocol", "reason": .string(sentence),
             "message": .string(sentence), "error": .string(sentence), "detail": .string(sentence),
-            "missing_field": .string(sentence), "request_id": .string(request.id),
+            "missing_field": .string(sentence), "meta": ["error": .string(sentence)],
+            "request_id": .string(request.id),
         ]
         response.body = JSONValue.object(body).bytes
         return response
