@@ -55,7 +55,7 @@ EXCEPTIONS = {
     "CountersignJOSE/JWSAlgorithm.swift": "hashValue and _rawHashValue: a header's algorithm is compared, never hashed",
     "CountersignJOSE/Keys/CustomerTokenKey.swift": "ids that the caller of a library signs",
     "CountersignJOSE/Verification/VerificationReport.swift": CODES,
-    "GatewayModel/Configuration/GatewayError.swift": CODES,
+    "GatewayModel/GatewayError.swift": CODES,
     "GatewayModel/Configuration/LogLevel.swift": "settings at the start",
     "GatewayModel/Tokens/Session.swift": "a column that only the gateway writes",
     "GatewayObservability/Metrics/Metrics.swift": "ids of apps and paths of endpoints, in order",
