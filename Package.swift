@@ -126,16 +126,22 @@ let package = Package(
         // Tokens and the gateway.
         .target(
             name: "CStrictJSON", dependencies: ["CSimdjson"], linkerSettings: [.linkedLibrary("simdjson")]),
+        // A strict JSON parser over simdjson. The SDK has its own reader, of CountersignCore: docs/adr/0034.
+        .target(
+            name: "CountersignJSON", dependencies: ["CountersignCore", "CStrictJSON"], swiftSettings: strict),
+        // Hashes, authentication codes, encryption, X.509 and base64url, over OpenSSL.
+        .target(
+            name: "CountersignCrypto", dependencies: ["CountersignCore", "COpenSSL"], swiftSettings: strict),
         .target(
             name: "CountersignJOSE",
-            dependencies: ["CountersignCore", "COpenSSL", "CStrictJSON"],
+            dependencies: ["CountersignCore", "CountersignCrypto", "CountersignJSON", "COpenSSL"],
             swiftSettings: strict),
         // For backends that read events: over the SDK's transport. Apple's systems have HMAC themselves.
         .target(
             name: "CountersignConsumer",
             dependencies: [
                 "Countersign", "CountersignCore",
-                .target(name: "CountersignJOSE", condition: .when(platforms: [.linux])),
+                .target(name: "CountersignCrypto", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: strict),
         .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"]),
@@ -146,13 +152,14 @@ let package = Package(
         // The gateway, room by room. Imports point down only: each room may use those above it here.
         // What the gateway is about, without input or output.
         .target(
-            name: "GatewayModel", dependencies: ["CountersignCore", "CountersignJOSE", "CStrictJSON"],
+            name: "GatewayModel",
+            dependencies: ["CountersignCore", "CountersignJOSE", "CountersignCrypto", "CountersignJSON"],
             swiftSettings: strict),
         // Requests and answers, whatever they are about.
         .target(
             name: "GatewayHTTP",
             dependencies: [
-                "GatewayModel", "CountersignCore", "CountersignJOSE", "CStrictJSON", "CMicroHTTPD",
+                "GatewayModel", "CountersignCore", "CountersignJSON", "CMicroHTTPD",
                 "CHTTPServer", "CZlib", "CCurl",
             ],
             swiftSettings: strict),
@@ -160,19 +167,20 @@ let package = Package(
         .target(
             name: "GatewayStorage",
             dependencies: [
-                "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE", "CZlib", "CZstd",
+                "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
+                "CountersignCrypto", "CountersignJSON", "CZlib", "CZstd",
             ],
             swiftSettings: strict),
         // Metrics, the log, and what the dashboard counts.
         .target(
             name: "GatewayObservability",
-            dependencies: ["GatewayModel", "CountersignCore", "CountersignJOSE"], swiftSettings: strict),
+            dependencies: ["GatewayModel", "CountersignCore", "CountersignJSON"], swiftSettings: strict),
         // The apps in memory, and the judgement of a request.
         .target(
             name: "GatewayAdmission",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
-                "CountersignJOSE",
+                "CountersignJOSE", "CountersignCrypto",
             ],
             swiftSettings: strict),
         // The service that issues tokens.
@@ -180,7 +188,7 @@ let package = Package(
             name: "GatewayTokens",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "CountersignCore", "CountersignSQLite", "CountersignJOSE", "CStrictJSON",
+                "CountersignCore", "CountersignJOSE", "CountersignCrypto", "CountersignJSON",
             ],
             swiftSettings: strict),
         // The ingestion endpoints, one folder per dialect.
@@ -188,7 +196,7 @@ let package = Package(
             name: "GatewayDialects",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "GatewayTokens", "CountersignCore", "CountersignJOSE", "CStrictJSON",
+                "GatewayTokens", "CountersignCore", "CountersignJOSE", "CountersignCrypto", "CountersignJSON",
             ],
             swiftSettings: strict),
         // Delivers events to webhooks.
@@ -196,7 +204,7 @@ let package = Package(
             name: "GatewayWebhooks",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
-                "CountersignJOSE",
+                "CountersignCrypto",
             ],
             swiftSettings: strict),
         // Publishes events to streams, whatever carries them.
@@ -204,19 +212,20 @@ let package = Package(
             name: "GatewayStream",
             dependencies: [
                 "GatewayModel", "GatewayStorage", "GatewayObservability", "CountersignCore",
-                "CountersignJOSE",
+                "CountersignCrypto", "CountersignJSON",
             ],
             swiftSettings: strict),
         // What carries them: NATS.
         .target(
-            name: "GatewayNATS", dependencies: ["GatewayStream", "GatewayModel", "CNATS"],
+            name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayStream", "GatewayModel", "CNATS"],
             swiftSettings: strict),
         // The admin API and the dashboard.
         .target(
             name: "GatewayAdmin",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "GatewayTokens", "GatewayWebhooks", "CountersignCore", "CountersignJOSE", "CDashboard",
+                "GatewayTokens", "GatewayWebhooks", "CountersignCore", "CountersignJOSE", "CountersignCrypto",
+                "CountersignJSON", "CDashboard",
                 "CCommonPasswords",
                 "CQREncode",
             ],
@@ -239,7 +248,8 @@ let package = Package(
         .target(
             name: "CountersignGatewayTesting",
             dependencies: [
-                "CountersignCore", "CountersignJOSE", "CountersignGateway", "CountersignSQLite",
+                "GatewayHTTP", "CountersignCore", "CountersignJOSE", "CountersignGateway",
+                "CountersignSQLite",
                 "GatewayModel", "GatewayStorage",
             ] + (hasPostgreSQL ? ["GatewayPostgreSQL"] : []),
             swiftSettings: strict + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])),
@@ -249,9 +259,9 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: [
                 "CountersignCore", "Countersign", "CountersignLocations", "CountersignJOSE",
-                "CountersignGateway", "GatewayAdmin", "GatewayDialects", "GatewayHTTP", "GatewayModel",
-                "GatewayStorage", "GatewayTokens",
-                "COpenSSL",
+                "CountersignCrypto", "CountersignJSON",
+                "CountersignGateway", "GatewayAdmin", "GatewayHTTP", "GatewayModel",
+                "GatewayStorage", "COpenSSL",
             ],
             swiftSettings: strict),
 
@@ -264,9 +274,10 @@ let package = Package(
         .testTarget(
             name: "CountersignTests",
             dependencies: [
-                "Countersign", "CountersignCore", "CountersignGateway", "GatewayDialects", "GatewayHTTP",
-                "GatewayModel", "GatewayStorage", "CountersignGatewayTesting",
-                "CountersignJOSE", "CountersignLocations", "CountersignSQLite", "CountersignTesting",
+                "CountersignJOSE", "Countersign", "CountersignCore", "CountersignGateway", "GatewayModel",
+                "GatewayStorage",
+                "CountersignGatewayTesting",
+                "CountersignLocations", "CountersignSQLite", "CountersignTesting",
                 "CSQLite",
             ],
             swiftSettings: strict),
@@ -285,16 +296,15 @@ let package = Package(
             name: "BackgroundGeolocationCompatTests",
             dependencies: [
                 "BackgroundGeolocationCompat", "Countersign", "CountersignCore", "CountersignGateway",
-                "GatewayHTTP", "GatewayModel",
-                "CountersignGatewayTesting", "CountersignLocations", "CountersignSQLite",
-                "CountersignTesting",
+                "GatewayModel",
+                "CountersignGatewayTesting", "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "BrazeCompatTests",
             dependencies: [
-                "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway", "CountersignJOSE",
-                "CountersignGatewayTesting", "CountersignSQLite",
+                "CountersignTesting", "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway",
+                "CountersignGatewayTesting",
             ],
             swiftSettings: strict),
         // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
@@ -313,20 +323,24 @@ let package = Package(
         .testTarget(
             name: "ExponeaCompatTests",
             dependencies: [
-                "ExponeaCompat", "ExponeaSampleToken", "ExponeaSampleAsynchronous", "ExponeaSampleCaching",
+                "GatewayModel", "CountersignJOSE", "ExponeaCompat", "ExponeaSampleToken",
+                "ExponeaSampleAsynchronous", "ExponeaSampleCaching",
                 "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
-                "CountersignJOSE", "CountersignSQLite", "CountersignTesting",
+                "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "CountersignCryptoTests", dependencies: ["CountersignCrypto"], swiftSettings: strict),
+        .testTarget(
+            name: "CountersignJSONTests", dependencies: ["CountersignJSON"], swiftSettings: strict),
+        .testTarget(
             name: "CountersignJOSETests",
-            dependencies: ["CountersignJOSE", "CountersignCore"],
+            dependencies: ["CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CountersignCore"],
             swiftSettings: strict),
         .testTarget(
             name: "CountersignConsumerTests",
             dependencies: [
-                "CountersignConsumer", "Countersign", "CountersignCore", "CountersignJOSE",
-                "CountersignTesting",
+                "CountersignConsumer", "Countersign", "CountersignCrypto", "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -335,14 +349,17 @@ let package = Package(
                 "CountersignGateway", "GatewayAdmin", "GatewayAdmission", "GatewayDialects", "GatewayHTTP",
                 "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayStream", "GatewayTokens",
                 "GatewayWebhooks", "CountersignConsumer", "CountersignCore",
-                "CountersignSQLite", "CountersignJOSE", "CZlib",
+                "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CZlib",
                 "CountersignGatewayTesting", "CountersignTesting",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "CountersignCLITests",
             dependencies: [
-                "CountersignCLI", "CountersignCore", "CountersignGatewayTesting", "CountersignTesting",
+                "GatewayTokens", "GatewayStorage", "GatewayModel", "GatewayHTTP", "CountersignSQLite",
+                "CountersignJSON", "CountersignJOSE", "CountersignGateway", "CountersignCrypto",
+                "Countersign", "CountersignCLI", "CountersignCore", "CountersignGatewayTesting",
+                "CountersignTesting",
             ],
             swiftSettings: strict),
     ],
@@ -358,15 +375,18 @@ if hasPostgreSQL {
         .target(
             name: "GatewayPostgreSQL",
             dependencies: [
-                "GatewayStorage", "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
+                "GatewayStorage", "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignCrypto",
+                "CountersignJSON",
                 "CPostgreSQL",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "GatewayPostgreSQLTests",
             dependencies: [
-                "GatewayPostgreSQL", "GatewayStorage", "GatewayModel", "CountersignCore",
-                "CountersignSQLite", "CountersignJOSE", "CountersignGateway", "CountersignGatewayTesting",
+                "GatewayObservability", "GatewayPostgreSQL", "GatewayStorage", "GatewayModel",
+                "CountersignCore",
+                "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignGateway",
+                "CountersignGatewayTesting",
             ],
             swiftSettings: strict),
     ]

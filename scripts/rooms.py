@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when folders, or files, of one target refer to each other in a circle.
+"""Fails when folders, or files, of one target refer to each other in a circle, or when the dependencies that a target
+declares are not the targets that its files import.
 
 The compiler keeps arrows between targets pointing down; inside a target nothing does but this. What a file refers to is
 read from its text: the names of the types that other files of its target declare. A member of an extension is not seen.
@@ -8,12 +9,15 @@ read from its text: the names of the types that other files of its target declar
     scripts/rooms.py --order    the folders of every target too, lowest first, with their files
 """
 
+import json
 import re
+import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parent.parent / "Sources"
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "Sources"
 DECLARATION = re.compile(
     r"^(?:@[\w(), .]+\s+)*(?:(?:public|package|internal|final|indirect|nonisolated)\s+)*"
     r"(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.MULTILINE)
@@ -103,9 +107,26 @@ def check(target, shows_order):
     return lines
 
 
+def dependencies():
+    """What the dependencies of the Swift targets in Package.swift have too much or too little, as lines of text."""
+    package = json.loads(subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, check=True,
+                                        stdout=subprocess.PIPE).stdout)
+    names, lines = {target["name"] for target in package["targets"]}, []
+    for target in package["targets"]:
+        name = target["name"]
+        folder = ROOT / (target.get("path") or f"{'Tests' if target['type'] == 'test' else 'Sources'}/{name}")
+        text = "\n".join(path.read_text() for path in folder.rglob("*.swift"))
+        imported = set(re.findall(r"^[^/\n]*\bimport (?:[a-z]+ )?(\w+)", text, re.MULTILINE)) & names - {name}
+        declared = {(d.get("byName") or d.get("target"))[0] for d in target["dependencies"]} if text else imported
+        lines += [f"{name}: no file imports {other}" for other in sorted(declared - imported)]
+        lines += [f"{name}: it imports {other} and does not declare it" for other in sorted(imported - declared)]
+    return lines
+
+
 def main():
     shows_order = "--order" in sys.argv[1:]
     lines = [line for target in sorted(SOURCES.iterdir()) if target.is_dir() for line in check(target, shows_order)]
+    lines += dependencies()
     print("\n".join(lines), end="\n" if lines else "")
     sys.exit(1 if lines else 0)
 

@@ -20,7 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build" / "debug"
 TARGETS = [
-    "CountersignCore", "CountersignJOSE", "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayPostgreSQL",
+    "CountersignCore", "CountersignCrypto", "CountersignJSON", "CountersignJOSE", "GatewayModel", "GatewayHTTP",
+    "GatewayStorage", "GatewayPostgreSQL",
     "GatewayObservability", "GatewayAdmission", "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayStream",
     "GatewayNATS", "GatewayAdmin", "CountersignGateway",
 ]

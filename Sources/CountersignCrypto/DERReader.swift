@@ -1,23 +1,23 @@
 /// Reads the DER structures (X.690) of public keys: definite lengths in shortest form.
-struct DERReader {
+package struct DERReader {
     private let bytes: ArraySlice<UInt8>
     private var position: Int
 
-    init(_ bytes: ArraySlice<UInt8>) {
+    package init(_ bytes: ArraySlice<UInt8>) {
         self.bytes = bytes
         position = bytes.startIndex
     }
 
-    var isAtEnd: Bool { position == bytes.endIndex }
+    package var isAtEnd: Bool { position == bytes.endIndex }
 
-    static let integer: UInt8 = 0x02
-    static let bitString: UInt8 = 0x03
-    static let null: UInt8 = 0x05
-    static let objectIdentifier: UInt8 = 0x06
-    static let sequence: UInt8 = 0x30
+    package static let integer: UInt8 = 0x02
+    package static let bitString: UInt8 = 0x03
+    package static let null: UInt8 = 0x05
+    package static let objectIdentifier: UInt8 = 0x06
+    package static let sequence: UInt8 = 0x30
 
     /// The content of the next value; nil if it has another tag or is malformed.
-    mutating func read(_ tag: UInt8) -> ArraySlice<UInt8>? {
+    package mutating func read(_ tag: UInt8) -> ArraySlice<UInt8>? {
         guard position + 1 < bytes.endIndex, bytes[position] == tag else { return nil }
         var start = position + 2
         var length = Int(bytes[position + 1])
@@ -34,7 +34,7 @@ struct DERReader {
     }
 
     /// A non-negative INTEGER without leading zeros.
-    mutating func readUnsigned() -> [UInt8]? {
+    package mutating func readUnsigned() -> [UInt8]? {
         guard let content = read(Self.integer), let first = content.first, first & 0x80 == 0 else {
             return nil
         }
@@ -42,7 +42,7 @@ struct DERReader {
     }
 
     /// The octets of a BIT STRING without unused bits.
-    mutating func readOctetBitString() -> ArraySlice<UInt8>? {
+    package mutating func readOctetBitString() -> ArraySlice<UInt8>? {
         guard let content = read(Self.bitString), content.first == 0 else { return nil }
         return content.dropFirst()
     }

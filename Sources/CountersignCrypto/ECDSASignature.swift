@@ -1,12 +1,12 @@
 /// The two forms of an ECDSA signature on P-256: r and s of 32 bytes each in a JWS (RFC 7518, section 3.4),
 /// and DER in OpenSSL.
-enum ECDSASignature {
-    static let rawCount = 64
-    static let maximumDERCount = 72
+package enum ECDSASignature {
+    package static let rawCount = 64
+    package static let maximumDERCount = 72
 
     /// Writes `raw` as DER to `output`, which must have space for 72 bytes. Returns the length, or nil if
     /// `raw` does not have 64 bytes or if r or s is zero, which no valid signature has.
-    static func writeDER(raw: UnsafeBufferPointer<UInt8>, to output: UnsafeMutablePointer<UInt8>) -> Int? {
+    package static func writeDER(raw: UnsafeBufferPointer<UInt8>, to output: UnsafeMutablePointer<UInt8>) -> Int? {
         guard raw.count == rawCount else { return nil }
         var length = 2
         for start in [0, 32] {
@@ -32,7 +32,7 @@ enum ECDSASignature {
     }
 
     /// Converts a signature made by OpenSSL.
-    static func raw(fromDER der: [UInt8]) -> [UInt8] {
+    package static func raw(fromDER der: [UInt8]) -> [UInt8] {
         var outer = DERReader(der[...])
         var numbers = DERReader(outer.read(DERReader.sequence) ?? [])
         guard let r = numbers.readUnsigned(), let s = numbers.readUnsigned() else {

@@ -3,10 +3,10 @@ internal import COpenSSL
 /// Owns an OpenSSL key.
 ///
 /// `@unchecked Sendable`: OpenSSL counts references atomically, and the key is not changed after `init`.
-final class EVPKey: @unchecked Sendable {
-    let pointer: OpaquePointer
+package final class EVPKey: @unchecked Sendable {
+    package let pointer: OpaquePointer
 
-    init(owning pointer: OpaquePointer) {
+    package init(owning pointer: OpaquePointer) {
         self.pointer = pointer
     }
 
@@ -15,11 +15,11 @@ final class EVPKey: @unchecked Sendable {
     }
 
     /// The public half as SubjectPublicKeyInfo (RFC 5280, section 4.1).
-    var subjectPublicKeyInfo: [UInt8] { derBytes { i2d_PUBKEY(self.pointer, $0) } }
+    package var subjectPublicKeyInfo: [UInt8] { derBytes { i2d_PUBKEY(self.pointer, $0) } }
 }
 
 /// The output of an `i2d_` function of OpenSSL; empty if it fails.
-func derBytes(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8] {
+package func derBytes(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8] {
     let length = Int(encode(nil))
     guard length > 0 else { return [] }
     return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in

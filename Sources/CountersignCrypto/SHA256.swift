@@ -5,7 +5,7 @@ internal import CountersignCore
 package enum SHA256 {
     // Fetched once: fetching by name costs more than hashing a short text. OpenSSL's algorithm objects are
     // immutable and may be shared by threads.
-    nonisolated(unsafe) static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
+    nonisolated(unsafe) package static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
     package static func digest(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 32) { output, count in

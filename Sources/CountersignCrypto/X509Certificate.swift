@@ -1,14 +1,14 @@
 internal import COpenSSL
 
 /// The key and expiry of an X.509 certificate.
-struct X509Certificate {
+package struct X509Certificate {
     /// The key as SubjectPublicKeyInfo.
-    let subjectPublicKeyInfo: [UInt8]
+    package let subjectPublicKeyInfo: [UInt8]
     /// The end of validity in seconds since 1970; nil if it cannot be represented.
-    let expiresAt: Double?
+    package let expiresAt: Double?
 
     /// Parses DER. Returns nil unless the bytes are exactly one certificate.
-    init?(_ bytes: [UInt8]) {
+    package init?(_ bytes: [UInt8]) {
         var position: UnsafePointer<UInt8>?
         let (certificate, isWhole) = bytes.withUnsafeBufferPointer { buffer in
             position = buffer.baseAddress

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignCrypto
 package import CountersignJOSE
 package import GatewayModel
 

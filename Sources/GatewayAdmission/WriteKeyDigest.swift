@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignCrypto
 
 /// The SHA-256 digest of a write key, as four words, which hash faster than an array.
 struct WriteKeyDigest: Hashable {

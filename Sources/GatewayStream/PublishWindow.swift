@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignJSON
 package import GatewayModel
 
 /// The published messages without acknowledgement. Their number is limited, so that a slow or unavailable

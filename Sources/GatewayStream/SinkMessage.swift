@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignCrypto
 package import GatewayModel
 package import GatewayStorage
 

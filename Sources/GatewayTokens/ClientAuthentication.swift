@@ -1,5 +1,7 @@
 internal import CountersignCore
+internal import CountersignCrypto
 internal import CountersignJOSE
+internal import CountersignJSON
 internal import Foundation
 internal import GatewayAdmission
 internal import GatewayHTTP

@@ -1,5 +1,5 @@
 import CountersignConsumer
-import CountersignJOSE
+import CountersignCrypto
 import Foundation
 import Testing
 

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CountersignJOSE
+@testable import CountersignCrypto
 
 struct AES256GCMTests {
     private static func bytes(_ hexadecimal: String) -> [UInt8] {

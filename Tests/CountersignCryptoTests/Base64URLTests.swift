@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CountersignJOSE
+@testable import CountersignCrypto
 
 struct Base64URLTests {
     @Test func everyLengthComesBack() {

@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignCrypto
 import CountersignJOSE
 import Testing
 

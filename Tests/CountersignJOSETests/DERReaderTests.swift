@@ -1,5 +1,6 @@
 import Testing
 
+@testable import CountersignCrypto
 @testable import CountersignJOSE
 
 struct DERReaderTests {

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import CountersignCrypto
 @testable import CountersignJOSE
 
 struct PublicKeyTests {

@@ -2,6 +2,7 @@ import CountersignCore
 import Foundation
 import Testing
 
+@testable import CountersignCrypto
 @testable import CountersignJOSE
 
 struct SignatureTests {

@@ -1,6 +1,7 @@
 import CountersignCore
 import Testing
 
+@testable import CountersignCrypto
 @testable import CountersignJOSE
 
 /// One row of codes.md after the other: a fault of each kind, and a neighbour that is none.

@@ -2,6 +2,7 @@ import CountersignCore
 import Testing
 
 @testable import CountersignJOSE
+@testable import CountersignJSON
 
 /// A hit is never wider than a fresh verification would be.
 struct VerifiedTokenCacheTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CountersignJOSE
+@testable import CountersignJSON
 
 struct StrictJSONTests {
     private func parse<Result>(_ text: String, depth: Int = 64, _ body: (JSONNode) throws -> Result) throws

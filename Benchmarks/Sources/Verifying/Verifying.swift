@@ -15,7 +15,6 @@ internal import Foundation
         let three = verifier(keys)
         let cached = verifier([keys[2]], cache: VerifiedTokenCache())
         let named = try Self.token(keys[2], keyID: "2")
-        var bytes = Array(token.utf8)
 
         // Validated before it is measured.
         check(own.verifyOnce() && own.verifyWithNewContext(), "OpenSSL")
@@ -30,11 +29,6 @@ internal import Foundation
         measure("openssl-EVP_DigestVerify-new-context", against: baseline) { own.verifyWithNewContext() }
         measure("rs256-token-N=1", against: baseline) {
             one.verify(token, userID: "user-1", at: now).isAccepted
-        }
-        measure("rs256-token-bytes-N=1", against: baseline) {
-            bytes.withUnsafeMutableBufferPointer {
-                one.verify(bytes: UnsafeBufferPointer($0), userID: "user-1", at: now).isAccepted
-            }
         }
         measure("rs256-token-third-of-N=3", against: baseline) {
             three.verify(token, userID: "user-1", at: now).isAccepted

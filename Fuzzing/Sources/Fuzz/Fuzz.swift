@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import CountersignJOSE
+@testable import CountersignJSON
 
 /// libFuzzer's entry point. The first byte selects the parser of the rest. The first SUB bytes become runs of combining
 /// marks.

@@ -1,14 +1,15 @@
 import Foundation
+
+@testable import CountersignGateway
+@testable import CountersignJOSE
+@testable import CountersignJSON
+@testable import CountersignSQLite
 @testable import GatewayAdmin
 @testable import GatewayDialects
 @testable import GatewayHTTP
 @testable import GatewayModel
 @testable import GatewayStorage
 @testable import GatewayTokens
-
-@testable import CountersignGateway
-@testable import CountersignJOSE
-@testable import CountersignSQLite
 
 /// What a client or an operator sends to the gateway.
 func fuzzGateway(_ kind: UInt8, _ bytes: [UInt8]) {
@@ -137,7 +138,8 @@ private func fuzzParameters(_ bytes: [UInt8]) {
     let operation = AdminRoute(
         "GET", "/events", .viewer, "Fuzzed",
         query: [
-            .init("name", .text(longest: 64)), .init("number", .integer(1...500)), .init("mode", .choice(["a", "b"])),
+            .init("name", .text(longest: 64)), .init("number", .integer(1...500)),
+            .init("mode", .choice(["a", "b"])),
         ], .list(.any)
     ) { _ in preconditionFailure("not called") }.operation
     _ = try? operation.parameters(of: text)
@@ -154,9 +156,15 @@ private func fuzzHeaders(_ bytes: [UInt8]) {
     let request = HTTPRequest(
         method: "POST", path: "/v1/batch", fields: HeaderBlock(fields.map { (name: $0.0, value: $0.1) }),
         receivedMilliseconds: 1_800_000_000_000)
-    _ = (Credentials.read(request), FollowingCall.token(of: request), try? FollowingCall(request, ["a"], parsers))
+    _ = (
+        Credentials.read(request), FollowingCall.token(of: request),
+        try? FollowingCall(request, ["a"], parsers)
+    )
     let admin = AdminRequest(request, [])
-    _ = (admin.isJSON, admin.sessionToken(isSecure: true), admin.bearerToken, admin.isOwnOrigin(publicURL: "https://a.example"))
+    _ = (
+        admin.isJSON, admin.sessionToken(isSecure: true), admin.bearerToken,
+        admin.isOwnOrigin(publicURL: "https://a.example")
+    )
     _ = ClientAddress.resolve(
         peer: "127.0.0.1", forwarded: fields.filter { $0.0 == "x-forwarded-for" }.map(\.1),
         proxies: [AddressRange("127.0.0.0/8")].compactMap { $0 })
@@ -170,7 +178,10 @@ private func fuzzHeaders(_ bytes: [UInt8]) {
 /// Public keys in any form that an operator may paste.
 private func fuzzPastedKeys(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
-    _ = (try? PastedKeys(text: text), try? PublicKey(text: text), try? JWKSet(json: text), try? SigningKey(pem: text))
+    _ = (
+        try? PastedKeys(text: text), try? PublicKey(text: text), try? JWKSet(json: text),
+        try? SigningKey(pem: text)
+    )
 }
 
 /// The ids of one request after another: whom they make, merge and must leave alone.

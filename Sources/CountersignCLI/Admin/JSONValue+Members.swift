@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 
 /// Accessors for responses of the admin API. Missing members are null.
 extension JSONValue {

@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignCrypto
 internal import CountersignJOSE
 internal import Foundation
 

@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import Foundation
 internal import GatewayModel
 

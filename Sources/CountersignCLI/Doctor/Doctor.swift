@@ -1,6 +1,5 @@
 internal import Countersign
 internal import CountersignCore
-internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage

@@ -1,5 +1,6 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
+internal import CountersignJSON
 internal import Foundation
 
 /// An event to send, in the native dialect's format.

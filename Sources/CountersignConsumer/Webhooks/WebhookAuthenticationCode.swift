@@ -2,7 +2,7 @@
     internal import CryptoKit
     internal import Foundation
 #else
-    internal import CountersignJOSE
+    internal import CountersignCrypto
 #endif
 
 /// HMAC with SHA-256 (RFC 2104): the system's on Apple platforms, the gateway's elsewhere.

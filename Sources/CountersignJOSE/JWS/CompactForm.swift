@@ -1,3 +1,4 @@
+internal import CountersignCrypto
 internal import Foundation
 
 /// The offsets of the three parts of a compact JWS (RFC 7515, section 7.1).

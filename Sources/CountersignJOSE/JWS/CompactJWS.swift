@@ -1,6 +1,8 @@
-/// An unverified compact JWS, for displaying tokens. Never base a decision on it.
+internal import CountersignJSON
+
+/// A compact JWS that nobody has verified: for looking at tokens, never for deciding anything.
 ///
-/// Verified claims have the type ``VerifiedClaims``.
+/// What was verified has another type: ``VerifiedClaims``.
 public struct CompactJWS: Sendable {
     /// The maximum size of a token in bytes.
     public static let maximumBytes = 8192

@@ -1,5 +1,7 @@
-/// Rules for JOSE headers, independent of the signer. Other members are ignored: `jku`, `jwk`, `x5u` and
-/// `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
+internal import CountersignJSON
+
+/// What a JOSE header must not say, whoever signed it. Everything else in it is ignored: `jku`, `jwk`, `x5u`
+/// and `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
 enum HeaderRules {
     /// The problems of a parsed header; empty for nearly all tokens.
     static func problems(of header: JSONNode, types: [StaticString]) -> [String] {

@@ -1,4 +1,5 @@
 public import CountersignCore
+internal import CountersignCrypto
 
 /// A private key of a Bloomreach project, with which a backend signs customer tokens. Descriptions omit the
 /// secret.

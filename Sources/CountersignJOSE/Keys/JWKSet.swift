@@ -1,4 +1,6 @@
-/// A JWK Set (RFC 7517, section 5), as published by an identity provider.
+internal import CountersignJSON
+
+/// A JWK Set (RFC 7517, section 5): what an identity provider publishes.
 public struct JWKSet: Sendable {
     /// A member of a set: a usable key, or the reason why it is not usable.
     public struct Member: Sendable {

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignCrypto
 
 /// The key as a JWK (RFC 7517).
 extension KeyMaterial {

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import CountersignCrypto
 
 /// The numbers of a public key, independent of its format.
 enum KeyMaterial: Sendable {

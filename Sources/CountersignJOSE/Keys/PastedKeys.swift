@@ -1,4 +1,6 @@
 internal import CountersignCore
+internal import CountersignCrypto
+internal import CountersignJSON
 
 /// The public keys in a text from the clipboard or a file: PEM, a certificate, a JWK or a JWK Set.
 package struct PastedKeys: Sendable {

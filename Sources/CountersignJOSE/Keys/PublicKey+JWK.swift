@@ -1,4 +1,6 @@
 internal import CountersignCore
+internal import CountersignCrypto
+internal import CountersignJSON
 
 extension PublicKey {
     /// Parses a JWK (RFC 7517) of type RSA, EC (P-256) or OKP (Ed25519).

@@ -1,5 +1,6 @@
 internal import COpenSSL
 internal import CountersignCore
+internal import CountersignCrypto
 
 /// A public key for verifying signatures: RSA of 2048 to 8192 bits, P-256 or Ed25519. Validated at creation.
 public final class PublicKey: Sendable {

@@ -1,5 +1,6 @@
 internal import COpenSSL
 public import CountersignCore
+internal import CountersignCrypto
 
 /// A private key for signing tokens. Descriptions omit the private part.
 public final class SigningKey: Sendable {

@@ -1,5 +1,7 @@
-/// The registered claims (RFC 7519, section 4.1) of a token with a valid signature, and claims of the wrong
-/// type.
+internal import CountersignJSON
+
+/// The registered claims of a token whose signature is good (RFC 7519, section 4.1), with what is wrong in
+/// their types.
 final class Claims: Sendable {
     enum Value<Wrapped: Sendable>: Sendable {
         case absent

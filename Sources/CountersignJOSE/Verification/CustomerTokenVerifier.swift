@@ -1,4 +1,6 @@
 package import CountersignCore
+internal import CountersignCrypto
+internal import CountersignJSON
 
 /// Verifies Bloomreach's customer tokens, in which `sub` is an object of the customer's ids instead of one
 /// user id.

@@ -1,5 +1,7 @@
 internal import COpenSSL
 internal import CountersignCore
+internal import CountersignCrypto
+internal import CountersignJSON
 
 /// Finds the key of a ring that verifies a signature.
 ///

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJSON
 
 /// Verifies signed-user tokens for one app, strictly and with a fixed order of checks.
 ///
@@ -66,19 +67,8 @@ public struct TokenVerifier: Sendable {
         }
     }
 
-    /// Verifies the token of one request from its bytes. An empty buffer is a request without a token. See
-    /// ``verify(_:userID:payloadUserIDs:at:deviceTime:)``.
-    ///
-    /// - Parameters:
-    ///   - token: The token as sent. Not retained.
-    ///   - userID: The user of the request; nil if only the payload names users. Then `sub` must be in
-    ///     `payloadUserIDs`.
-    ///   - payloadUserIDs: All user ids in the request's payload.
-    ///   - now: The current time in seconds since 1970.
-    ///   - deviceTime: The device's clock as stated by the request, in seconds since 1970; nil if the request
-    ///     does not state it.
-    /// - Returns: All faults that were found. The token is accepted if there are no faults.
-    public func verify(
+    /// Verifies a token from its bytes. An empty buffer is a request without a token.
+    func verify(
         bytes token: UnsafeBufferPointer<UInt8>, userID: String?, payloadUserIDs: [String] = [],
         at now: Double, deviceTime: Double? = nil
     ) -> VerificationReport {

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignCrypto
 
 /// Caches tokens with valid signatures, so that they need not be verified again.
 ///

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import GatewayModel
 
 /// The members of a request's body, validated against the route's shape.

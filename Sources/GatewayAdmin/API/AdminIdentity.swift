@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import GatewayModel
 
 /// The authenticated caller of the admin API.

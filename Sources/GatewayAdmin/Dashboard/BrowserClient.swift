@@ -1,6 +1,6 @@
 internal import CDashboard
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import Foundation
 internal import GatewayHTTP
 

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 
 /// Pseudonyms for the users of one app, for readers who must not see their ids.
 ///

@@ -1,5 +1,5 @@
 internal import CCommonPasswords
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import GatewayModel
 
 /// Rejects short, common and predictable new passwords (NIST SP 800-63B, revision 4, section 3.1.1.2). There

@@ -1,5 +1,6 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
+internal import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage

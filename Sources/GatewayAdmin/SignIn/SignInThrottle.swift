@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import GatewayModel
 internal import GatewayStorage
 

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import GatewayModel
 
 /// Message ids for clients that send none (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 
 /// The time of an event and how the client stated it.
 struct BloomreachTime {

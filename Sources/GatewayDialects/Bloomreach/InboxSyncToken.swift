@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import GatewayModel
 
 /// The position up to which a client has fetched its App Inbox. Opaque for clients. It grants no access, so

@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import GatewayHTTP
 
 extension BodyRepair {

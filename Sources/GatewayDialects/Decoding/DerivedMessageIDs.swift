@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignCrypto
 
 /// Message ids for events of a dialect without ids. They derive from the content, so a repeated request has
 /// the same ids.

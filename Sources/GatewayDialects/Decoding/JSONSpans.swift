@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignJSON
 
 /// The ranges of parsed values in the source text, for storing them unchanged.
 enum JSONSpans {

@@ -1,4 +1,4 @@
-package import CountersignJOSE
+package import CountersignJSON
 package import GatewayHTTP
 
 // In this module, because generic functions are specialized only in the module that defines them.

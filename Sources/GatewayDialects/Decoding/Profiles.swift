@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import GatewayModel
 
 /// The changes of customers' properties that the events of one request contain.

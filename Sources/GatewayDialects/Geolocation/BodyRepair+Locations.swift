@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import GatewayHTTP
 
 /// Removes the invalid records from an upload of locations; ``GeolocationDecoder`` describes the shapes.

@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignJOSE
+internal import CountersignJSON
 internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 

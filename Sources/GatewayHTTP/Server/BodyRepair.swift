@@ -1,4 +1,4 @@
-package import CountersignJOSE
+package import CountersignJSON
 internal import GatewayModel
 
 /// Removes events that are not JSON from a body, so that the others can be stored.

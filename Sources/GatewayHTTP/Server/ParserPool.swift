@@ -1,5 +1,5 @@
 internal import CountersignCore
-package import CountersignJOSE
+package import CountersignJSON
 package import GatewayModel
 
 /// JSON parsers that keep their buffers between requests. A parser is used by one thread at a time.

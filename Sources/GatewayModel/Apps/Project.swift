@@ -1,5 +1,6 @@
 package import CountersignCore
 internal import CountersignJOSE
+internal import CountersignJSON
 
 /// An app as clients of the Bloomreach dialect see it.
 package struct Project: Sendable {

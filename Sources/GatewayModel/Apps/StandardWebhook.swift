@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import Foundation
 
 /// Signatures of webhook deliveries, according to the Standard Webhooks specification, version 1.0.0.

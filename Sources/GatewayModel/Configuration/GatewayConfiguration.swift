@@ -1,5 +1,5 @@
 internal import CountersignCore
-package import CountersignJOSE
+package import CountersignCrypto
 
 /// The configuration of a gateway.
 public struct GatewayConfiguration: Sendable {

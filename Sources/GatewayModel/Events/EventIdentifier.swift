@@ -1,5 +1,5 @@
 internal import CountersignCore
-package import CountersignJOSE
+package import CountersignJSON
 
 /// An id in a request body: of a user, a device or a message.
 package enum EventIdentifier {

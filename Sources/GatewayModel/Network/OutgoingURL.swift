@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import Foundation
 
 /// Validates URLs that operators configure and the gateway requests: webhooks and published keys.

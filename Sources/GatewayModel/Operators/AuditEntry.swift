@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 
 /// An entry of the audit log.
 package struct AuditEntry: Sendable {

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 
 /// Time-based one-time passwords of six digits (TOTP, RFC 6238). Uses the parameters that every authenticator
 /// app supports: SHA-1 and steps of 30 seconds since 1970.

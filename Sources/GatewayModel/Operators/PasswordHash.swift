@@ -1,5 +1,5 @@
 internal import CountersignCore
-package import CountersignJOSE
+package import CountersignCrypto
 
 /// A stored password hash: salt, cost and the output of scrypt (RFC 7914).
 package struct PasswordHash: Sendable, Equatable {

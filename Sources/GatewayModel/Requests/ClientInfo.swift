@@ -1,5 +1,5 @@
 internal import CountersignCore
-package import CountersignJOSE
+package import CountersignJSON
 
 /// The client's software as stated in the request; not trustworthy.
 package struct ClientInfo: Sendable, Hashable {

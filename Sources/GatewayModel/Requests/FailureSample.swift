@@ -1,5 +1,7 @@
 package import CountersignCore
+internal import CountersignCrypto
 package import CountersignJOSE
+internal import CountersignJSON
 internal import Foundation
 
 /// A stored sample of a request with an invalid token, for diagnosis. The signature is never written to disk,

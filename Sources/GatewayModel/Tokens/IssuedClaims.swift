@@ -1,4 +1,5 @@
 internal import CountersignJOSE
+internal import CountersignJSON
 
 /// The claims of an access token of the gateway (RFC 9068, section 2.2).
 package struct IssuedClaims: Sendable {

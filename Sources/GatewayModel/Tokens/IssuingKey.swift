@@ -1,4 +1,5 @@
 package import CountersignCore
+internal import CountersignCrypto
 package import CountersignJOSE
 
 /// A key of the gateway that signs access tokens.

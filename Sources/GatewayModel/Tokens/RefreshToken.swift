@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignCrypto
 
 /// A refresh token of the gateway: the token family, the generation, a secret and an authentication tag.
 ///

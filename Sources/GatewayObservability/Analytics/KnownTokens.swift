@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
 internal import GatewayModel
 
 /// Tracks users whose valid token has stopped working, because it expired or its key was deleted.

@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignJSON
 
 /// The response of a collector (OTLP specification, section OTLP/HTTP response).
 package struct OTLPAnswer: Sendable {

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage

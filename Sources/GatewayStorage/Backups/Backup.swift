@@ -1,5 +1,6 @@
 package import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
+internal import CountersignJSON
 internal import CountersignSQLite
 package import Foundation
 package import GatewayModel

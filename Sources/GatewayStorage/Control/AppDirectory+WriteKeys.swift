@@ -1,5 +1,5 @@
 package import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import CountersignSQLite
 package import GatewayModel
 

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignCrypto
 internal import CountersignJOSE
 internal import CountersignSQLite
 package import Foundation

@@ -1,5 +1,5 @@
 package import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 internal import CountersignSQLite
 package import Foundation
 package import GatewayModel

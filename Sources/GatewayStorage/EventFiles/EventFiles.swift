@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
 package import Foundation
 internal import GatewayModel
 

@@ -1,5 +1,5 @@
 internal import CZstd
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 
 /// The deduplication key of an event: 128 bits of a keyed hash of its app, sender and message id.
 struct EventKey: Hashable, Comparable {

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignJSON
 
 /// A pool of parsers for checking bodies. Creating a parser for each event would cost as much as the check.
 enum BodyParsers {

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
 internal import CountersignSQLite
 
 /// The ids of keys that verified tokens of events. An event's row refers to them by number, because an id has

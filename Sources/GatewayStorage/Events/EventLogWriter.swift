@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignJOSE
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel

@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import CountersignJOSE
+internal import CountersignCrypto
 
 /// Converts sequence numbers to positions, the opaque pagination cursors of clients, and back.
 ///

@@ -1,4 +1,4 @@
-internal import CountersignJOSE
+internal import CountersignCrypto
 internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel

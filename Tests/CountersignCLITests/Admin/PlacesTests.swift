@@ -1,6 +1,7 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
+import CountersignJSON
 import Foundation
 import Testing
 

@@ -1,3 +1,4 @@
+import CountersignCrypto
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation

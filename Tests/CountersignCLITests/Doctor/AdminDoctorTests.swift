@@ -1,7 +1,6 @@
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
 import Foundation
 import GatewayModel
 import GatewayStorage

@@ -1,7 +1,7 @@
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
+import CountersignJSON
 import Foundation
 import GatewayModel
 import GatewayStorage

@@ -1,6 +1,6 @@
+import CountersignCrypto
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
 import Foundation
 import GatewayModel
 import Testing

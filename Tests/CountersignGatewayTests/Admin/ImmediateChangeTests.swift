@@ -1,6 +1,5 @@
 import CountersignCore
 import CountersignGatewayTesting
-import CountersignJOSE
 import CountersignTesting
 import Foundation
 import GatewayHTTP

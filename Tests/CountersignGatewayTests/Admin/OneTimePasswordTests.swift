@@ -1,4 +1,4 @@
-import CountersignJOSE
+import CountersignCrypto
 import Testing
 
 @testable import GatewayAdmin

@@ -1,5 +1,5 @@
+import CountersignCrypto
 import CountersignGatewayTesting
-import CountersignJOSE
 import CountersignTesting
 import Foundation
 import Testing

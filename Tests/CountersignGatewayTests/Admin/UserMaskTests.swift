@@ -1,11 +1,11 @@
 import CountersignCore
 import CountersignGatewayTesting
+import CountersignJOSE
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import CountersignGateway
-@testable import CountersignJOSE
 @testable import GatewayAdmin
 @testable import GatewayHTTP
 @testable import GatewayModel

@@ -1,5 +1,5 @@
+import CountersignCrypto
 import CountersignGatewayTesting
-import CountersignJOSE
 import Foundation
 import Testing
 

@@ -1,5 +1,4 @@
 package import CountersignCore
-internal import CountersignJOSE
 internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel

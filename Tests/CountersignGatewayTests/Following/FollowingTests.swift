@@ -1,6 +1,5 @@
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
 import Foundation
 import GatewayModel
 import GatewayStorage

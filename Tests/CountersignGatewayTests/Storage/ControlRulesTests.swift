@@ -1,6 +1,6 @@
 import CountersignCore
+import CountersignCrypto
 import CountersignGatewayTesting
-import CountersignJOSE
 import Foundation
 import Testing
 

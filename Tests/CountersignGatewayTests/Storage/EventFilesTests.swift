@@ -1,6 +1,6 @@
 import CountersignCore
+import CountersignCrypto
 import CountersignGatewayTesting
-import CountersignJOSE
 import CountersignTesting
 import Foundation
 import Testing

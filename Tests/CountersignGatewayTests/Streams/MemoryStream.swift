@@ -1,5 +1,5 @@
 import CountersignCore
-import CountersignJOSE
+import CountersignJSON
 import Foundation
 import GatewayModel
 import GatewayObservability

@@ -1,5 +1,5 @@
 import CountersignCore
-import CountersignJOSE
+import CountersignCrypto
 import GatewayModel
 import GatewayStream
 import Testing

@@ -1,6 +1,7 @@
+import CountersignCrypto
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
+import CountersignJSON
 import Foundation
 import GatewayModel
 import GatewayTokens
