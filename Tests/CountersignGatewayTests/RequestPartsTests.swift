@@ -24,7 +24,7 @@ struct RequestPartsTests {
         return Array("/livez".utf8).withUnsafeBufferPointer {
             Framing.fault(
                 method: method, target: RequestTarget($0), version: version, fields: made,
-                limits: GatewayLimits())
+                limits: GatewayLimits(), singleFields: SingleFields())
         }
     }
 

@@ -70,6 +70,7 @@ struct Servers: Sendable {
                 requestHeaders: dialects.flatMap(\.requestHeaders),
                 methods: { router.methodsForPages(of: $0) }, origins: { apps.origins(of: $0) },
                 originsOfAllApps: { apps.originsOfAllApps }))
+        let credentialHeaders = dialects.flatMap(\.credentialHeaders) + AdminAPI.credentialHeaders
         let memory = BodyMemory(limit: limits.bodyMemoryBytes)
         let report: @Sendable (String) -> Void = {
             log.note(.error, "no file descriptor is left", [("hint", $0)])
@@ -77,6 +78,7 @@ struct Servers: Sendable {
         let main = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
+            credentialHeaders: credentialHeaders,
             loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, now: now, report: report,
             together: { events.together($0) }, decorate: { middleware.readable($0, for: $1) },
             handler: membership.guarding { middleware.answer($0) })
@@ -93,7 +95,7 @@ struct Servers: Sendable {
         self.admin = try HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
-            now: now, report: report
+            credentialHeaders: credentialHeaders, now: now, report: report
         ) { adminMiddleware.answer($0) }
     }
 

@@ -50,6 +50,9 @@ package final class AdminAPI: Sendable {
         }
     }
 
+    /// The header field that carries a credential of its own, in lower case.
+    package static let credentialHeaders: [StaticString] = ["x-csrf-token"]
+
     /// The format of errors for unknown paths and methods.
     package static let refusal = Router.Refusal(prefixes: [AdminOperation.prefix]) {
         status, code, reason, request in

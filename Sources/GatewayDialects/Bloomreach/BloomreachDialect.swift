@@ -26,6 +26,8 @@ package struct BloomreachDialect: Dialect {
 
     package var requestHeaders: [String] { ["X-Countersign-Signature"] }
 
+    package var credentialHeaders: [StaticString] { ["x-countersign-signature"] }
+
     package var endpoints: [Endpoint] {
         (tracking + content + inbox + neighbours + [selfCheck]).map(\.forPages)
     }

@@ -21,6 +21,8 @@ package struct BrazeDialect: Dialect {
         ]
     }
 
+    package var credentialHeaders: [StaticString] { ["x-braze-api-key", "x-braze-auth-signature"] }
+
     private static let security: [[APIOperation.SecurityScheme]] = {
         let key = APIOperation.SecurityScheme.header("X-Braze-Api-Key", as: "apiKey")
         return [[key], [key, .header("X-Braze-Auth-Signature", as: "apiSignature")]]

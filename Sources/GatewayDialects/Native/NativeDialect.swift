@@ -19,6 +19,8 @@ package struct NativeDialect: Dialect {
 
     package var requestHeaders: [String] { ["X-Countersign-Signature", "X-Retry-Count", "X-Write-Key"] }
 
+    package var credentialHeaders: [StaticString] { ["x-countersign-signature", "x-write-key"] }
+
     package var endpoints: [Endpoint] { (ingestion + shortEndpoints + [settings]).map(\.forPages) }
 
     private var ingestion: [Endpoint] {

@@ -15,12 +15,16 @@ package protocol Dialect: Sendable {
     /// The header fields that its clients send from web pages, in addition to the common ones.
     var requestHeaders: [String] { get }
 
-    /// The format of errors for unknown paths and methods; nil uses the native format.
+    /// The header fields that carry its credentials, in lower case. A request may have each of them only once.
+    var credentialHeaders: [StaticString] { get }
+
+    /// How it says that it has no such path or method; nil answers with an ``ErrorBody``.
     var refusal: Router.Refusal? { get }
 }
 
 extension Dialect {
     package var schemas: JSONObject { [:] }
     package var requestHeaders: [String] { [] }
+    package var credentialHeaders: [StaticString] { [] }
     package var refusal: Router.Refusal? { nil }
 }

@@ -55,8 +55,8 @@ package struct Router: Sendable {
         }
     }
 
-    /// The endpoints of a path without parameters. Ignores one extra slash at the end, which Braze's Web SDK
-    /// and other clients send.
+    /// The endpoints of a path without parts that vary. One slash too many at the end means the same, since some
+    /// clients write it.
     private func exactly(_ path: String) -> [Endpoint] {
         if let endpoints = exact[path] { return endpoints }
         guard path.utf8.last == UInt8(ascii: "/") else { return [] }

@@ -82,7 +82,7 @@ final class Exchange {
         }
         if let fault = Framing.fault(
             method: method, target: target, version: String(cString: version), fields: fields,
-            limits: service.limits)
+            limits: service.limits, singleFields: service.singleFields)
         {
             return fault
         }

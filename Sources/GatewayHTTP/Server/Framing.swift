@@ -10,7 +10,8 @@ internal import GatewayModel
 enum Framing {
     /// Returns the rejection of an invalid request; otherwise nil.
     static func fault(
-        method: String, target: RequestTarget, version: String, fields: [HTTPField], limits: GatewayLimits
+        method: String, target: RequestTarget, version: String, fields: [HTTPField], limits: GatewayLimits,
+        singleFields: SingleFields
     ) -> HTTPResponse? {
         if fields.count > limits.headerFields {
             return refusal(431, "too_many_headers", "more than \(limits.headerFields) header fields")
@@ -36,7 +37,7 @@ enum Framing {
         if target.path == "*", method != "OPTIONS" || target.query != nil {
             return refusal(400, "invalid_target", "the target * is for OPTIONS only")
         }
-        if let name = repeated(fields) {
+        if let name = singleFields.repeated(in: fields) {
             return refusal(
                 400, "duplicate_field",
                 "more than one \(name) field: send only one")
@@ -106,36 +107,6 @@ enum Framing {
     /// request, and it blocks the thread that serves other clients.
     static func isCrumbled(chunks: Int, bytes: Int) -> Bool {
         chunks > 500 && bytes < 32 * chunks
-    }
-
-    /// Fields that must occur at most once: implementations differ in whether they use the first, the last or
-    /// all of them.
-    private static let singles: [StaticString] = [
-        "authorization", "content-encoding", "content-type", "cookie", "dpop", "idempotency-key", "if-match",
-        "last-event-id", "origin", "x-braze-api-key", "x-braze-auth-signature", "x-countersign-signature",
-        "x-csrf-token", "x-write-key",
-    ]
-
-    /// The fields of ``singles`` by the length of their name, each with its own bit.
-    private static let singlesByLength: [[(name: StaticString, bit: UInt32)]] = {
-        let longest = singles.map(\.utf8CodeUnitCount).max() ?? 0
-        var table = [[(name: StaticString, bit: UInt32)]](repeating: [], count: longest + 1)
-        for (index, name) in singles.enumerated() {
-            table[name.utf8CodeUnitCount].append((name, 1 << UInt32(index)))
-        }
-        return table
-    }()
-
-    private static func repeated(_ fields: [HTTPField]) -> StaticString? {
-        let table = singlesByLength
-        var seen: UInt32 = 0
-        for field in fields where field.nameBytes.count < table.count {
-            for (name, bit) in table[field.nameBytes.count] where field.isNamed(name) {
-                if seen & bit != 0 { return name }
-                seen |= bit
-            }
-        }
-        return nil
     }
 
     /// Whether the text is `uri-host [ ":" port ]` (RFC 9110, section 7.2). Registered names must not be
@@ -232,29 +203,4 @@ enum Framing {
 
     private static let eachByte: UInt64 = 0x0101_0101_0101_0101
     private static let highestBits: UInt64 = 0x8080_8080_8080_8080
-}
-
-extension HTTPResponse {
-    /// A failure in the format of the native dialect. `code` is a stable identifier in snake case; `reason`
-    /// says what happened and what to do; `requestID` is nil if the request has no id yet.
-    package static func failure(_ status: Int, code: String, reason: String, requestID: String?)
-        -> HTTPResponse
-    {
-        var body = Array(#"{"success":false,"code":""#.utf8)
-        body.append(contentsOf: code.utf8)
-        body.append(contentsOf: #"","reason":"#.utf8)
-        JSONValue.write(reason, to: &body)
-        // Segment's clients read the reason from this member.
-        body.append(contentsOf: #","message":"#.utf8)
-        JSONValue.write(reason, to: &body)
-        if let requestID {
-            body.append(contentsOf: #","request_id":""#.utf8)
-            body.append(contentsOf: requestID.utf8)
-            body.append(UInt8(ascii: "\""))
-        }
-        body.append(UInt8(ascii: "}"))
-        var response = HTTPResponse.json(status, body)
-        response.code = code
-        return response
-    }
 }

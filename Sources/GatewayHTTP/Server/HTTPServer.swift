@@ -21,12 +21,14 @@ package final class HTTPServer: Sendable {
     /// the single event writer is the bottleneck.
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
-    /// `report` receives a message with advice when no file descriptor is free for a connection. Throws
-    /// `cannotBind` if no descriptor is free now.
+    /// A request may have each of `credentialHeaders`, which are in lower case, only once.
+    /// `report` receives a message with advice when no file descriptor is free for a connection. Throws `cannotBind` if
+    /// no descriptor is free now.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,
-        loopCount: Int = 1, now: @escaping @Sendable () -> Date = { Date() },
+        credentialHeaders: [StaticString] = [], loopCount: Int = 1,
+        now: @escaping @Sendable () -> Date = { Date() },
         report: @escaping @Sendable (String) -> Void = { _ in },
         together: @escaping Together = { $0() },
         decorate: @escaping RequestService.Decorator = { response, _ in response },
@@ -36,7 +38,8 @@ package final class HTTPServer: Sendable {
         common = ServerCommon(
             limits: limits, memory: memory ?? BodyMemory(limit: limits.bodyMemoryBytes),
             trustedProxies: trustedProxies, certificates: certificates, observer: observer,
-            sampler: sampler, now: now, report: report, together: together, decorate: decorate,
+            sampler: sampler, singleFields: SingleFields(adding: credentialHeaders), now: now, report: report,
+            together: together, decorate: decorate,
             handler: handler)
     }
 

@@ -14,6 +14,7 @@ package final class RequestService: Sendable {
     let memory: BodyMemory
     /// Nil when no traces are recorded.
     private let sampler: TraceSampler?
+    let singleFields: SingleFields
     private let now: @Sendable () -> Date
     private let handler: Handler
     private let decorate: Decorator
@@ -21,14 +22,15 @@ package final class RequestService: Sendable {
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
-        observer: any GatewayObserver, sampler: TraceSampler?, now: @escaping @Sendable () -> Date,
-        decorate: @escaping Decorator, handler: @escaping Handler
+        observer: any GatewayObserver, sampler: TraceSampler?, singleFields: SingleFields,
+        now: @escaping @Sendable () -> Date, decorate: @escaping Decorator, handler: @escaping Handler
     ) {
         self.limits = limits
         self.memory = memory
         self.trustedProxies = trustedProxies
         self.observer = observer
         self.sampler = sampler
+        self.singleFields = singleFields
         self.now = now
         self.handler = handler
         self.decorate = decorate
@@ -137,7 +139,8 @@ extension RequestService {
             method: method, path: target.path, query: target.query, fields: HeaderBlock(fields),
             clientAddress: clientAddress, receivedMilliseconds: nowMilliseconds, body: body)
         let fault = Framing.fault(
-            method: method, target: target, version: "HTTP/1.1", fields: request.fields.all, limits: limits)
+            method: method, target: target, version: "HTTP/1.1", fields: request.fields.all, limits: limits,
+            singleFields: singleFields)
         var response = decorated(fault ?? judgeHeader(of: request) ?? answer(request), for: request)
         let trace = trace(of: request)
         observer.requestEnded(

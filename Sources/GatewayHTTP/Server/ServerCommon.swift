@@ -22,7 +22,8 @@ final class ServerCommon: Sendable {
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
         certificates: TLSCertificates?, observer: any GatewayObserver, sampler: TraceSampler?,
-        now: @escaping @Sendable () -> Date, report: @escaping @Sendable (String) -> Void,
+        singleFields: SingleFields, now: @escaping @Sendable () -> Date,
+        report: @escaping @Sendable (String) -> Void,
         together: @escaping @Sendable (() -> Void) -> Void,
         decorate: @escaping RequestService.Decorator, handler: @escaping RequestService.Handler
     ) {
@@ -36,7 +37,7 @@ final class ServerCommon: Sendable {
         holders = MemoryHolders(limit: limits.bodyMemoryBytes, connections: connections)
         service = RequestService(
             limits: limits, memory: memory, trustedProxies: trustedProxies, observer: observer,
-            sampler: sampler, now: now, decorate: decorate, handler: handler)
+            sampler: sampler, singleFields: singleFields, now: now, decorate: decorate, handler: handler)
     }
 
     /// Reserves a slot for a streamed response. Returns false if all are in use.
