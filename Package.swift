@@ -175,28 +175,12 @@ let package = Package(
         .target(
             name: "GatewayObservability",
             dependencies: ["GatewayModel", "CountersignCore", "CountersignJSON"], swiftSettings: strict),
-        // The apps in memory, and the judgement of a request.
+        // Takes events in: admission of a request, tokens and their service, and the dialects, one folder each.
         .target(
-            name: "GatewayAdmission",
+            name: "GatewayIngest",
             dependencies: [
                 "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
-                "CountersignJOSE", "CountersignCrypto",
-            ],
-            swiftSettings: strict),
-        // The service that issues tokens.
-        .target(
-            name: "GatewayTokens",
-            dependencies: [
-                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "CountersignCore", "CountersignJOSE", "CountersignCrypto", "CountersignJSON",
-            ],
-            swiftSettings: strict),
-        // The ingestion endpoints, one folder per dialect.
-        .target(
-            name: "GatewayDialects",
-            dependencies: [
-                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "GatewayTokens", "CountersignCore", "CountersignJOSE", "CountersignCrypto", "CountersignJSON",
+                "CountersignJOSE", "CountersignCrypto", "CountersignJSON",
             ],
             swiftSettings: strict),
         // Delivers events to webhooks.
@@ -223,8 +207,8 @@ let package = Package(
         .target(
             name: "GatewayAdmin",
             dependencies: [
-                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "GatewayTokens", "GatewayWebhooks", "CountersignCore", "CountersignJOSE", "CountersignCrypto",
+                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
+                "GatewayWebhooks", "CountersignCore", "CountersignJOSE", "CountersignCrypto",
                 "CountersignJSON", "CDashboard",
                 "CCommonPasswords",
                 "CQREncode",
@@ -234,8 +218,8 @@ let package = Package(
         .target(
             name: "CountersignGateway",
             dependencies: [
-                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayAdmission",
-                "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayStream", "GatewayAdmin",
+                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
+                "GatewayWebhooks", "GatewayStream", "GatewayAdmin",
                 "CountersignCore", "CountersignJOSE",
             ] + (hasNATS ? ["GatewayNATS"] : []) + (hasPostgreSQL ? ["GatewayPostgreSQL"] : []),
             swiftSettings: strict + (hasNATS ? [.define("NATS")] : [])
@@ -346,9 +330,9 @@ let package = Package(
         .testTarget(
             name: "CountersignGatewayTests",
             dependencies: [
-                "CountersignGateway", "GatewayAdmin", "GatewayAdmission", "GatewayDialects", "GatewayHTTP",
-                "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayStream", "GatewayTokens",
-                "GatewayWebhooks", "CountersignConsumer", "CountersignCore",
+                "CountersignGateway", "GatewayAdmin", "GatewayIngest", "GatewayHTTP",
+                "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayStream", "GatewayWebhooks",
+                "CountersignConsumer", "CountersignCore",
                 "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CZlib",
                 "CountersignGatewayTesting", "CountersignTesting",
             ],
@@ -356,7 +340,7 @@ let package = Package(
         .testTarget(
             name: "CountersignCLITests",
             dependencies: [
-                "GatewayTokens", "GatewayStorage", "GatewayModel", "GatewayHTTP", "CountersignSQLite",
+                "GatewayIngest", "GatewayStorage", "GatewayModel", "GatewayHTTP", "CountersignSQLite",
                 "CountersignJSON", "CountersignJOSE", "CountersignGateway", "CountersignCrypto",
                 "Countersign", "CountersignCLI", "CountersignCore", "CountersignGatewayTesting",
                 "CountersignTesting",

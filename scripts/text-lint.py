@@ -21,8 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build" / "debug"
 TARGETS = [
     "CountersignCore", "CountersignCrypto", "CountersignJSON", "CountersignJOSE", "GatewayModel", "GatewayHTTP",
-    "GatewayStorage", "GatewayPostgreSQL",
-    "GatewayObservability", "GatewayAdmission", "GatewayTokens", "GatewayDialects", "GatewayWebhooks", "GatewayStream",
+    "GatewayStorage", "GatewayPostgreSQL", "GatewayObservability", "GatewayIngest", "GatewayWebhooks", "GatewayStream",
     "GatewayNATS", "GatewayAdmin", "CountersignGateway",
 ]
 # Omitted from builds with COUNTERSIGN_NATS=0 and COUNTERSIGN_POSTGRESQL=0.

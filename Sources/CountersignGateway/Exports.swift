@@ -1,4 +1,4 @@
+@_exported public import GatewayIngest
 // Re-exported, because the public API of this module uses types of these modules.
 @_exported public import GatewayModel
 @_exported public import GatewayStorage
-@_exported public import GatewayTokens

@@ -1,12 +1,11 @@
 internal import CountersignCore
 internal import CountersignCrypto
 package import Foundation
-package import GatewayAdmission
 package import GatewayHTTP
+package import GatewayIngest
 package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
-internal import GatewayTokens
 internal import GatewayWebhooks
 
 /// The administration: the dashboard, its API and periodic tasks.

@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import CountersignCrypto
 package import Foundation
-internal import GatewayAdmission
 package import GatewayHTTP
+internal import GatewayIngest
 package import GatewayModel
 internal import GatewayObservability
 package import GatewayStorage

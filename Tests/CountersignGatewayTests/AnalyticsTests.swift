@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignGateway
 @testable import CountersignJOSE
-@testable import GatewayAdmission
+@testable import GatewayIngest
 @testable import GatewayModel
 @testable import GatewayObservability
 @testable import GatewayStorage

@@ -6,7 +6,7 @@ import CountersignTesting
 import Foundation
 import Testing
 
-@testable import GatewayAdmission
+@testable import GatewayIngest
 @testable import GatewayModel
 @testable import GatewayStorage
 

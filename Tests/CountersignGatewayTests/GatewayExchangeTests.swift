@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
-@testable import GatewayAdmission
+@testable import GatewayIngest
 @testable import GatewayModel
 @testable import GatewayObservability
 @testable import GatewayStorage

@@ -3,8 +3,8 @@ import Foundation
 import Testing
 
 @testable import CountersignGateway
-@testable import GatewayDialects
 @testable import GatewayHTTP
+@testable import GatewayIngest
 @testable import GatewayModel
 
 /// What a client sends holds up nobody but itself.

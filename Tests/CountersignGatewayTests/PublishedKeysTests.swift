@@ -5,9 +5,8 @@ import CountersignTesting
 import Foundation
 import Testing
 
-@testable import GatewayAdmission
-@testable import GatewayDialects
 @testable import GatewayHTTP
+@testable import GatewayIngest
 @testable import GatewayModel
 @testable import GatewayStorage
 

@@ -5,10 +5,9 @@ import Foundation
 import GatewayObservability
 import Testing
 
-@testable import GatewayAdmission
+@testable import GatewayIngest
 @testable import GatewayModel
 @testable import GatewayStorage
-@testable import GatewayTokens
 
 /// The periodic work of the token service.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

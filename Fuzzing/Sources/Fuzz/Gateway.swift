@@ -5,11 +5,10 @@ import Foundation
 @testable import CountersignJSON
 @testable import CountersignSQLite
 @testable import GatewayAdmin
-@testable import GatewayDialects
 @testable import GatewayHTTP
+@testable import GatewayIngest
 @testable import GatewayModel
 @testable import GatewayStorage
-@testable import GatewayTokens
 
 /// What a client or an operator sends to the gateway.
 func fuzzGateway(_ kind: UInt8, _ bytes: [UInt8]) {

@@ -1,11 +1,9 @@
 internal import CountersignCore
 internal import Foundation
-internal import GatewayAdmission
-internal import GatewayDialects
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
-internal import GatewayTokens
 
 enum Dialects {
     static func all(

@@ -1,6 +1,6 @@
 internal import CountersignCore
 internal import Foundation
-internal import GatewayAdmission
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage

@@ -1,6 +1,6 @@
 internal import CountersignCore
-internal import GatewayAdmission
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 
 /// `/livez` and `/readyz`.

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
-internal import GatewayAdmission
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage

@@ -1,6 +1,6 @@
 internal import Foundation
-internal import GatewayAdmission
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayObservability
 

@@ -2,9 +2,8 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 internal import GatewayAdmin
-internal import GatewayAdmission
-internal import GatewayDialects
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage

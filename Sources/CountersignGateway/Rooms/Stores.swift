@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Dispatch
 internal import Foundation
 internal import GatewayAdmin
-internal import GatewayAdmission
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage

@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
-internal import GatewayTokens
 
 /// The token service of an app: rules, clients, sessions, and the signing keys of all apps.
 struct TokenServiceRoutes: Sendable {

@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
-internal import GatewayTokens
 
 /// Shows and deletes the stored data of one person.
 struct CustomerRoutes: Sendable {

@@ -3,7 +3,6 @@ internal import CountersignCrypto
 internal import CountersignJOSE
 internal import CountersignJSON
 internal import Foundation
-internal import GatewayAdmission
 internal import GatewayHTTP
 package import GatewayModel
 

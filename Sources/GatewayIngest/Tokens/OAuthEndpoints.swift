@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignJOSE
-internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
 

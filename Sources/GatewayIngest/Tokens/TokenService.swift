@@ -1,6 +1,5 @@
 internal import CountersignCore
 package import Foundation
-package import GatewayAdmission
 package import GatewayHTTP
 package import GatewayModel
 package import GatewayObservability

@@ -1,8 +1,8 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
+import GatewayIngest
 import GatewayStorage
-import GatewayTokens
 import Testing
 
 @testable import CountersignCLI

@@ -1,7 +1,7 @@
 internal import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
-import GatewayTokens
+import GatewayIngest
 import Testing
 
 @testable import CountersignGateway

@@ -4,7 +4,7 @@ import CountersignSQLite
 import Testing
 
 @testable import CountersignGateway
-@testable import GatewayTokens
+@testable import GatewayIngest
 
 /// Changes from what was read, pages of what others change meanwhile, and the log of it all.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignGateway
 @testable import GatewayAdmin
-@testable import GatewayDialects
+@testable import GatewayIngest
 @testable import GatewayModel
 @testable import GatewayStorage
 

@@ -5,10 +5,10 @@ import CountersignTesting
 import Foundation
 import GatewayAdmin
 import GatewayHTTP
+import GatewayIngest
 import GatewayModel
 import GatewayObservability
 import GatewayStorage
-import GatewayTokens
 import Testing
 
 /// Whatever a gateway notes with a time has it from the clock that the gateway was given.

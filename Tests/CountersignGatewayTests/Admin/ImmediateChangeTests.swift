@@ -3,7 +3,7 @@ import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 import GatewayHTTP
-import GatewayTokens
+import GatewayIngest
 import Testing
 
 @testable import CountersignGateway

@@ -1,9 +1,8 @@
 package import CountersignCore
-internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
 
-@testable package import GatewayDialects
+@testable package import GatewayIngest
 
 /// One event as the whole body, the app named by the path.
 package struct ExampleDialect: Dialect {

@@ -3,7 +3,7 @@ import GatewayHTTP
 import GatewayModel
 import Testing
 
-@testable import GatewayDialects
+@testable import GatewayIngest
 
 /// Requests that wait for events, with a clock by hand.
 @Suite(.timeLimit(.minutes(5)))

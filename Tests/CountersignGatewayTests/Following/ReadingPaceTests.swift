@@ -2,7 +2,7 @@ import CountersignCore
 import GatewayModel
 import Testing
 
-@testable import GatewayDialects
+@testable import GatewayIngest
 
 /// How reading makes room for storing, with clocks by hand.
 struct ReadingPaceTests {

@@ -1,6 +1,6 @@
 import CountersignGatewayTesting
 import Foundation
-import GatewayTokens
+import GatewayIngest
 
 extension SessionDirectory {
     /// The token families of a place, as an operator in another process has them.

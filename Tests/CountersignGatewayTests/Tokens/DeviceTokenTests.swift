@@ -3,8 +3,8 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJSON
 import Foundation
+import GatewayIngest
 import GatewayModel
-import GatewayTokens
 import Testing
 
 /// What devices of Transistorsoft's SDKs do: register, upload, refresh.

@@ -1,7 +1,7 @@
 import Testing
 
 @testable import CountersignGateway
-@testable import GatewayTokens
+@testable import GatewayIngest
 
 /// What a token request may cost, whoever sends it.
 struct OAuthFormTests {

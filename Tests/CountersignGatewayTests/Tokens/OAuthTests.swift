@@ -4,8 +4,8 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayIngest
 import GatewayModel
-import GatewayTokens
 import Testing
 
 /// What OAuth clients see of `/oauth/…` (RFC 6749, 7009, 7523, 8414).

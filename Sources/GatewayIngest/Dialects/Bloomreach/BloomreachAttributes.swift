@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import CountersignJSON
-internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 

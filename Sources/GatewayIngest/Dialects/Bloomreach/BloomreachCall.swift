@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignJSON
 internal import Foundation
-internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 

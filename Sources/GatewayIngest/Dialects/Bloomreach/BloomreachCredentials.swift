@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import Foundation
-internal import GatewayAdmission
 internal import GatewayHTTP
 
 struct BloomreachCredentials {

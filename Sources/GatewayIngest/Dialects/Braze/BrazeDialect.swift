@@ -1,4 +1,3 @@
-internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
 

@@ -1,7 +1,6 @@
 package import CountersignCore
 internal import CountersignJOSE
 package import Foundation
-package import GatewayAdmission
 package import GatewayHTTP
 package import GatewayModel
 internal import GatewayObservability

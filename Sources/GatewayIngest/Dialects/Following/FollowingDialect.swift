@@ -1,5 +1,4 @@
 package import CountersignCore
-package import GatewayAdmission
 package import GatewayHTTP
 package import GatewayModel
 package import GatewayStorage

@@ -1,6 +1,5 @@
 package import CountersignCore
 internal import GatewayHTTP
-internal import GatewayTokens
 
 extension GeolocationDialect {
     private static let text: JSONValue = ["type": "string"]

@@ -1,10 +1,8 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignJSON
-internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
-package import GatewayTokens
 
 /// The endpoints for Transistorsoft's SDKs: upload of locations with an access token, and the tokens.
 ///

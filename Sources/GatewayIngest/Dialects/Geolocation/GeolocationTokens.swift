@@ -1,10 +1,8 @@
 internal import CountersignCore
 internal import CountersignJSON
-internal import GatewayAdmission
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
-internal import GatewayTokens
 
 /// Registration and refresh in the formats of Transistorsoft's SDKs and reference server.
 struct GeolocationTokens: Sendable {

@@ -1,6 +1,5 @@
 internal import CountersignCore
 internal import Foundation
-internal import GatewayAdmission
 internal import GatewayHTTP
 
 /// The write key and token of a native request.

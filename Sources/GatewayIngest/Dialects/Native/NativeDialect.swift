@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import GatewayAdmission
 package import GatewayHTTP
 internal import GatewayModel
 
