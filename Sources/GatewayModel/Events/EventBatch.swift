@@ -36,7 +36,7 @@ package final class EventBatch: Sendable {
 
     /// An event in the model that every dialect decodes into.
     package struct Event: Sendable {
-        /// Unique among the events of the same user or, without a user, of the same device.
+        /// Makes the event unique among those of its sender; see ``EventIdentity``.
         package var messageID: String
         package var kind: EventKind
         package var userID: String?
@@ -65,16 +65,6 @@ package final class EventBatch: Sendable {
             self.json = json
             self.isIdentifiedByContent = isIdentifiedByContent
         }
-
-        /// The sender for duplicate detection, for events identified by content; nil for other events, whose
-        /// sender is the user or device.
-        package var sender: String? {
-            isIdentifiedByContent ? userID.map { "content " + $0 } ?? Self.anonymousContentSender : nil
-        }
-
-        /// The sender of events identified by content and stored without a user.
-        package static let anonymousContentSender = "content"
-
     }
 }
 

@@ -259,10 +259,12 @@ package final class DatabaseCopy: CopyPlace {
         }
         let keys = rows.map { row in
             MessageKey(
-                id: text("message_id", row) ?? "", app: text("app_id", row) ?? "",
-                whose: text("sender", row) ?? text("user_id", row).map { "user " + $0 } ?? text(
-                    "anonymous_id", row
-                ).map { "device " + $0 } ?? "")
+                EventIdentity(
+                    appID: text("app_id", row) ?? "",
+                    sender: EventSender(
+                        named: text("sender", row), userID: text("user_id", row),
+                        anonymousID: text("anonymous_id", row)),
+                    messageID: text("message_id", row) ?? ""))
         }
         var parameters = Parameters()
         parameters.add(integers: keys.map { Int64($0.bucket) })

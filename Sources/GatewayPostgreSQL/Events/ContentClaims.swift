@@ -52,7 +52,7 @@ struct ContentClaims {
             SELECT u.n, u.app_id, own.position, u.user_id
             FROM unnest($1, $2, $3, $4, $5) AS u (n, bucket, app_id, id, user_id)
             JOIN message_id AS own ON own.bucket = u.bucket AND own.app_id = u.app_id AND own.id = u.id
-                AND own.sender = '\(EventBatch.Event.anonymousContentSender)'
+                AND own.sender = '\(EventSender.anonymousContent)'
             ORDER BY u.n FOR UPDATE OF own
             """, parameters
         ) { row in

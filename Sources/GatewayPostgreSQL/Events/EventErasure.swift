@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
+internal import GatewayModel
 internal import GatewayStorage
 
 /// Deletes events and their ids.
@@ -28,10 +29,9 @@ enum EventErasure {
             RETURNING message_id, sender, user_id, anonymous_id, octet_length(body)
             """, parameters
         ) { row in
-            let whose =
-                row.optionalText(1) ?? row.optionalText(2).map { "user " + $0 }
-                ?? row.optionalText(3).map { "device " + $0 } ?? ""
-            keys.append(MessageKey(id: row.text(0), app: appID, whose: whose))
+            let sender = EventSender(
+                named: row.optionalText(1), userID: row.optionalText(2), anonymousID: row.optionalText(3))
+            keys.append(MessageKey(EventIdentity(appID: appID, sender: sender, messageID: row.text(0))))
             bytes += row.int64(4)
             return true
         }

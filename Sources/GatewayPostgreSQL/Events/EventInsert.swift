@@ -106,7 +106,7 @@ enum EventInsert {
                 rows.append(
                     Row(
                         batch: number, event: place, ordinal: ordinal,
-                        key: MessageKey(event, of: batch.appID)))
+                        key: MessageKey(EventIdentity(event, in: batch.appID))))
             }
         }
         rows.sort { one, other in
@@ -114,82 +114,5 @@ enum EventInsert {
             return one.ordinal < other.ordinal
         }
         return rows
-    }
-}
-
-/// The deduplication key of an event.
-struct MessageKey: Comparable {
-    let bucket: Int32
-    /// The first 16 bytes of the id, which usually decide a comparison.
-    private let start: (UInt64, UInt64)
-    let id: String
-    let app: String
-    /// The sender, as in the SQLite store.
-    let whose: String
-
-    init(_ event: EventBatch.Event, of app: String) {
-        self.init(
-            id: event.messageID, app: app,
-            whose: event.sender ?? event.userID.map { "user " + $0 } ?? event.anonymousID.map {
-                "device " + $0
-            } ?? "")
-    }
-
-    init(id: String, app: String, whose: String) {
-        var id = id
-        (start, bucket) = id.withUTF8 { (Self.start(of: $0), Self.bucket(of: $0)) }
-        self.id = id
-        self.app = app
-        self.whose = whose
-    }
-
-    /// Compares bytes, because Swift considers canonically equivalent strings equal.
-    static func < (one: MessageKey, other: MessageKey) -> Bool {
-        if one.bucket != other.bucket { return one.bucket < other.bucket }
-        if one.start != other.start { return one.start < other.start }
-        for (a, b) in [(one.id, other.id), (one.app, other.app), (one.whose, other.whose)] {
-            if a.utf8.lexicographicallyPrecedes(b.utf8) { return true }
-            if b.utf8.lexicographicallyPrecedes(a.utf8) { return false }
-        }
-        return false
-    }
-
-    static func == (one: MessageKey, other: MessageKey) -> Bool {
-        one.start == other.start && one.id.utf8.elementsEqual(other.id.utf8)
-            && one.app.utf8.elementsEqual(other.app.utf8) && one.whose.utf8.elementsEqual(other.whose.utf8)
-    }
-
-    private static func start(of id: UnsafeBufferPointer<UInt8>) -> (UInt64, UInt64) {
-        var words: (UInt64, UInt64) = (0, 0)
-        withUnsafeMutableBytes(of: &words) { $0.copyBytes(from: id.prefix(16)) }
-        return (UInt64(bigEndian: words.0), UInt64(bigEndian: words.1))
-    }
-
-    /// The day of a UUIDv7; for other ids, a number from -16 to -1 by hash.
-    static func bucket(of id: UnsafeBufferPointer<UInt8>) -> Int32 {
-        if id.count == 36, id[8] == UInt8(ascii: "-"), id[13] == UInt8(ascii: "-"),
-            id[14] == UInt8(ascii: "7")
-        {
-            var milliseconds: Int64 = 0
-            for index in [0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12] {
-                guard let digit = digit(id[index]) else { return other(id) }
-                milliseconds = milliseconds << 4 | digit
-            }
-            return Int32(clamping: milliseconds / 86_400_000)
-        }
-        return other(id)
-    }
-
-    private static func digit(_ byte: UInt8) -> Int64? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int64(byte - UInt8(ascii: "0"))
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int64(byte - UInt8(ascii: "a")) + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int64(byte - UInt8(ascii: "A")) + 10
-        default: nil
-        }
-    }
-
-    private static func other(_ id: UnsafeBufferPointer<UInt8>) -> Int32 {
-        -1 - Int32(id.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 } >> 28)
     }
 }

@@ -165,7 +165,7 @@ private struct EventConditions {
     /// Finds events by the table of ids. Ids of past days are already deleted there, so their events are
     /// searched in the possible days.
     mutating func add(messageID id: String, at now: Date) {
-        let bucket = Int64(MessageKey(id: id, app: "", whose: "").bucket)
+        let bucket = Int64(MessageKey.bucket(of: id))
         let today = Milliseconds(now).count / 86_400_000
         let days = Int64(EventPartitions.idDays)
         match("message_id = ?", .text(id))

@@ -164,7 +164,7 @@ extension PostgreSQLEventLog {
             values.append(.text(user))
             // Excludes events that were assigned to the user later.
             range += " AND user_id = ?\(values.count)"
-            conditions.append("sender IS DISTINCT FROM '\(EventBatch.Event.anonymousContentSender)'")
+            conditions.append("sender IS DISTINCT FROM '\(EventSender.anonymousContent)'")
         }
         for (column, value) in [("type", following.filter.type), ("name", following.filter.name)] {
             guard let value else { continue }
@@ -185,7 +185,7 @@ extension PostgreSQLEventLog {
     /// of its device. Otherwise it could be skipped or read twice.
     private static func isIn(_ partition: EventPartition, _ row: PostgreSQLRow) -> Bool {
         guard partition.count > 1 else { return true }
-        let wasAnonymous = row.optionalText(EventRows.sender) == EventBatch.Event.anonymousContentSender
+        let wasAnonymous = row.optionalText(EventRows.sender) == EventSender.anonymousContent
         let id =
             (wasAnonymous ? nil : row.optionalText(EventRows.userID)) ?? row.optionalText(
                 EventRows.anonymousID) ?? ""

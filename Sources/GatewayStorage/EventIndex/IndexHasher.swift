@@ -1,7 +1,8 @@
 internal import CountersignCore
 internal import CountersignCrypto
+internal import GatewayModel
 
-/// The deduplication key of an event: 128 bits of a keyed hash of its app, sender and message id.
+/// 128 bits of a keyed hash of an event's ``EventIdentity``.
 struct EventKey: Hashable, Comparable {
     let high: UInt64
     let low: UInt64
@@ -25,20 +26,6 @@ enum EventSubject: Hashable {
     case message(String)
 }
 
-/// The sender of an event, as part of its key.
-enum EventSender {
-    /// A sender named by a dialect.
-    case named(String)
-    case user(String)
-    case device(String)
-    case nobody
-
-    init(named name: String?, userID: String?, anonymousID: String?) {
-        self =
-            name.map { .named($0) } ?? userID.map { .user($0) } ?? anonymousID.map { .device($0) } ?? .nobody
-    }
-}
-
 /// Hashes ids for the index. The hash is keyed, so that clients cannot provoke collisions.
 struct IndexHasher {
     static let secretBytes = 32
@@ -49,14 +36,9 @@ struct IndexHasher {
         self.secret = secret
     }
 
-    func key(appID: String, sender: EventSender, messageID: String) -> EventKey {
-        let (high, low) =
-            switch sender {
-            case .named(let name): digest(of: 0, appID, "", name, messageID)
-            case .user(let id): digest(of: 0, appID, "user ", id, messageID)
-            case .device(let id): digest(of: 0, appID, "device ", id, messageID)
-            case .nobody: digest(of: 0, appID, "", "", messageID)
-            }
+    func key(of event: EventIdentity) -> EventKey {
+        let (prefix, sender) = event.sender.parts
+        let (high, low) = digest(of: 0, event.appID, prefix, sender, event.messageID)
         return EventKey(high: high, low: low)
     }
 

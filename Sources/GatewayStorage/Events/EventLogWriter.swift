@@ -322,10 +322,9 @@ final class EventLogWriter {
     /// it first. Returns whether the event is a duplicate.
     private func claim(_ event: EventBatch.Event, of appID: String) throws -> Bool {
         guard event.isIdentifiedByContent, let user = event.userID else { return false }
-        var anonymous = event
-        anonymous.userID = nil
         let key = hasher.key(
-            appID: appID, sender: .named(anonymous.sender ?? ""), messageID: event.messageID)
+            of: EventIdentity(
+                appID: appID, sender: .named(EventSender.anonymousContent), messageID: event.messageID))
         guard let sequence = try sequence(of: key) else { return false }
         try connection.run(
             "UPDATE event SET user_id = ?2 WHERE seq = ?1 AND user_id IS NULL", .integer(sequence),
@@ -364,7 +363,8 @@ extension IndexHasher {
     ) -> IndexedEvent {
         let from = EventSender(named: sender, userID: userID, anonymousID: anonymousID)
         return IndexedEvent(
-            sequence: sequence, key: key(appID: appID, sender: from, messageID: messageID), app: app,
+            sequence: sequence,
+            key: key(of: EventIdentity(appID: appID, sender: from, messageID: messageID)), app: app,
             message: hash(of: .message(messageID), in: appID), whose: whose)
     }
 

@@ -117,7 +117,7 @@ extension EventReader {
     /// of its device. Otherwise it could be skipped or read twice.
     private static func isIn(_ partition: EventPartition, _ row: SQLiteStatement) -> Bool {
         guard partition.count > 1 else { return true }
-        let wasAnonymous = row.optionalText(17) == EventBatch.Event.anonymousContentSender
+        let wasAnonymous = row.optionalText(17) == EventSender.anonymousContent
         let id = (wasAnonymous ? nil : row.optionalText(3)) ?? row.optionalText(4) ?? ""
         return EventPartition.index(of: id, count: partition.count) == partition.index
     }

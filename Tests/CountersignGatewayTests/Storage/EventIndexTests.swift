@@ -192,7 +192,8 @@ struct EventIndexTests {
     /// Runs are read by later versions: what they hold must not change.
     @Test func hashesAreWhatTheyWere() {
         let hasher = IndexHasher(secret: Array(0..<32))
-        let key = hasher.key(appID: "shop", sender: .user("ada"), messageID: "m-1")
+        let key = hasher.key(
+            of: EventIdentity(appID: "shop", sender: .user("ada"), messageID: "m-1"))
         #expect(key == EventKey(high: 0x7C3E15DCC4348076, low: 0x55AA87E7BBB0E9BE))
         #expect(hasher.hash(of: .user("ä"), in: "shop") == 0x4A9E2CDD97BF6324)
     }
