@@ -25,7 +25,7 @@ package final class AdminAPI: Sendable {
     private let backupQueue = DispatchQueue(label: "admin backups")
     private let otherGatewaysQueue = DispatchQueue(label: "admin other gateways")
     private let places = AdminPlaces()
-    private let remembered: RememberedAnswers
+    private let idempotencyKeys: IdempotencyKeys
 
     init(
         directory: AppDirectory, publicURL: String?, isSecure: Bool, routes: [AdminRoute],
@@ -36,7 +36,7 @@ package final class AdminAPI: Sendable {
         self.publicURL = publicURL
         self.isSecure = isSecure
         self.routes = routes + [AdminDocument.route(describing: routes.map(\.operation))]
-        remembered = RememberedAnswers(cluster: cluster)
+        idempotencyKeys = IdempotencyKeys(cluster: cluster)
         self.now = now
         self.changed = changed
     }
@@ -105,7 +105,8 @@ package final class AdminAPI: Sendable {
         Self.respond(request) {
             let milliseconds = Milliseconds(now()).count
             let identity = try authorize(request, route, at: milliseconds)
-            if let known = try remembered.answer(to: request, route.operation, of: identity, at: milliseconds)
+            if let known = try idempotencyKeys.answer(
+                to: request, route.operation, of: identity, at: milliseconds)
             {
                 return known
             }
@@ -115,12 +116,12 @@ package final class AdminAPI: Sendable {
                     request, identity, directory, at: milliseconds,
                     isStillAllowed: { [self] in isStillAllowed(request, route) })
             } catch {
-                remembered.forget(request, route.operation, of: identity, after: error)
+                idempotencyKeys.forget(request, route.operation, of: identity, after: error)
                 throw error
             }
             // Sessions need no reload: they are read at each request.
             if !request.isSafe, !route.operation.path.hasPrefix("/session") { changed() }
-            remembered.keep(response, to: request, route.operation, of: identity, at: milliseconds)
+            idempotencyKeys.keep(response, to: request, route.operation, of: identity, at: milliseconds)
             return response
         }
     }

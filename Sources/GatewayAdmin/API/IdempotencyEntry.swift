@@ -3,8 +3,8 @@ internal import CountersignCrypto
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// The state of a request with an `Idempotency-Key`.
-struct RememberedAnswer: Sendable {
+/// What is known of a request that was sent under an `Idempotency-Key`.
+struct IdempotencyEntry: Sendable {
     /// The digest of the request.
     let digest: [UInt8]
     /// The time of the request in milliseconds since 1970.
@@ -13,8 +13,8 @@ struct RememberedAnswer: Sendable {
     var response: HTTPResponse?
 }
 
-/// The stored form, shared by gateways with one database.
-extension RememberedAnswer {
+/// As gateways of one database leave it for each other.
+extension IdempotencyEntry {
     init?(note: JSONValue) {
         guard case .array(let parts) = note, parts.count >= 2,
             let digest = String(jsonValue: parts[0]).flatMap({ Base64URL.decode($0) }),

@@ -4,18 +4,18 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Stores responses to requests with an `Idempotency-Key`, for retries after a lost response
+/// The answers to what was made under an `Idempotency-Key`, for whoever asks again because the answer got lost
 /// (draft-ietf-httpapi-idempotency-key-header-07).
 ///
-/// Responses may contain secrets that are shown only once. A single gateway keeps them in memory until it
-/// restarts. Gateways with a shared database store them there, encrypted, and record a request before
-/// handling it: a request that was interrupted is not repeated under its key. Error responses are not stored,
-/// so that the corrected request can use the same key.
-final class RememberedAnswers: Sendable {
+/// They hold what is shown once. A gateway that has its storage alone keeps them in memory, and a restart forgets them;
+/// gateways of one database keep them there, sealed, and note that a request has begun before they do what it asks: one that
+/// was cut short is not done again under its key. Refusals are not kept, so that what was wrong can be put right under the
+/// same key.
+final class IdempotencyKeys: Sendable {
     private static let capacity = 1_000
     private static let lifetimeMilliseconds: Int64 = 86_400_000
 
-    private let entries = Lock<BytewiseDictionary<RememberedAnswer>>([:])
+    private let entries = Lock<BytewiseDictionary<IdempotencyEntry>>([:])
     private let cluster: (any Cluster)?
 
     init(cluster: (any Cluster)?) {
@@ -35,7 +35,7 @@ final class RememberedAnswers: Sendable {
         guard (1...255).contains(key.utf8.count) else {
             throw AdminProblem(422, "invalid", "Idempotency-Key must have 1 to 255 bytes")
         }
-        let asked = RememberedAnswer(digest: Self.digest(request, route), milliseconds: milliseconds)
+        let asked = IdempotencyEntry(digest: Self.digest(request, route), milliseconds: milliseconds)
         guard let known = try known(as: name, orNote: asked) else { return nil }
         guard known.digest == asked.digest else {
             throw AdminProblem(
@@ -60,7 +60,7 @@ final class RememberedAnswers: Sendable {
         at milliseconds: Int64
     ) {
         guard let name = Self.name(of: request, route, identity) else { return }
-        let entry = RememberedAnswer(
+        let entry = IdempotencyEntry(
             digest: Self.digest(request, route), milliseconds: milliseconds, response: response)
         guard let cluster else { return entries.withLock { Self.add(entry, as: name, to: &$0) } }
         // If this fails, the request remains recorded without a response.
@@ -83,9 +83,9 @@ final class RememberedAnswers: Sendable {
 
     /// Returns the state for a name. If there is no state, records the request for other gateways.
     private func known(
-        as name: String, orNote asked: RememberedAnswer
-    ) throws(GatewayError) -> RememberedAnswer? {
-        func isKept(_ entry: RememberedAnswer) -> Bool {
+        as name: String, orNote asked: IdempotencyEntry
+    ) throws(GatewayError) -> IdempotencyEntry? {
+        func isKept(_ entry: IdempotencyEntry) -> Bool {
             asked.milliseconds - entry.milliseconds < Self.lifetimeMilliseconds
         }
         guard let cluster else {
@@ -93,14 +93,14 @@ final class RememberedAnswers: Sendable {
         }
         let note = Self.note(name)
         return try cluster.change([note]) { notes in
-            if let known = notes[note].flatMap(RememberedAnswer.init(note:)), isKept(known) { return known }
+            if let known = notes[note].flatMap(IdempotencyEntry.init(note:)), isKept(known) { return known }
             notes[note] = asked.note
             return nil
         }
     }
 
     private static func add(
-        _ entry: RememberedAnswer, as name: String, to entries: inout BytewiseDictionary<RememberedAnswer>
+        _ entry: IdempotencyEntry, as name: String, to entries: inout BytewiseDictionary<IdempotencyEntry>
     ) {
         if entries.count >= capacity {
             entries = entries.filter {

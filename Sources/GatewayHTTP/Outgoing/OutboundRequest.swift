@@ -172,7 +172,8 @@ package struct OutboundRequest {
         /// Why a connection to the address is not allowed; otherwise nil.
         func refusal(of target: NetworkAddress?, port: UInt16) -> String? {
             guard let target else { return "its address is neither IPv4 nor IPv6" }
-            return target.refusal(port: port, allowsPrivateAddresses: allowsPrivate)
+            return PrivateAddressGuard.rejection(
+                of: target, port: port, allowsPrivateAddresses: allowsPrivate)
         }
     }
 }

@@ -31,15 +31,18 @@ package enum OutgoingURL {
         let address =
             isOwnName ? NetworkAddress("127.0.0.1") : NetworkAddress(host) ?? NetworkAddress(numbers: name)
         let port = parts.port ?? (scheme == "http" ? 80 : 443)
-        if let refusal = address?.refusal(
-            port: UInt16(clamping: port), allowsPrivateAddresses: allowsPrivateAddresses)
+        if let address,
+            let refusal = PrivateAddressGuard.rejection(
+                of: address, port: UInt16(clamping: port), allowsPrivateAddresses: allowsPrivateAddresses)
         {
             try refuse(refusal)
         }
         if !URLComponents.hasASCIIHost(url) {
             try refuse("the address must name its host in ASCII; other letters are written as xn--")
         }
-        if !allowsPrivateAddresses, let refusal = NetworkAddress.refusal(port: UInt16(clamping: port)) {
+        if !allowsPrivateAddresses,
+            let refusal = PrivateAddressGuard.rejection(ofPort: UInt16(clamping: port))
+        {
             try refuse(refusal)
         }
         let isOwn =

@@ -1,3 +1,31 @@
+/// Keeps the gateway's own requests away from private addresses (server-side request forgery).
+///
+/// URLs are checked when they are set, and addresses each time that a socket connects, because a name may resolve to
+/// another address by then.
+package enum PrivateAddressGuard {
+    /// Why the gateway does not connect to an address; nil when it does. Unless an owner allows private addresses, it
+    /// reaches only the public Internet, at ports of web servers.
+    package static func rejection(
+        of address: NetworkAddress, port: UInt16, allowsPrivateAddresses: Bool
+    ) -> String? {
+        if address.reach == .never {
+            return "its address is link-local or a cloud's metadata service, which is never allowed"
+        }
+        if allowsPrivateAddresses { return nil }
+        guard address.reach == .everywhere else {
+            return "its address is private; an owner can allow private addresses for it"
+        }
+        return rejection(ofPort: port)
+    }
+
+    /// Why the gateway does not connect to a port if no owner allows private addresses; nil when it does.
+    static func rejection(ofPort port: UInt16) -> String? {
+        [80, 443].contains(port) || port >= 1_024
+            ? nil
+            : "its port must be 80, 443 or at least 1024, unless an owner allows private addresses for it"
+    }
+}
+
 extension NetworkAddress {
     /// The destinations that the gateway's own requests may reach.
     package enum Reach {
@@ -16,26 +44,6 @@ extension NetworkAddress {
         if Self.translated.contains(where: { $0.contains(self) }) { return lastV4.reach }
         if let tunnelled { return tunnelled.reach == .never ? .never : .inside }
         return isPublic ? .everywhere : .inside
-    }
-
-    /// The reason to reject a request to this address; nil allows it. Without an owner's permission only the
-    /// public Internet and ports of web servers are allowed.
-    package func refusal(port: UInt16, allowsPrivateAddresses: Bool) -> String? {
-        if reach == .never {
-            return "its address is link-local or a cloud's metadata service, which is never allowed"
-        }
-        if allowsPrivateAddresses { return nil }
-        guard reach == .everywhere else {
-            return "its address is private; an owner can allow private addresses for it"
-        }
-        return Self.refusal(port: port)
-    }
-
-    /// The reason to reject a port without permission for private addresses; nil allows it.
-    static func refusal(port: UInt16) -> String? {
-        [80, 443].contains(port) || port >= 1_024
-            ? nil
-            : "its port must be 80, 443 or at least 1024, unless an owner allows private addresses for it"
     }
 
     /// Whether the address is on the public Internet: outside of the ranges that IANA's registries of

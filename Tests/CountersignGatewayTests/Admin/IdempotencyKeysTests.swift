@@ -7,7 +7,7 @@ import Testing
 
 /// A POST that is sent again under its `Idempotency-Key`.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
-struct RememberedAnswersTests {
+struct IdempotencyKeysTests {
     private func post(
         _ bench: AdminBench, _ headers: [String: String], key: String, body: String = #"{"description":"x"}"#,
         path: String = "apps/shop/write-keys"
