@@ -75,14 +75,15 @@ final class EventLane {
         return outcomes
     }
 
-    func note(_ uses: KeyUses) throws {
+    /// Adds up uses of keys.
+    func note(_ uses: KeyUseTally) throws {
         try using { connection in
             let sorted = uses.sorted
             var parameters = Parameters()
             parameters.add(.integer(Int64(number)))
             parameters.add(texts: sorted.map(\.appID))
             parameters.add(texts: sorted.map(\.keyID))
-            parameters.add(integers: sorted.map(\.count))
+            parameters.add(integers: sorted.map(\.verified))
             parameters.add(integers: sorted.map(\.lastMilliseconds))
             try connection.each(
                 """
@@ -130,34 +131,5 @@ final class EventLane {
             ) { Int32($0.int(0)) } ?? 0
         connection = made
         return made
-    }
-}
-
-/// Sums of key uses that are not yet stored.
-struct KeyUses {
-    private struct Key: Hashable {
-        let appID: String
-        let keyID: String
-    }
-
-    private var uses: [Key: (count: Int64, lastMilliseconds: Int64)] = [:]
-
-    var isEmpty: Bool { uses.isEmpty }
-
-    mutating func add(appID: String, keyID: String, count: Int64 = 1, milliseconds: Int64) {
-        let use = uses[Key(appID: appID, keyID: keyID)] ?? (0, 0)
-        uses[Key(appID: appID, keyID: keyID)] =
-            (use.count + count, max(use.lastMilliseconds, milliseconds))
-    }
-
-    mutating func add(_ other: KeyUses) {
-        for use in other.sorted {
-            add(appID: use.appID, keyID: use.keyID, count: use.count, milliseconds: use.lastMilliseconds)
-        }
-    }
-
-    var sorted: [(appID: String, keyID: String, count: Int64, lastMilliseconds: Int64)] {
-        uses.map { ($0.appID, $0.keyID, $1.count, $1.lastMilliseconds) }
-            .sorted { $0.appID == $1.appID ? $0.keyID < $1.keyID : $0.appID < $1.appID }
     }
 }

@@ -3,39 +3,25 @@ internal import Foundation
 package import GatewayModel
 internal import GatewayStorage
 
-/// Stores events in PostgreSQL with two threads, each with its own connection.
+/// Events in PostgreSQL: two threads with a connection each, and one transaction for all that waits.
 ///
-/// A single batch is stored immediately. Batches that arrive during a transaction share the next one. Events
-/// are committed when `completion` is called. If the response to a commit is lost, its outcome is unknown and
-/// reported as a failure. The sender retries, and duplicates are detected.
+/// ``CommitQueue`` says which batches share a transaction. What `completion` reports is committed. When the answer to a commit is lost, nobody knows whether it was: that is a failure, and the sender tries
+/// again, which stores nothing twice.
 package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
-    private struct Job {
-        /// Nil is a test write.
-        let batch: EventBatch?
-        let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
-    }
+    private typealias Job = CommitQueue.Job
 
     package let arrivals = EventArrivals()
 
     private let pool: PostgreSQLPool
-    private let pendingLimit: Int
     private let observer: (any GatewayObserver)?
     private let countSeconds: Double
     private let upkeep: EventUpkeep
     private let watch: ArrivalWatch
-    // `condition` guards the properties below.
-    private let condition = Condition()
-    private var gathering = 0
-    private var waiting: [Job] = []
-    private var waitingBytes = 0
-    private var keyUses = KeyUses()
+    private let queue: CommitQueue
+    // The queue's lock guards `nextCount`.
     private var nextCount = DispatchTime(uptimeNanoseconds: 0)
-    private var isClosing = false
-    private var openLanes = 0
 
     private static let lanes = 2
-    /// The time that a commit waits for more batches after a shared commit.
-    private static let gatherMicroseconds: UInt32 = 150
 
     /// Connects, deletes expired data, and starts. Throws `PostgreSQLError` or `storage`.
     init(
@@ -43,7 +29,10 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         countSeconds: Double = 1
     ) throws {
         self.pool = pool
-        pendingLimit = options.pendingBytes
+        queue = CommitQueue(
+            pendingBytes: options.pendingBytes, waitingFor: "database",
+            gathering: CommitQueue.Gathering(microseconds: 150, least: 1, most: 1),
+            mostEvents: EventHorizon.mostOfTransaction)
         observer = options.observer
         self.countSeconds = countSeconds
         upkeep = EventUpkeep(
@@ -51,39 +40,23 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         watch = ArrivalWatch(pool, arrivals)
         try upkeep.begin()
         watch.start()
-        openLanes = Self.lanes
-        for number in 0..<Self.lanes {
-            let thread = Thread { [self] in run() }
-            thread.name = "event lane \(number)"
-            thread.start()
-        }
+        queue.start((0..<Self.lanes).map { "event lane \($0)" }) { [self] in run() }
     }
 
     package func append(
         _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
     ) {
-        enqueue(Job(batch: batch, completion: completion))
+        queue.append(batch, completion: completion)
     }
 
-    package func together(_ body: () -> Void) {
-        condition.lock()
-        gathering += 1
-        condition.unlock()
-        body()
-        condition.lock()
-        gathering -= 1
-        if !waiting.isEmpty { condition.signal() }
-        condition.unlock()
-    }
+    package func together(_ body: () -> Void) { queue.together(body) }
 
     package func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void) {
-        enqueue(Job(batch: nil) { completion($0.map { _ in }) })
+        queue.probe(completion: completion)
     }
 
     package func noteKeyUse(appID: String, keyID: String, milliseconds: Int64) {
-        condition.lock()
-        keyUses.add(appID: appID, keyID: keyID, milliseconds: milliseconds)
-        condition.unlock()
+        queue.noteKeyUse(appID: appID, keyID: keyID, milliseconds: milliseconds)
     }
 
     package func erase(appID: String) throws(GatewayError) {
@@ -95,40 +68,17 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     package var load: StoreLoad {
         var database = pool.load
         database.eventPartitions = upkeep.partitions
-        condition.lock()
-        defer { condition.unlock() }
+        let (batches, bytes) = queue.load
         // The free space on the server's disk is unknown.
         return StoreLoad(
-            waitingBatches: waiting.count, waitingBytes: waitingBytes, fileBytes: upkeep.databaseBytes,
+            waitingBatches: batches, waitingBytes: bytes, fileBytes: upkeep.databaseBytes,
             database: database)
     }
 
     package func close() {
-        condition.lock()
-        isClosing = true
-        condition.broadcast()
-        while openLanes > 0 { condition.wait() }
-        condition.unlock()
+        queue.close()
         watch.stop()
         upkeep.stop()
-    }
-
-    private func enqueue(_ job: Job) {
-        condition.lock()
-        let size = job.batch?.body.count ?? 0
-        let refusal: StoreFailure? =
-            isClosing
-            ? StoreFailure(reason: .closed, detail: "the store is closed")
-            : waitingBytes + size > pendingLimit
-                ? StoreFailure(reason: .overloaded, detail: "\(waitingBytes) bytes wait for the database")
-                : nil
-        if refusal == nil {
-            waiting.append(job)
-            waitingBytes += size
-            if gathering == 0 { condition.signal() }
-        }
-        condition.unlock()
-        if let refusal { job.completion(.failure(refusal)) }
     }
 
     // MARK: Writer threads
@@ -137,71 +87,31 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         let lane = EventLane(pool)
         var lastBatches = 0
         while true {
-            condition.lock()
-            while waiting.isEmpty || gathering > 0, !isClosing, !isCountDue,
-                condition.wait(until: keyUses.isEmpty ? .distantFuture : nextCount)
-            {}
-            if lastBatches > 1, !waiting.isEmpty, !isClosing {
-                condition.unlock()
-                usleep(Self.gatherMicroseconds)
-                condition.lock()
-                while gathering > 0, !isClosing { condition.wait() }
+            let next = queue.next(after: lastBatches) { $0 ? nextCount : .distantFuture }
+            let uses = queue.takeKeyUses {
+                guard next == nil || DispatchTime.now() >= nextCount else { return false }
+                nextCount = .now() + countSeconds
+                return true
             }
-            let jobs = gathering == 0 || isClosing ? takeJobs() : []
-            let isLast = isClosing && jobs.isEmpty
-            let uses = isCountDue || isLast ? takeUses() : KeyUses()
-            condition.unlock()
             if !uses.isEmpty { write(uses, lane) }
-            if isLast { break }
+            guard let jobs = next else { break }
             guard !jobs.isEmpty else { continue }
             lastBatches = jobs.count
             let results = write(jobs, lane)
-            condition.lock()
-            waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
-            condition.unlock()
             arrivals.note(
                 BytewiseSet(
                     zip(jobs, results).compactMap { job, result in
                         (try? result.get().accepted).map { $0 > 0 } == true ? job.batch?.appID : nil
                     }))
-            // All at once, so that the server's threads wake once for many responses.
-            for (job, result) in zip(jobs, results) { job.completion(result) }
+            queue.complete(jobs, results)
         }
-        condition.lock()
-        openLanes -= 1
-        condition.broadcast()
-        condition.unlock()
     }
 
-    private var isCountDue: Bool { !keyUses.isEmpty && DispatchTime.now() >= nextCount }
-
-    /// Takes the jobs that fit into a transaction. A larger batch is taken alone.
-    private func takeJobs() -> [Job] {
-        var events = 0
-        let count =
-            waiting.firstIndex { job in
-                events += job.batch?.events.count ?? 0
-                return events > EventHorizon.mostOfTransaction
-            } ?? waiting.count
-        let jobs = Array(waiting.prefix(max(count, min(1, waiting.count))))
-        waiting.removeFirst(jobs.count)
-        if !waiting.isEmpty { condition.signal() }
-        return jobs
-    }
-
-    private func takeUses() -> KeyUses {
-        nextCount = .now() + countSeconds
-        defer { keyUses = KeyUses() }
-        return keyUses
-    }
-
-    private func write(_ uses: KeyUses, _ lane: EventLane) {
+    private func write(_ uses: KeyUseTally, _ lane: EventLane) {
         do {
             try lane.note(uses)
         } catch {
-            condition.lock()
-            keyUses.add(uses)
-            condition.unlock()
+            queue.putBack(uses)
         }
     }
 

@@ -3,28 +3,11 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Stores events in `events.sqlite` with one writer thread and one connection.
+/// Events in `events.sqlite`: one writer thread, one connection, and one commit for all that waits.
 ///
-/// The file uses WAL with `synchronous=FULL`, so events are durable when `completion` is called. A single
-/// batch is committed immediately. Batches that arrive during a commit share the next one. After a shared
-/// commit, the writer waits briefly for more batches.
+/// WAL with `synchronous=FULL`: what `completion` reports is on disk. ``CommitQueue`` says which batches share a commit.
 package final class SQLiteEventStore: EventStore, @unchecked Sendable {
-    /// A class, because jobs are passed on several times.
-    private final class Job: Sendable {
-        let batch: EventBatch?
-        /// A change to write with the next commit, instead of a batch.
-        let change: (@Sendable (SQLiteConnection) throws -> Void)?
-        let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
-
-        init(
-            batch: EventBatch?, change: (@Sendable (SQLiteConnection) throws -> Void)? = nil,
-            completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
-        ) {
-            self.batch = batch
-            self.change = change
-            self.completion = completion
-        }
-    }
+    private typealias Job = CommitQueue.Job
 
     package let arrivals = EventArrivals()
     private struct Erasure {
@@ -34,23 +17,15 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     private let path: String
     private let recent: RecentEvents
-    private let pendingLimit: Int
     private let diskFloorBytes: Int
     private let observer: (any GatewayObserver)?
     private let retentionSeconds: Double
     private let countSeconds: Double
     private let now: @Sendable () -> Date
     private let retention: @Sendable () -> BytewiseDictionary<AppRules>
-    // `condition` guards `gathering`, `waiting`, `waitingBytes`, `keyUses`, `erasures`, `isClosing` and
-    // `hasEnded`.
-    private let condition = Condition()
-    private var gathering = 0
-    private var waiting: [Job] = []
-    private var waitingBytes = 0
-    private var keyUses = KeyUseTally()
+    private let queue: CommitQueue
+    // The queue's lock guards `erasures`.
     private var erasures: [Erasure] = []
-    private var isClosing = false
-    private var hasEnded = false
     // Used only by the writer thread after `init`.
     /// Nil until the log is opened for the first time, and after a failure.
     private var log: EventLogWriter?
@@ -74,10 +49,6 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     /// The number of requests that shared the last commit.
     private var lastBatches = 0
 
-    /// The time that a commit waits for more batches after a shared commit.
-    private static let gatherMicroseconds: UInt32 = 300
-    /// The maximum number of such waits, while fewer batches wait than shared the last commit.
-    private static let mostGathers = 3
     /// The pause after a deletion step, as a multiple of the step's duration.
     private static let restShare: UInt64 = 3
     /// How long a measurement of free disk space is valid.
@@ -112,7 +83,9 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         clock = RetentionClock(Milliseconds(now()).count)
         self.retention = retention
         self.path = path
-        self.pendingLimit = pendingBytes
+        queue = CommitQueue(
+            pendingBytes: pendingBytes, waitingFor: "disk",
+            gathering: CommitQueue.Gathering(microseconds: 300, least: 0, most: 3))
         self.observer = observer
         do {
             log = try EventLogWriter(path: path, recent: recent, now: now)
@@ -121,36 +94,23 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             // Each batch tries to open the log again, so that storing resumes when there is space.
         }
         files = DatabaseFiles(of: path)
-        let thread = Thread { [self] in run() }
-        thread.name = "event writer"
-        thread.start()
+        queue.start(["event writer"]) { [self] in run() }
     }
 
     package func append(
         _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
     ) {
-        enqueue(Job(batch: batch, completion: completion))
+        queue.append(batch, completion: completion)
     }
 
-    package func together(_ body: () -> Void) {
-        condition.lock()
-        gathering += 1
-        condition.unlock()
-        body()
-        condition.lock()
-        gathering -= 1
-        if !waiting.isEmpty { condition.signal() }
-        condition.unlock()
-    }
+    package func together(_ body: () -> Void) { queue.together(body) }
 
     package func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void) {
-        enqueue(Job(batch: nil) { completion($0.map { _ in }) })
+        queue.probe(completion: completion)
     }
 
     package func noteKeyUse(appID: String, keyID: String, milliseconds: Int64) {
-        condition.lock()
-        keyUses.add(appID: appID, keyID: keyID, milliseconds: milliseconds)
-        condition.unlock()
+        queue.noteKeyUse(appID: appID, keyID: keyID, milliseconds: milliseconds)
     }
 
     /// Runs `body` with the next commit and waits until it is durable. Throws `StoreFailure` if the commit
@@ -161,7 +121,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         let value = Lock<Value?>(nil)
         let result = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
-        enqueue(
+        queue.add(
             Job(batch: nil) { sqlite in
                 let made = try body(sqlite)
                 value.withLock { $0 = made }
@@ -180,18 +140,11 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     package func erase(appID: String) throws(GatewayError) {
         let outcome = Lock<Result<Void, GatewayError>>(.success(()))
         let done = DispatchSemaphore(value: 0)
-        condition.lock()
-        if isClosing {
-            condition.unlock()
-            throw Self.closed
+        let erasure = Erasure(work: EventErasure(appID: appID)) { result in
+            outcome.withLock { $0 = result }
+            done.signal()
         }
-        erasures.append(
-            Erasure(work: EventErasure(appID: appID)) { result in
-                outcome.withLock { $0 = result }
-                done.signal()
-            })
-        condition.signal()
-        condition.unlock()
+        guard queue.wakeWriter(after: { erasures.append(erasure) }) else { throw Self.closed }
         done.wait()
         try outcome.withLock { $0 }.get()
     }
@@ -199,71 +152,31 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private static let closed = GatewayError(.storage, "the events are closed; start the gateway again")
 
     package var load: StoreLoad {
-        condition.lock()
-        var load = StoreLoad(waitingBatches: waiting.count, waitingBytes: waitingBytes)
-        condition.unlock()
+        let (batches, bytes) = queue.load
+        var load = StoreLoad(waitingBatches: batches, waitingBytes: bytes)
         load.fileBytes = DiskSpace.size(of: path) + DiskSpace.size(of: path + "-wal")
         load.freeBytes = DiskSpace.free(at: path) ?? 0
         return load
     }
 
-    package func close() {
-        condition.lock()
-        isClosing = true
-        condition.broadcast()
-        while !hasEnded { condition.wait() }
-        condition.unlock()
-    }
-
-    private func enqueue(_ job: Job) {
-        condition.lock()
-        let size = job.batch?.body.count ?? 0
-        let refusal: StoreFailure? =
-            isClosing
-            ? StoreFailure(reason: .closed, detail: "the store is closed")
-            : waitingBytes + size > pendingLimit
-                ? StoreFailure(reason: .overloaded, detail: "\(waitingBytes) bytes wait for the disk") : nil
-        if refusal == nil {
-            waiting.append(job)
-            waitingBytes += size
-            if gathering == 0 { condition.signal() }
-        }
-        condition.unlock()
-        if let refusal { job.completion(.failure(refusal)) }
-    }
+    package func close() { queue.close() }
 
     private func run() {
         while true {
-            condition.lock()
-            while waiting.isEmpty || gathering > 0, !isClosing, condition.wait(until: wakeTime) {}
-            if lastBatches > 1, !waiting.isEmpty, !isClosing {
-                // The clients of the last commit have their responses now, and usually send again soon.
-                for _ in 0..<Self.mostGathers where waiting.count < lastBatches {
-                    condition.unlock()
-                    usleep(Self.gatherMicroseconds)
-                    condition.lock()
-                }
-                while gathering > 0, !isClosing { condition.wait() }
-            }
-            var jobs: [Job] = []
-            if gathering == 0 || isClosing { swap(&jobs, &waiting) }
-            let isLast = isClosing && jobs.isEmpty
+            let next = queue.next(after: lastBatches) { wakeTime(hasKeyUses: $0) }
+            let jobs = next ?? []
+            let hasUncounted = hasUncounted(queue.hasKeyUses)
             let isCountDue = nextCount.map { DispatchTime.now() >= $0 } ?? !jobs.isEmpty
-            let counts = isLast ? hasUncounted : isCountDue && (!jobs.isEmpty || hasUncounted)
-            let erasure = DispatchTime.now() >= nextErasure ? erasures.first : nil
-            condition.unlock()
-            if !isLast { sweep() }
+            let counts = next == nil ? hasUncounted : isCountDue && (!jobs.isEmpty || hasUncounted)
+            let erasure = queue.withLock { DispatchTime.now() >= nextErasure ? erasures.first : nil }
+            if next != nil { sweep() }
             if counts { nextCount = .now() + countSeconds }
             if counts || !jobs.isEmpty {
                 lastBatches = jobs.count
-                let results = write(jobs, counts ? takeUses() : nil)
-                condition.lock()
-                waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
-                condition.unlock()
-                // All at once, so that the server's threads wake once for many responses.
-                for (job, result) in zip(jobs, results) { job.completion(result) }
+                let results = write(jobs, counts ? queue.takeKeyUses() : nil)
+                queue.complete(jobs, results)
             }
-            if isLast { break }
+            if next == nil { break }
             if let erasure {
                 let began = DispatchTime.now()
                 erase(erasure)
@@ -271,19 +184,17 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             }
         }
         closeLog()
-        condition.lock()
-        let unfinished = erasures
-        erasures = []
-        hasEnded = true
-        condition.broadcast()
-        condition.unlock()
+        let unfinished = queue.withLock {
+            defer { erasures = [] }
+            return erasures
+        }
         for erasure in unfinished { erasure.completion(.failure(Self.closed)) }
     }
 
-    /// The time of the next scheduled work. Must be called under the lock.
-    private var wakeTime: DispatchTime {
+    /// When there is something to do although nobody asks for it. Asked under the lock.
+    private func wakeTime(hasKeyUses: Bool) -> DispatchTime {
         let next = erasures.isEmpty ? nextSweep : min(nextSweep, nextErasure)
-        guard hasUncounted, let nextCount else { return next }
+        guard hasUncounted(hasKeyUses), let nextCount else { return next }
         return min(next, nextCount)
     }
 
@@ -293,15 +204,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         return DispatchTime(uptimeNanoseconds: end + share * (end - began.uptimeNanoseconds))
     }
 
-    /// Whether counts are not yet written. Must be called under the lock.
-    private var hasUncounted: Bool { !keyUses.isEmpty || log?.hasUncounted == true }
-
-    private func takeUses() -> KeyUseTally {
-        condition.lock()
-        defer { condition.unlock() }
-        defer { keyUses = KeyUseTally() }
-        return keyUses
-    }
+    /// Whether there are counts to write.
+    private func hasUncounted(_ hasKeyUses: Bool) -> Bool { hasKeyUses || log?.hasUncounted == true }
 
     /// Free bytes on the disk; nil when unknown.
     private func freeSpace() -> Int? {
@@ -328,7 +232,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             let failure = StoreFailure(
                 reason: .full, detail: "\(free >> 20) MiB are free, the floor is \(diskFloorBytes >> 20) MiB")
             record.failure = failure
-            keep(uses)
+            queue.putBack(uses)
             return jobs.map { _ in .failure(failure) }
         }
         do {
@@ -356,7 +260,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 isSplit = true
                 return jobs.enumerated().flatMap { write([$1], $0 == 0 ? uses : nil) }
             }
-            keep(uses)
+            queue.putBack(uses)
             let failure = (error as? StoreFailure) ?? StoreFailure(error)
             record.failure = failure
             // After a failed write or fsync, the state of the pages is unknown. Opening the file again
@@ -364,14 +268,6 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             if failure.reason != .full { closeLog() }
             return jobs.map { _ in .failure(failure) }
         }
-    }
-
-    /// Restores the counts of a failed commit.
-    private func keep(_ uses: KeyUseTally?) {
-        guard let uses else { return }
-        condition.lock()
-        keyUses.add(uses)
-        condition.unlock()
     }
 
     /// Performs a step of the retention sweep. After an error, the sweep is repeated later.
@@ -392,7 +288,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 : Self.pause(after: began, times: isLate ? 1 : Self.restShare)
         }
         guard !sweeper.isDone else { return }
-        let uses = takeUses()
+        let uses = queue.takeKeyUses()
         do {
             let passed = try openLog().sweep(&sweeper, counting: uses)
             guard files.areInPlace else { throw loseFiles() }
@@ -401,7 +297,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                     by: consumer.name, ofKind: consumer.kind.rawValue, appID: consumer.appID)
             }
         } catch {
-            keep(uses)
+            queue.putBack(uses)
             sweeper = RetentionSweeper()
             if StoreFailure(error).reason != .full { closeLog() }
         }
@@ -411,25 +307,21 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private func erase(_ erasure: Erasure) {
         var erasure = erasure
         let result: Result<Void, GatewayError>
-        var uses = takeUses()
+        var uses = queue.takeKeyUses()
         do {
             sweeper.leave(erasure.work.appID)
             guard try openLog().erase(&erasure.work, counting: &uses) else {
-                condition.lock()
-                erasures[0] = erasure
-                condition.unlock()
+                queue.withLock { erasures[0] = erasure }
                 return
             }
             guard files.areInPlace else { throw loseFiles() }
             result = .success(())
         } catch {
-            keep(uses)
+            queue.putBack(uses)
             if (error as? SQLiteError)?.isFull != true { closeLog() }
             result = .failure(GatewayError(.storage, (error as? StoreFailure)?.detail ?? "\(error)"))
         }
-        condition.lock()
-        erasures.removeFirst()
-        condition.unlock()
+        queue.withLock { _ = erasures.removeFirst() }
         erasure.completion(result)
     }
 

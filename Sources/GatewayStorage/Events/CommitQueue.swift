@@ -1,0 +1,238 @@
+internal import CountersignCore
+internal import CountersignSQLite
+package import Foundation
+package import GatewayModel
+
+/// Batches that wait for a commit, and the threads that commit them.
+///
+/// A lone batch is committed at once; batches that come during a commit share the next one. After a commit that several
+/// shared the next one waits a moment for more of them; a lone sender is never kept waiting.
+package final class CommitQueue: @unchecked Sendable {
+    /// One object, because it is handed on several times.
+    package final class Job: Sendable {
+        /// Nil for a probe or a change.
+        package let batch: EventBatch?
+        /// A change that SQLite's store writes with the next commit, instead of a batch.
+        let change: (@Sendable (SQLiteConnection) throws -> Void)?
+        package let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
+
+        init(
+            batch: EventBatch?, change: (@Sendable (SQLiteConnection) throws -> Void)? = nil,
+            completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
+        ) {
+            self.batch = batch
+            self.change = change
+            self.completion = completion
+        }
+    }
+
+    /// How a writer waits for more batches when several shared its last commit.
+    package struct Gathering: Sendable {
+        let microseconds: UInt32
+        /// How many times it waits even if as many batches are there as shared the last commit.
+        let least: Int
+        /// How many times it waits while fewer batches are there.
+        let most: Int
+
+        package init(microseconds: UInt32, least: Int, most: Int) {
+            self.microseconds = microseconds
+            self.least = least
+            self.most = most
+        }
+    }
+
+    private let pendingLimit: Int
+    private let gathering: Gathering
+    /// The most events of a commit; a larger batch comes alone.
+    private let mostEvents: Int
+    /// What the batches wait for, in the reason of a rejection.
+    private let storage: String
+    // `condition` guards what follows.
+    private let condition = Condition()
+    private var appenders = 0
+    private var waiting: [Job] = []
+    private var waitingBytes = 0
+    private var keyUses = KeyUseTally()
+    private var isClosing = false
+    private var writers = 0
+
+    /// At most `pendingBytes` of bodies wait.
+    package init(pendingBytes: Int, waitingFor storage: String, gathering: Gathering, mostEvents: Int = .max)
+    {
+        pendingLimit = pendingBytes
+        self.storage = storage
+        self.gathering = gathering
+        self.mostEvents = mostEvents
+    }
+
+    /// Starts a thread of each name that runs `write`.
+    package func start(_ names: [String], _ write: @escaping @Sendable () -> Void) {
+        condition.withLock { writers = names.count }
+        for name in names {
+            let thread = Thread { [self] in
+                write()
+                condition.withLock {
+                    writers -= 1
+                    condition.broadcast()
+                }
+            }
+            thread.name = name
+            thread.start()
+        }
+    }
+
+    /// Rejects new jobs, and waits until the writers have ended.
+    package func close() {
+        condition.withLock {
+            isClosing = true
+            condition.broadcast()
+            while writers > 0 { condition.wait() }
+        }
+    }
+}
+
+// MARK: For those who append
+
+extension CommitQueue {
+    package func append(
+        _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
+    ) {
+        add(Job(batch: batch, completion: completion))
+    }
+
+    package func probe(completion: @escaping @Sendable (Result<Void, StoreFailure>) -> Void) {
+        add(Job(batch: nil) { completion($0.map { _ in }) })
+    }
+
+    /// Batches that `body` appends share a commit.
+    package func together(_ body: () -> Void) {
+        condition.lock()
+        appenders += 1
+        condition.unlock()
+        body()
+        condition.lock()
+        appenders -= 1
+        if !waiting.isEmpty { condition.signal() }
+        condition.unlock()
+    }
+
+    package func noteKeyUse(appID: String, keyID: String, milliseconds: Int64) {
+        condition.lock()
+        keyUses.add(appID: appID, keyID: keyID, milliseconds: milliseconds)
+        condition.unlock()
+    }
+
+    /// The batches that wait, and the bytes of their bodies.
+    package var load: (batches: Int, bytes: Int) {
+        condition.lock()
+        defer { condition.unlock() }
+        return (waiting.count, waitingBytes)
+    }
+
+    func add(_ job: Job) {
+        condition.lock()
+        let size = job.batch?.body.count ?? 0
+        let rejection: StoreFailure? =
+            isClosing
+            ? StoreFailure(reason: .closed, detail: "the store is closed")
+            : waitingBytes + size > pendingLimit
+                ? StoreFailure(reason: .overloaded, detail: "\(waitingBytes) bytes wait for the \(storage)")
+                : nil
+        if rejection == nil {
+            waiting.append(job)
+            waitingBytes += size
+            if appenders == 0 { condition.signal() }
+        }
+        condition.unlock()
+        if let rejection { job.completion(.failure(rejection)) }
+    }
+}
+
+// MARK: For the writers
+
+extension CommitQueue {
+    /// Waits for jobs, until `wakeTime` at the latest. `last` is how many jobs shared this writer's last commit.
+    ///
+    /// `wakeTime` is called under the lock, with whether key uses wait. Returns nil when the queue is closed and empty.
+    package func next(after last: Int, until wakeTime: (_ hasKeyUses: Bool) -> DispatchTime) -> [Job]? {
+        condition.lock()
+        defer { condition.unlock() }
+        while waiting.isEmpty || appenders > 0, !isClosing,
+            condition.wait(until: wakeTime(!keyUses.isEmpty))
+        {}
+        if last > 1, !waiting.isEmpty, !isClosing {
+            // Senders that shared the last commit have their answers by now, and mostly send again.
+            for count in 0..<gathering.most where count < gathering.least || waiting.count < last {
+                condition.unlock()
+                usleep(gathering.microseconds)
+                condition.lock()
+            }
+            while appenders > 0, !isClosing { condition.wait() }
+        }
+        guard appenders == 0 || isClosing else { return [] }
+        return waiting.isEmpty && isClosing ? nil : take()
+    }
+
+    private func take() -> [Job] {
+        var jobs: [Job] = []
+        guard mostEvents < .max else {
+            swap(&jobs, &waiting)
+            return jobs
+        }
+        var events = 0
+        let count =
+            waiting.firstIndex { job in
+                events += job.batch?.events.count ?? 0
+                return events > mostEvents
+            } ?? waiting.count
+        jobs = Array(waiting.prefix(max(count, min(1, waiting.count))))
+        waiting.removeFirst(jobs.count)
+        if !waiting.isEmpty { condition.signal() }
+        return jobs
+    }
+
+    /// Reports what became of the jobs of a commit.
+    package func complete(_ jobs: [Job], _ results: [Result<AppendOutcome, StoreFailure>]) {
+        condition.lock()
+        waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
+        condition.unlock()
+        // All at once after the commit: the server's threads then wake once for many answers.
+        for (job, result) in zip(jobs, results) { job.completion(result) }
+    }
+
+    package var hasKeyUses: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return !keyUses.isEmpty
+    }
+
+    /// Takes the key uses, if there are any and `isDue` says so, which is called under the lock.
+    package func takeKeyUses(if isDue: () -> Bool = { true }) -> KeyUseTally {
+        condition.lock()
+        defer { condition.unlock() }
+        guard !keyUses.isEmpty, isDue() else { return KeyUseTally() }
+        defer { keyUses = KeyUseTally() }
+        return keyUses
+    }
+
+    /// Puts back key uses that a commit could not write.
+    package func putBack(_ uses: KeyUseTally?) {
+        guard let uses else { return }
+        condition.lock()
+        keyUses.add(uses)
+        condition.unlock()
+    }
+
+    /// Runs `change` under the lock.
+    func withLock<Value>(_ change: () -> Value) -> Value { condition.withLock(change) }
+
+    /// Runs `change` under the lock and wakes a writer. Returns false, without a call, when the queue is closed.
+    func wakeWriter(after change: () -> Void) -> Bool {
+        condition.withLock {
+            guard !isClosing else { return false }
+            change()
+            condition.signal()
+            return true
+        }
+    }
+}
