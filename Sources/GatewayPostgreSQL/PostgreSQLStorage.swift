@@ -46,7 +46,7 @@ package struct PostgreSQLStorage: Storage {
     package var analytics: any AnalyticsLog { AnalyticsReader(database(.analytics)) }
     package var deliveries: any DeliveryLog { DeliveryReader(database(.deliveries)) }
     package var sinks: any SinkStates { SinkStateReader(database(.sinks)) }
-    package var people: any CustomerRecordStore { PostgreSQLPeople(pool: pool) }
+    package var people: any CustomerRecordStore { PostgreSQLCustomerRecords(pool: pool) }
 
     package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {
         AppDirectory(database(.control), actor: actor, now: now)

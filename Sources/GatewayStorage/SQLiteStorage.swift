@@ -29,13 +29,13 @@ package struct SQLiteStorage: Storage {
         published = SQLiteReaders(path: folder.path + "/" + SinkStateStore.fileName)
     }
 
-    private var reader: EventReader { EventReader(readers: events, runs: runs) }
+    private var reader: SQLiteEventLog { SQLiteEventLog(readers: events, runs: runs) }
     package var log: any EventLog { reader }
     package var analytics: any AnalyticsLog { AnalyticsReader(counts) }
     package var deliveries: any DeliveryLog { DeliveryReader(attempts) }
     package var sinks: any SinkStates { SinkStateReader(published) }
     package var people: any CustomerRecordStore {
-        CustomerRecords(events: events, analytics: counts, runs: runs)
+        SQLiteCustomerRecords(events: events, analytics: counts, runs: runs)
     }
 
     package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {

@@ -9,7 +9,7 @@ import Testing
 
 extension PostgreSQLTests {
     @Suite(.timeLimit(.minutes(2)))
-    struct CustomerChangesTests {
+    struct CustomerWriterTests {
         /// Random changes of few ids, the same for each seed.
         private struct Changes {
             var state: UInt64
@@ -95,7 +95,7 @@ extension PostgreSQLTests {
                             try writer.apply(change, receivedMilliseconds: received)
                         }
                     }
-                    try connection.transaction { try CustomerChanges.store([batch], connection) }
+                    try connection.transaction { try CustomerWriter.store([batch], connection) }
                 }
                 let expected = try Self.customers(sqlite)
                 #expect(expected.count > 3)
@@ -128,7 +128,7 @@ extension PostgreSQLTests {
                                 }
                                 // Nobody tries again here: a deadlock is a failure.
                                 try connection.transaction {
-                                    try CustomerChanges.store(batches, connection)
+                                    try CustomerWriter.store(batches, connection)
                                 }
                             }
                         }
@@ -168,7 +168,7 @@ extension PostgreSQLTests {
                     identifiers: [CustomerIdentifier(name: "registered", value: "jane")], atMilliseconds: 1)
                 change.properties = [("a\0b", Array("1".utf8)), ("{\"c\",\\}", Array("[\"\\u0000\"]".utf8))]
                 try connection.transaction {
-                    try CustomerChanges.store([Self.batch([change], at: 1)], connection)
+                    try CustomerWriter.store([Self.batch([change], at: 1)], connection)
                 }
                 #expect(
                     try connection.all("SELECT name, value FROM customer_property ORDER BY name") {

@@ -68,7 +68,7 @@ extension PostgreSQLTests {
                     ) { ($0.int(0), $0.int(1)) } ?? (-1, -1)
                 }
                 /// Event rows read and deleted by one step, from the server's statistics.
-                func work(_ sweep: inout RetentionSweep) throws -> (goesOn: Bool, read: Int, deleted: Int) {
+                func work(_ sweep: inout RetentionSweeper) throws -> (goesOn: Bool, read: Int, deleted: Int) {
                     try connection.transaction {
                         let before = try counts()
                         let goesOn = try sweep.step(connection)
@@ -77,12 +77,12 @@ extension PostgreSQLTests {
                     }
                 }
                 let rules = Self.rules(days: 30)
-                var sweep = RetentionSweep(appID: "idle", rules: rules, nowMilliseconds: Self.now)
+                var sweep = RetentionSweeper(appID: "idle", rules: rules, nowMilliseconds: Self.now)
                 var done = try work(&sweep)
                 #expect(!done.goesOn && done.deleted == 0 && done.read <= 2, "\(done)")
                 done = try work(&sweep)
                 #expect(!done.goesOn && done.deleted == 0 && done.read == 0, "\(done)")
-                sweep = RetentionSweep(
+                sweep = RetentionSweeper(
                     appID: "idle", rules: rules, nowMilliseconds: Self.now + 31 * Self.day,
                     oldestMilliseconds: sweep.oldestMilliseconds)
                 done = try work(&sweep)

@@ -4,8 +4,8 @@ internal import GatewayStorage
 
 /// The rows of consumers, within a transaction.
 ///
-/// A lease is stored in its partition's row, so gateways coordinate through the row alone.
-struct ConsumerRows {
+/// A lease is a part of its partition's row, so whoever changes the row has the lease: gateways need not know of each other.
+struct EventConsumerTable {
     struct Row {
         let id: EventConsumerID
         let settings: EventConsumerSettings

@@ -8,7 +8,7 @@ extension PostgreSQLEventConsumers {
         _ id: EventConsumerID, limit: Int, seconds: Int
     ) throws(ConsumerFailure) -> LeaseOutcome {
         let (count, free) = try read { connection in
-            guard let row = try ConsumerRows(connection: connection).row(id) else {
+            guard let row = try EventConsumerTable(connection: connection).row(id) else {
                 throw EventConsumerRules.notFound(id)
             }
             let now = try clock.now(connection)
@@ -35,7 +35,7 @@ extension PostgreSQLEventConsumers {
         }
         let expiry = try read { connection in
             let now = try clock.now(connection)
-            return try ConsumerRows(connection: connection).row(id)?.partitions
+            return try EventConsumerTable(connection: connection).row(id)?.partitions
                 .compactMap { $0.lease(at: now) }.min().map { $0 - now }
         }
         return .nothing(hasMore: hasMore, untilExpiry: expiry)
@@ -45,7 +45,7 @@ extension PostgreSQLEventConsumers {
     private func lease(
         _ id: EventConsumerID, _ partition: Int, limit: Int, seconds: Int, _ connection: PostgreSQLConnection
     ) throws -> (lease: EventLease?, looked: Int, hasMore: Bool) {
-        let rows = ConsumerRows(connection: connection)
+        let rows = EventConsumerTable(connection: connection)
         guard try rows.reserve(partition, of: id) else { return (nil, 0, false) }
         // Read after the reservation, because no other worker can now read from the position.
         guard let row = try rows.row(id), partition < row.partitions.count else {
@@ -80,7 +80,7 @@ extension PostgreSQLEventConsumers {
         _ lease: String, of id: EventConsumerID, through sequence: Int64?
     ) throws(ConsumerFailure) -> Int64 {
         let target = try write { connection in
-            let rows = ConsumerRows(connection: connection)
+            let rows = EventConsumerTable(connection: connection)
             guard try rows.holds(id) else { throw EventConsumerRules.notFound(id) }
             guard let found = try rows.find(lease, of: id) else { throw EventConsumerRules.leaseExpired }
             if let settled = found.settled { return settled }
@@ -96,7 +96,7 @@ extension PostgreSQLEventConsumers {
     }
 
     package func release(_ lease: String, of id: EventConsumerID) throws(ConsumerFailure) {
-        let isReleased = try write { try ConsumerRows(connection: $0).release(lease, of: id) }
+        let isReleased = try write { try EventConsumerTable(connection: $0).release(lease, of: id) }
         guard isReleased else { throw EventConsumerRules.leaseExpired }
         noteChange(of: id)
     }

@@ -40,7 +40,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
         try EventConsumerRules.check(id, settings)
         let sequence = try sequence(of: start, in: id.appID)
         let failure = try write { connection -> ConsumerFailure? in
-            let rows = ConsumerRows(connection: connection)
+            let rows = EventConsumerTable(connection: connection)
             if try rows.holds(id) { return EventConsumerRules.exists(id) }
             if try rows.countAlone(id.kind, of: id.appID) >= EventConsumerRules.mostOfApp {
                 return EventConsumerRules.tooMany
@@ -57,7 +57,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
         _ kind: EventConsumerID.Kind, of appID: String?
     ) throws(ConsumerFailure) -> [EventConsumer] {
         try read { connection in
-            let rows = ConsumerRows(connection: connection)
+            let rows = EventConsumerTable(connection: connection)
             return try rows.ids(kind, of: appID).compactMap { id in
                 try rows.row(id).map { try consumer($0, connection) }
             }
@@ -66,14 +66,14 @@ package struct PostgreSQLEventConsumers: EventConsumers {
 
     package func find(_ id: EventConsumerID) throws(ConsumerFailure) -> EventConsumer {
         let found = try read { connection in
-            try ConsumerRows(connection: connection).row(id).map { try consumer($0, connection) }
+            try EventConsumerTable(connection: connection).row(id).map { try consumer($0, connection) }
         }
         guard let found else { throw EventConsumerRules.notFound(id) }
         return found
     }
 
     private func consumer(
-        _ row: ConsumerRows.Row, _ connection: PostgreSQLConnection
+        _ row: EventConsumerTable.Row, _ connection: PostgreSQLConnection
     ) throws -> EventConsumer {
         let now = try clock.now(connection)
         let floor = try Self.floor(of: row.id.appID, connection)
@@ -120,7 +120,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
 
     package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure) {
         try EventConsumerRules.check(filter)
-        let isThere = try write { try ConsumerRows(connection: $0).setFilter(filter, of: id) }
+        let isThere = try write { try EventConsumerTable(connection: $0).setFilter(filter, of: id) }
         if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
@@ -133,12 +133,12 @@ package struct PostgreSQLEventConsumers: EventConsumers {
     }
 
     package func place(_ id: EventConsumerID, after sequence: Int64) throws(ConsumerFailure) {
-        let isThere = try write { try ConsumerRows(connection: $0).place(id, after: sequence) }
+        let isThere = try write { try EventConsumerTable(connection: $0).place(id, after: sequence) }
         if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
     package func delete(_ id: EventConsumerID) throws(ConsumerFailure) {
-        let isThere = try write { try ConsumerRows(connection: $0).delete(id) }
+        let isThere = try write { try EventConsumerTable(connection: $0).delete(id) }
         noteChange(of: id)
         if !isThere { throw EventConsumerRules.notFound(id) }
     }

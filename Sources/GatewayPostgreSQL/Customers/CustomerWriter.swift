@@ -1,11 +1,11 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Creates, changes and merges the customers of batches, within the transaction that stores the batches.
+/// Makes, changes and joins the customers of batches, within the transaction that stores them.
 ///
-/// Must be called once in a transaction, after the events, so that all transactions take their locks in the
-/// same order. After an error, the transaction must be rolled back.
-enum CustomerChanges {
+/// Whoever stores calls this once in a transaction, after the events: so everybody takes what they share in the same order.
+/// When it throws, the transaction must be undone.
+enum CustomerWriter {
     static func store(_ batches: [EventBatch], _ connection: PostgreSQLConnection) throws {
         let changes = batches.flatMap { batch in batch.customers.map { (batch, $0) } }
         guard !changes.isEmpty else { return }

@@ -57,7 +57,7 @@ enum EventErasure {
         guard events > 0 else { return }
         try connection.run(
             """
-            INSERT INTO app_usage AS own (app_id, lane, events, bytes) VALUES (?1, \(EventLane.ofDeletions), -?2, -?3)
+            INSERT INTO app_usage AS own (app_id, lane, events, bytes) VALUES (?1, \(EventLogWriter.ofDeletions), -?2, -?3)
             ON CONFLICT (app_id, lane)
             DO UPDATE SET events = own.events + excluded.events, bytes = own.bytes + excluded.bytes
             """, .text(appID), .integer(Int64(events)), .integer(bytes))

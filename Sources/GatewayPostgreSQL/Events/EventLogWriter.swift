@@ -4,8 +4,8 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A connection that stores events. Must be used by one thread.
-final class EventLane {
+/// A connection that stores events. Belongs to one thread.
+final class EventLogWriter {
     /// The advisory lock class of lane numbers. Each lane takes the first free number for its rows of
     /// counters.
     private static let lockClass = 0x4C41
@@ -47,7 +47,7 @@ final class EventLane {
                         outcomes[index].accepted += rest[index].accepted
                         outcomes[index].duplicates += rest[index].duplicates
                     }
-                    try CustomerChanges.store(batches, connection)
+                    try CustomerWriter.store(batches, connection)
                     return outcomes
                 }
             }

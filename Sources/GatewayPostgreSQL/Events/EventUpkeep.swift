@@ -110,7 +110,7 @@ final class EventUpkeep: @unchecked Sendable {
             var oldest = oldest.withLock { $0 }.filter { rules[$0.key] != nil }
             var sweeps = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
                 .map {
-                    RetentionSweep(
+                    RetentionSweeper(
                         appID: $0.key, rules: $0.value, nowMilliseconds: now,
                         oldestMilliseconds: oldest[$0.key])
                 }

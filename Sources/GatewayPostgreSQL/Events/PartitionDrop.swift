@@ -84,7 +84,7 @@ extension EventPartitions {
         guard sums.allSatisfy({ apps.contains($0.app) }) else { return [] }
         var passed: [EventConsumerID] = []
         for sum in sums {
-            let holders = try RetentionHolders.all(of: sum.app, connection)
+            let holders = try RetentionHold.all(of: sum.app, connection)
             let kept = Int64(rules[sum.app]?.retentionDays ?? 0)
             let end = Int64(day + 1) * 86_400_000
             let isHeld = holders.contains { holder in
@@ -94,7 +94,7 @@ extension EventPartitions {
             // The sweep deletes the events that are not held.
             guard !isHeld else { return [] }
             try EventErasure.uncount(sum.events, sum.bytes, of: sum.app, connection)
-            passed += try RetentionHolders.noteDeleted(
+            passed += try RetentionHold.noteDeleted(
                 through: sum.last, of: sum.app, atMilliseconds: now, holders, connection)
         }
         try connection.execute("DROP TABLE event_\(day)")

@@ -84,7 +84,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     // MARK: Writer threads
 
     private func run() {
-        let lane = EventLane(pool)
+        let lane = EventLogWriter(pool)
         var lastBatches = 0
         while true {
             let next = queue.next(after: lastBatches) { $0 ? nextCount : .distantFuture }
@@ -107,7 +107,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    private func write(_ uses: KeyUseTally, _ lane: EventLane) {
+    private func write(_ uses: KeyUseTally, _ lane: EventLogWriter) {
         do {
             try lane.note(uses)
         } catch {
@@ -115,7 +115,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    private func write(_ jobs: [Job], _ lane: EventLane) -> [Result<AppendOutcome, StoreFailure>] {
+    private func write(_ jobs: [Job], _ lane: EventLogWriter) -> [Result<AppendOutcome, StoreFailure>] {
         let began = DispatchTime.now()
         var record = CommitRecord(
             batches: jobs.count, events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
@@ -141,7 +141,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    private func store(_ batches: [EventBatch], _ lane: EventLane) throws -> [AppendOutcome] {
+    private func store(_ batches: [EventBatch], _ lane: EventLogWriter) throws -> [AppendOutcome] {
         guard let batch = batches.first else { return [] }
         guard batches.count == 1, batch.events.count > EventHorizon.mostOfTransaction else {
             return try lane.store(batches)

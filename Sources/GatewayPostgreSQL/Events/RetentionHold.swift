@@ -3,10 +3,10 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The consumers with a hold on retention, according to the rules of ``RetentionHold``.
+/// The consumers that retention waits for, by the rule of SQLite's `RetentionHold`.
 ///
-/// Must be used within the transaction of a sweep's step.
-enum RetentionHolders {
+/// Within the transaction of a step of a sweep, on its connection.
+enum RetentionHold {
     struct Holder {
         let id: EventConsumerID
         /// The lowest position of its partitions.

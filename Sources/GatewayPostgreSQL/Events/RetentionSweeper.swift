@@ -2,12 +2,11 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Deletes events and customers beyond one app's retention, in small steps.
+/// Deletes events and customers beyond one app's retention, a few at a time.
 ///
-/// Remembers the last deleted event and the oldest event's time of receipt, so that no event is read until
-/// the oldest is due. Message ids of a day stay for as long as devices may send them again; all others are
-/// deleted with their events.
-struct RetentionSweep {
+/// It remembers the last deleted event and the oldest event's time of receipt. No event is read until the oldest is
+/// due. Message ids of a day stay for as long as devices may send them again; all others are deleted with their events.
+struct RetentionSweeper {
     static let rowsPerStep = 500
     static let bytesPerStep: Int64 = 4 << 20
 
@@ -45,7 +44,7 @@ struct RetentionSweep {
             return try excess > 0 && forgetOne(seenUntil: .max, connection)
         }
         let rows = try rows(after: mark, limit: Self.rowsPerStep, connection)
-        let holders = try RetentionHolders.all(of: appID, connection)
+        let holders = try RetentionHold.all(of: appID, connection)
         var gone: [(position: Int64, day: Int64, bytes: Int64)] = []
         var bytes: Int64 = 0
         var isHeld = false
@@ -67,7 +66,7 @@ struct RetentionSweep {
             return try excess > 0 && !isHeld && forgetOne(seenUntil: .max, connection)
         }
         try delete(gone.map { ($0.position, $0.day) }, bytes, through: last.position, connection)
-        passed = try RetentionHolders.noteDeleted(
+        passed = try RetentionHold.noteDeleted(
             through: last.position, of: appID, atMilliseconds: nowMilliseconds, holders, connection)
         return true
     }

@@ -1,7 +1,8 @@
-/// The tables of customers and the functions that change them.
+/// The tables of customers, and what changes them.
 ///
-/// Database functions save round trips, because each change reads the results of the previous one.
-enum CustomerTables {
+/// A request's customers are changed by functions in the database: each change reads what the one before has written, so
+/// statement by statement the gateway would wait for the network as often.
+enum CustomerSchema {
     static let script = tables + lock + change + forget + member
 
     private static let tables = """

@@ -1,4 +1,5 @@
-enum EventConsumerTables {
+/// The tables of consumers of events.
+enum EventConsumerSchema {
     /// `event_floor` has the last event of each app that retention has deleted.
     static let script = """
         CREATE TABLE event_consumer (

@@ -1,8 +1,8 @@
-/// The tables of events and their consumers.
+/// The tables of events and of their consumers.
 ///
-/// An event's position is `base + (transaction id << 12 | ordinal)`. Unlike a sequence, this needs no row or
-/// lock that all writers share. Readers stop before the oldest open transaction, so they miss no event.
-enum EventTables {
+/// An event's position is `base + (transaction id << 12 | ordinal)`: no sequence, so no row and no lock that all
+/// writers share. Whoever reads stops before the oldest transaction that is still open, and so misses nothing.
+enum EventLogSchema {
     static let script = """
         -- What positions begin at, for each cluster and each of its timelines: transaction ids may run backwards when a
         -- standby takes over. Up to `reached` positions were given, as of a minute ago.

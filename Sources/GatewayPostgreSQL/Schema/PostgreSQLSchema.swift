@@ -13,14 +13,14 @@ package enum PostgreSQLSchema {
     /// running.
     static let migrations = [
         texts(
-            ControlTables.script + CountTables.script + EventTables.script + EventConsumerTables.script
-                + CustomerTables.script + GenerationTable.script + ClusterTables.script),
+            ControlTables.script + CountTables.script + EventLogSchema.script + EventConsumerSchema.script
+                + CustomerSchema.script + GenerationTable.script + ClusterTables.script),
         texts(ClusterTables.talk),
         ClusterTables.seals,
         ClusterTables.sessionHistory,
         texts(CountTables.deliveryContent),
         texts(ControlTables.writeKeyText),
-        CustomerTables.propertyLimit,
+        CustomerSchema.propertyLimit,
         texts(ControlTables.publishedKeySets),
         ControlTables.begunSecondFactor,
         ControlTables.expiries,

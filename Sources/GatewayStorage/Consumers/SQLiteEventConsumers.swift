@@ -11,13 +11,13 @@ package final class SQLiteEventConsumers: EventConsumers {
         case file(String)
     }
 
-    let reader: EventReader
+    let reader: SQLiteEventLog
     private let writer: Writer
     /// Milliseconds since 1970.
     let now: @Sendable () -> Int64
     let leases = Lock<[EventConsumerID: ConsumerLeases]>([:])
 
-    init(reader: EventReader, writer: Writer, now: @escaping @Sendable () -> Int64) {
+    init(reader: SQLiteEventLog, writer: Writer, now: @escaping @Sendable () -> Int64) {
         self.reader = reader
         self.writer = writer
         self.now = now

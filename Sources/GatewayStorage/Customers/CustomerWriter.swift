@@ -1,6 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
-package import GatewayModel
+internal import GatewayModel
 
 /// Finds, creates and merges customers, within the writer's transaction.
 ///
@@ -8,24 +8,24 @@ package import GatewayModel
 /// its ids to another customer. Soft ids are unauthenticated claims of clients: they create customers, merge
 /// customers without a hard id, and are attached to the customer of a hard id in the same request. In a
 /// merge, the newer value of a property wins and the older customer remains.
-package struct CustomerWriter {
+struct CustomerWriter {
     /// The maximum number of soft ids of one name. Another id replaces the oldest.
     static let maximumSoftIDs: Int64 = 64
 
     /// The maximum number of soft ids of all names together.
-    package static let maximumAllSoftIDs: Int64 = 256
+    static let maximumAllSoftIDs: Int64 = 256
 
     /// The maximum number of properties of a customer. Further properties are not added.
-    package static let maximumProperties: Int64 = 1_000
+    static let maximumProperties: Int64 = 1_000
 
     /// The maximum size of a customer's ids, properties and read messages, in bytes. Above it, properties are
     /// not added and cannot grow.
-    package static let maximumBytes: Int64 = 1 << 20
+    static let maximumBytes: Int64 = 1 << 20
 
     let connection: any SQLConnection
     let appID: String
 
-    package init(connection: any SQLConnection, appID: String) {
+    init(connection: any SQLConnection, appID: String) {
         self.connection = connection
         self.appID = appID
     }
@@ -37,7 +37,7 @@ package struct CustomerWriter {
         let isIdentified: Bool
     }
 
-    package func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
+    func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
         // Without a hard id, a change whose soft ids belong to identified customers is ignored.
         guard let customer = try resolve(change, receivedMilliseconds: receivedMilliseconds)
         else { return }
@@ -212,10 +212,9 @@ package struct CustomerWriter {
         try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
     }
 
-    /// Deletes a customer, or a part of a large customer. Returns true when everything is deleted. Rethrows
-    /// errors of the engine, which may be temporary.
-    package static func forget(_ customer: String, rows: Int, _ connection: any SQLConnection) throws -> Bool
-    {
+    /// Forgets a customer, or a part of one that has much. Returns true when nothing of it is left. What the engine throws
+    /// may be tried again.
+    static func forget(_ customer: String, rows: Int, _ connection: any SQLConnection) throws -> Bool {
         for (table, key) in [
             ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),
         ] {

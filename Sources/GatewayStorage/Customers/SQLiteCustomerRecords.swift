@@ -1,66 +1,11 @@
-package import CountersignCore
+internal import CountersignCore
 internal import CountersignJSON
 internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// The stored data of one person: the profile and the number of events.
-package struct CustomerRecord: Sendable {
-    package struct Property: Sendable {
-        package let name: String
-        package let value: JSONValue
-        package let updatedMilliseconds: Int64
-
-        package init(name: String, value: JSONValue, updatedMilliseconds: Int64) {
-            self.name = name
-            self.value = value
-            self.updatedMilliseconds = updatedMilliseconds
-        }
-    }
-
-    package var identifiers: [CustomerIdentifier]
-    package var properties: [Property] = []
-    /// Whether there are more properties than were read. The limits are 1,000 properties and 1 MiB.
-    package var hasMoreProperties = false
-    /// Creation of the profile, in milliseconds since 1970; nil without a profile.
-    package var createdMilliseconds: Int64?
-    /// Last activity, with a resolution of one hour, in milliseconds since 1970; nil without a profile.
-    package var seenMilliseconds: Int64?
-    /// The number of stored events, up to 100,000.
-    package var events = 0
-
-    package init(identifiers: [CustomerIdentifier]) {
-        self.identifiers = identifiers
-    }
-}
-
-/// The deleted data of one person.
-package struct CustomerDeletion: Sendable, Equatable {
-    package var hasProfile = false
-    package var events = 0
-    package var samples = 0
-
-    package init() {}
-
-    package var isEmpty: Bool { self == CustomerDeletion() }
-}
-
-/// Finds and deletes the data of one person, whether or not a gateway runs.
-///
-/// A person is identified by a `registered` id, which is the user id of events, or by another id of a
-/// profile.
-package protocol CustomerRecordStore: Sendable {
-    /// The stored data; nil without a profile and events.
-    func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
-
-    /// Deletes the profile, the events and the samples. This includes the user's events and events of the
-    /// profile's devices from before any sign-in. Events stored meanwhile may remain. After an error, repeat
-    /// the call.
-    func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
-}
-
-/// The data of one person in `events.sqlite` and `analytics.sqlite`.
-package struct CustomerRecords: CustomerRecordStore {
+/// What is kept of one person in `events.sqlite` and `analytics.sqlite`.
+package struct SQLiteCustomerRecords: CustomerRecordStore {
 
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20

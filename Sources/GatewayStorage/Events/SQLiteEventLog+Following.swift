@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-extension EventReader {
+extension SQLiteEventLog {
     /// The number of sequence numbers requested from the index at once.
     private static let sequencesPerStep = 256
 

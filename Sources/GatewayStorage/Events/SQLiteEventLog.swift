@@ -30,7 +30,8 @@ package protocol EventLog: Sendable {
     func keyUses(of appID: String) throws(GatewayError) -> [KeyUse]
 }
 
-struct EventReader: EventLog {
+/// Reads `events.sqlite`.
+struct SQLiteEventLog: EventLog {
     let readers: SQLiteReaders
     let runs: OpenIndexRuns
 

@@ -293,11 +293,11 @@ struct CustomerTests {
             database, folder: IndexFolder.path(besides: database.path), runs: OpenIndexRuns())
         var reached: Int64? = 0
         while let from = reached {
-            reached = try CustomerRecords.deletePiece(of: ada, in: "shop", after: from, database, index)
+            reached = try SQLiteCustomerRecords.deletePiece(of: ada, in: "shop", after: from, database, index)
                 .reached
             let after = try bytes()
             // The one that reaches the bound may be beyond it.
-            #expect(before - after <= CustomerRecords.bytesPerCommit + 8 * 500_100)
+            #expect(before - after <= SQLiteCustomerRecords.bytesPerCommit + 8 * 500_100)
             before = after
             pieces += 1
         }

@@ -36,7 +36,7 @@ struct EventColumnsTests {
 
     /// What a list and a follower read.
     private func proofs() throws -> [[EventProof?]] {
-        let reader = EventReader(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+        let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
         return [
             try reader.oldest(EventQuery(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
             try reader.follow(EventFollowing(appID: "shop"), after: 0, limit: 100).events.map(\.proof),

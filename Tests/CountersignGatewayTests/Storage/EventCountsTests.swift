@@ -50,8 +50,8 @@ struct EventCountsTests {
         ) { $0.text(0) }
     }
 
-    private func log(_ path: String) -> EventReader {
-        EventReader(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+    private func log(_ path: String) -> SQLiteEventLog {
+        SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
     }
 
     @Test func countsAreWrittenWithTheCommitThatIsDueAndReadExactlyBetween() throws {
@@ -99,7 +99,8 @@ struct EventCountsTests {
         let index = try EventIndexReader(
             other, folder: IndexFolder.path(besides: path), runs: OpenIndexRuns())
         let ada = CustomerIdentifier(name: CustomerIdentifier.hardName, value: "ada")
-        #expect(try CustomerRecords.deletePiece(of: ada, in: "shop", after: 0, other, index).events == 3)
+        #expect(
+            try SQLiteCustomerRecords.deletePiece(of: ada, in: "shop", after: 0, other, index).events == 3)
         try append("m-4", to: store)
         #expect(try log(path).count() == 1)
         store.close()

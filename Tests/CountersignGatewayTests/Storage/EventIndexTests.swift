@@ -41,8 +41,8 @@ struct EventIndexTests {
         try log.store([batch([event(id, user: user, device: device)])], counting: nil)[0].accepted == 1
     }
 
-    private var reader: EventReader {
-        EventReader(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+    private var reader: SQLiteEventLog {
+        SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
     }
 
     private func messages(user: String) throws -> [String] {
@@ -325,7 +325,7 @@ struct EventIndexTests {
         #expect(try log.store([batch([late])], counting: nil)[0].duplicates == 1)
         log.close()
         #expect(try messages(user: "ada") == ["sha256-a"])
-        let people = CustomerRecords(
+        let people = SQLiteCustomerRecords(
             events: SQLiteReaders(path: path), analytics: SQLiteReaders(path: path + "-none"),
             runs: OpenIndexRuns())
         let ada = CustomerIdentifier(name: CustomerIdentifier.hardName, value: "ada")
@@ -376,7 +376,7 @@ struct EventIndexTests {
 
     /// Reads everything of an app by pages of a few, from both ends and from the middle on.
     private func check(_ app: String, _ kept: [String], _ runs: OpenIndexRuns) throws {
-        let reader = EventReader(readers: SQLiteReaders(path: path), runs: runs)
+        let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: runs)
         let query = EventQuery(appID: app)
         let all = try reader.oldest(query, after: 0, limit: 10_000).events
         #expect(all.map(\.messageID) == kept)
@@ -439,7 +439,7 @@ struct EventIndexTests {
             for index in 0..<bytes.count / 4 { bytes[index] ^= 0xFF }
             try bytes.write(to: file)
         }
-        let reader = EventReader(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+        let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
         for (app, expected) in [("kiosk", 15), ("shop", 30)] {
             let counted = try reader.following { sqlite, _ in
                 try reader.index(sqlite).count(of: app, after: 0)

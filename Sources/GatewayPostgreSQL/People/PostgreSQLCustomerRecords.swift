@@ -4,7 +4,8 @@ internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage
 
-package struct PostgreSQLPeople: CustomerRecordStore {
+/// What is kept of one person in all tables.
+package struct PostgreSQLCustomerRecords: CustomerRecordStore {
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20
     private static let mostCounted = 100_000

@@ -1,0 +1,56 @@
+package import CountersignCore
+package import GatewayModel
+
+/// What is kept of one person: the profile, and how many events.
+package struct CustomerRecord: Sendable {
+    package struct Property: Sendable {
+        package let name: String
+        package let value: JSONValue
+        package let updatedMilliseconds: Int64
+
+        package init(name: String, value: JSONValue, updatedMilliseconds: Int64) {
+            self.name = name
+            self.value = value
+            self.updatedMilliseconds = updatedMilliseconds
+        }
+    }
+
+    package var identifiers: [CustomerIdentifier]
+    package var properties: [Property] = []
+    /// True when there are properties that are not read: 1,000, or 1 MiB, are.
+    package var hasMoreProperties = false
+    /// When the profile began, in milliseconds since 1970; nil when there is none.
+    package var createdMilliseconds: Int64?
+    /// When the person was seen last, to the hour; nil when there is no profile.
+    package var seenMilliseconds: Int64?
+    /// How many events are kept; 100,000 stands for as many or more.
+    package var events = 0
+
+    package init(identifiers: [CustomerIdentifier]) {
+        self.identifiers = identifiers
+    }
+}
+
+/// What was deleted of one person.
+package struct CustomerDeletion: Sendable, Equatable {
+    package var hasProfile = false
+    package var events = 0
+    /// Samples of failed requests.
+    package var samples = 0
+
+    package init() {}
+
+    package var isEmpty: Bool { self == CustomerDeletion() }
+}
+
+/// Finds and deletes what is kept of one person, whether or not a gateway runs.
+///
+/// A person is known by a `registered` id, which is the user id of events, or by another id of a profile.
+package protocol CustomerRecordStore: Sendable {
+    /// What there is; nil when there is neither a profile nor an event.
+    func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
+
+    /// Deletes the profile, the events and the samples: the events of the user, and those that the profile's devices sent
+    /// before anybody had signed in. What is stored meanwhile may stay, and what could not be deleted: try again.
+    func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
+}
