@@ -77,17 +77,13 @@ package final class AdminAPI: Sendable {
             problem.retryAfterSeconds = 1
             return .answer(problem.response(requestID: request.id))
         }
-        let slot = Lock<HTTPResponse?>(nil)
-        return .later(
-            start: { [self] resume in
-                queue(of: route).async { [self] in
-                    let response = respond(request, route)
-                    places.give(route.operation.lane, of: request.clientAddress)
-                    slot.withLock { $0 = response }
-                    resume()
-                }
-            },
-            poll: { slot.withLock { $0 } })
+        return .waiting({ [self] done in
+            queue(of: route).async { [self] in
+                let response = respond(request, route)
+                places.give(route.operation.lane, of: request.clientAddress)
+                done(response)
+            }
+        }) { $0 }
     }
 
     private func queue(of route: AdminRoute) -> DispatchQueue {

@@ -43,28 +43,19 @@ struct BloomreachSelfCheck {
             "timestamp": .string(RFC3339.text(milliseconds: request.receivedMilliseconds)), "data": data,
         ]
         let trace = request.trace
-        let result = Lock<WebhookOutcome?>(nil)
-        return .later(
-            start: { resume in
-                webhooks.send(
-                    event.bytes, id: "msg_" + UUIDv7.make(), to: webhook, trace: trace
-                ) { outcome in
-                    result.withLock { $0 = outcome }
-                    resume()
-                }
-            },
-            poll: {
-                result.withLock { $0 }.map { outcome in
-                    switch outcome {
-                    case .delivered: BloomreachAnswer.success()
-                    case .refused(let reason):
-                        BloomreachAnswer.failure(502, "the push webhook was not reached: \(reason)", request)
-                    case .overloaded:
-                        BloomreachAnswer.failure(
-                            503, "too many deliveries to push webhooks are waiting; try again later", request
-                        ).with("Retry-After", "10")
-                    }
-                }
-            })
+        return .waiting({ done in
+            webhooks.send(
+                event.bytes, id: "msg_" + UUIDv7.make(), to: webhook, trace: trace, completion: done)
+        }) { outcome in
+            switch outcome {
+            case .delivered: BloomreachAnswer.success()
+            case .refused(let reason):
+                BloomreachAnswer.failure(502, "the push webhook was not reached: \(reason)", request)
+            case .overloaded:
+                BloomreachAnswer.failure(
+                    503, "too many deliveries to push webhooks are waiting; try again later", request
+                ).with("Retry-After", "10")
+            }
+        }
     }
 }

@@ -105,7 +105,7 @@ package struct RequestPath: Sendable {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
         let judged = batch.with(request.context.proof(dialect: dialect, requestID: request.id))
         let isTraced = request.context.span != nil
-        // Like `waiting`, but specialized for this type, because every stored event passes through here.
+        // Not `waiting`: its generic code is not specialized here, and every stored event takes this path (ADR 33).
         let ended = Lock<(result: Result<AppendOutcome, StoreFailure>, instant: UInt64?)?>(nil)
         return .later(
             start: { [store] resume in
