@@ -99,29 +99,32 @@ let package = Package(
                 "CountersignCore", "CountersignSQLite",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
-            resources: [.copy("PrivacyInfo.xcprivacy")],
+            path: "Sources/SDK/Countersign", resources: [.copy("PrivacyInfo.xcprivacy")],
             swiftSettings: strict),
 
         // Apart from the SDK, so that only an app that records locations refers to Core Location.
         .target(
             name: "CountersignLocations", dependencies: ["Countersign", "CountersignCore"],
-            resources: [.copy("PrivacyInfo.xcprivacy")], swiftSettings: strict),
+            path: "Sources/SDK/CountersignLocations", resources: [.copy("PrivacyInfo.xcprivacy")], swiftSettings: strict),
 
         .target(
-            name: "BrazeCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
+            name: "BrazeCompat", dependencies: ["Countersign", "CountersignCore"],
+            path: "Sources/SDK/BrazeCompat", swiftSettings: strict),
         .target(
             name: "BackgroundGeolocationCompat",
-            dependencies: ["Countersign", "CountersignCore", "CountersignLocations"], swiftSettings: strict),
+            dependencies: ["Countersign", "CountersignCore", "CountersignLocations"],
+            path: "Sources/SDK/BackgroundGeolocationCompat", swiftSettings: strict),
 
         .target(
-            name: "ExponeaCompat", dependencies: ["Countersign", "CountersignCore"], swiftSettings: strict),
+            name: "ExponeaCompat", dependencies: ["Countersign", "CountersignCore"],
+            path: "Sources/SDK/ExponeaCompat", swiftSettings: strict),
 
         // The SDK for other languages.
-        .target(name: "CCountersign"),
+        .target(name: "CCountersign", path: "Sources/SDK/CCountersign"),
         .target(
             name: "CountersignC",
             dependencies: ["CCountersign", "Countersign", "CountersignLocations", "CountersignCore"],
-            exclude: ["countersign.map"], swiftSettings: strict),
+            path: "Sources/SDK/CountersignC", exclude: ["countersign.map"], swiftSettings: strict),
 
         // Tokens and the gateway.
         .target(
@@ -143,6 +146,7 @@ let package = Package(
                 "Countersign", "CountersignCore",
                 .target(name: "CountersignCrypto", condition: .when(platforms: [.linux])),
             ],
+            path: "Sources/SDK/CountersignConsumer",
             swiftSettings: strict),
         .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"]),
         // The files of the dashboard, embedded.
@@ -228,6 +232,7 @@ let package = Package(
         // Shipped help for tests: for apps, and for those who can run a gateway beside them.
         .target(
             name: "CountersignTesting", dependencies: ["CountersignCore", "Countersign"],
+            path: "Sources/SDK/CountersignTesting",
             swiftSettings: strict),
         .target(
             name: "CountersignGatewayTesting",

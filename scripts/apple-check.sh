@@ -35,7 +35,10 @@ sdk="CountersignCore CountersignSQLite Countersign CountersignLocations BrazeCom
 CountersignTesting CountersignC CountersignConsumer"
 sources="$folder/project/Sources"
 mkdir -p "$sources"
-for module in $sdk; do cp -r "Sources/$module" "$sources/"; done
+for module in $sdk; do
+    folders="$(find Sources -maxdepth 2 -type d -name "$module")"
+    cp -r "$folders" "$sources/"
+done
 # The checker leaves Objective-C out: its surface is checked without that word against the rest of the module.
 for file in "$sources"/*/*+ObjectiveC.swift; do
     sed -i -e 's/canImport(ObjectiveC)/true/' -e 's/@objc([^)]*) *//' -e 's/@objc //' "$file"
@@ -58,7 +61,7 @@ for file in Examples/NotesApp/Sources/*.swift; do
 done
 
 # The header of `libcountersign` is a module of its own.
-cp -r Sources/CCountersign/include "$folder/CCountersign"
+cp -r Sources/SDK/CCountersign/include "$folder/CCountersign"
 echo 'module CCountersign { header "countersign.h" export * }' >"$folder/CCountersign/module.modulemap"
 export CPATH="$folder/CCountersign${CPATH:+:$CPATH}"
 status=0

@@ -26,7 +26,7 @@ import urllib.request
 from browser.gateway import Gateway
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEADER = ROOT / "Sources/CCountersign/include"
+HEADER = ROOT / "Sources/SDK/CCountersign/include"
 BUILT = {"c": ROOT / ".build/static/release/libCountersignC.so"}
 INSTALLABLE = ROOT / ".build/libcountersign/libcountersign.so"
 

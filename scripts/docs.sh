@@ -21,7 +21,7 @@ symbols() {
     set -- "$1" -module-name "$1" -target "$target" -minimum-access-level public \
         -output-dir "$folder/symbols/$1"
     # Public types of the gateway's rooms are part of the library that passes them on.
-    rooms="$(sed -n 's/^@_exported public import //p' "Sources/$module"/*.swift | paste -sd, -)"
+    rooms="$(sed -n 's/^@_exported public import //p' "$(dirname "$catalog")"/*.swift | paste -sd, -)"
     [ -z "$rooms" ] || set -- "$@" -experimental-allowed-reexported-modules="$rooms"
     # shellcheck disable=SC2046
     set -- "$@" $(scripts/module-flags.sh)
@@ -39,7 +39,8 @@ convert() {
 # Every second one, beginning with the first or the second: most of it keeps one core busy.
 every_second() {
     number=0
-    for catalog in Sources/*/*.docc; do
+    for catalog in Sources/*/*.docc Sources/*/*/*.docc; do
+        [ -d "$catalog" ] || continue
         number=$((number + 1))
         [ $((number % 2)) -eq "$1" ] || continue
         module="$(basename "$catalog" .docc)"
@@ -54,7 +55,7 @@ every_second 0
 wait "$others"
 
 # A link to nowhere must not pass.
-cp -r Sources/Countersign/Countersign.docc "$folder/Wrong.docc"
+cp -r Sources/SDK/Countersign/Countersign.docc "$folder/Wrong.docc"
 printf '\nSee ``NoSuchSymbol``.\n' >>"$folder/Wrong.docc/QuickStart.md"
 if convert Countersign "$folder/Wrong.docc" >/dev/null 2>&1; then
     echo "docs: a link to nowhere passed" >&2

@@ -17,7 +17,7 @@ if [ "$(uname -s)" = Darwin ]; then
 else
     # Static linking needs a build of its own. The runtime's Foundation warns of its own use of mktemp, which nothing calls.
     swift build -c release --scratch-path .build/static --product CountersignC --disable-local-rpath \
-        -Xswiftc -static-stdlib -Xlinker "--version-script=$PWD/Sources/CountersignC/countersign.map" \
+        -Xswiftc -static-stdlib -Xlinker "--version-script=$PWD/Sources/SDK/CountersignC/countersign.map" \
         -Xlinker --gc-sections -Xlinker -soname="libcountersign.so.$abi"
     built=.build/static/release/libCountersignC.so
     names="libcountersign.so.$abi libcountersign.so"
@@ -30,7 +30,7 @@ mkdir -p "$out"
 # What is built keeps its symbols: debuggers and sanitizers name functions with it.
 strip -o "$out/$file" "$built"
 for name in $names; do ln -s "$file" "$out/$name"; done
-cp Sources/CCountersign/include/countersign.h "$out/"
+cp Sources/SDK/CCountersign/include/countersign.h "$out/"
 cat >"$out/countersign.pc" <<END
 prefix=/usr/local
 libdir=\${prefix}/lib

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 printf '%s\n' -I .build/debug/Modules
-for map in Sources/C*/module.modulemap; do printf '%s\n' -I "$(dirname "$map")"; done
+for map in $(find Sources -name module.modulemap); do printf '%s\n' -I "$(dirname "$map")"; done
 for map in .build/debug/C*.build/module.modulemap; do printf '%s\n' -Xcc "-fmodule-map-file=$map"; done
 # The only library whose header is not where every compiler looks.
 pkg-config --cflags-only-I libpq

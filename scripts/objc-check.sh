@@ -21,7 +21,7 @@ compile() {
 compile -emit-module -module-name Foundation -import-underlying-module -o "$folder/Foundation.swiftmodule" "$checked/Foundation.swift"
 compile -typecheck -module-name BrazeCompat -enable-upcoming-feature ExistentialAny \
     -enable-upcoming-feature InternalImportsByDefault -enable-upcoming-feature MemberImportVisibility \
-    -emit-objc-header-path "$folder/BrazeCompat-Swift.h" "$checked/Braze.swift" "Sources/BrazeCompat/Braze+ObjectiveC.swift"
+    -emit-objc-header-path "$folder/BrazeCompat-Swift.h" "$checked/Braze.swift" "Sources/SDK/BrazeCompat/Braze+ObjectiveC.swift"
 "$(dirname "$(readlink -f "$(command -v swift)")")/clang" -fsyntax-only -fobjc-runtime=ios-15.0 \
     -fobjc-arc -fmodules "-fmodules-cache-path=$folder/cache" "-I$checked/include" "-I$folder" \
     -Wall -Wextra -Werror -Wno-unused-parameter "$checked/samples.m"

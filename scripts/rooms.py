@@ -18,6 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "Sources"
+# Folders of targets.
+GROUPS = {"SDK", "Gateway", "CShims"}
 DECLARATION = re.compile(
     r"^(?:@[\w(), .]+\s+)*(?:(?:public|package|internal|final|indirect|nonisolated)\s+)*"
     r"(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.MULTILINE)
@@ -125,7 +127,9 @@ def dependencies():
 
 def main():
     shows_order = "--order" in sys.argv[1:]
-    lines = [line for target in sorted(SOURCES.iterdir()) if target.is_dir() for line in check(target, shows_order)]
+    folders = [path for path in sorted(SOURCES.iterdir()) if path.is_dir()]
+    targets = [target for path in folders for target in (sorted(path.iterdir()) if path.name in GROUPS else [path])]
+    lines = [line for target in targets for line in check(target, shows_order)]
     lines += dependencies()
     print("\n".join(lines), end="\n" if lines else "")
     sys.exit(1 if lines else 0)

@@ -23,7 +23,7 @@ struct PackageTests {
     func privacyManifestsSayWhatIsCollected(module: String, collected: [String], accessed: [String: [String]])
         throws
     {
-        let file = package.appendingPathComponent("Sources/\(module)/PrivacyInfo.xcprivacy")
+        let file = package.appendingPathComponent("Sources/SDK/\(module)/PrivacyInfo.xcprivacy")
         let manifest = try #require(
             try PropertyListSerialization.propertyList(from: Data(contentsOf: file), format: nil)
                 as? [String: Any])
@@ -67,20 +67,20 @@ struct PackageTests {
 
     /// An app's upload is refused for one that no manifest names.
     @Test func manifestsGiveAReasonForEachInterfaceThatNeedsOne() throws {
-        let sources = package.appendingPathComponent("Sources").path
         // The products and what they are made of. Only these two bring a manifest.
         let manifests = [
-            "Countersign": ["Countersign", "CountersignCore", "CountersignSQLite"],
-            "CountersignLocations": ["CountersignLocations"],
+            "SDK/Countersign": ["SDK/Countersign", "CountersignCore", "CountersignSQLite"],
+            "SDK/CountersignLocations": ["SDK/CountersignLocations"],
             nil: [
-                "BrazeCompat", "ExponeaCompat", "BackgroundGeolocationCompat", "CountersignC",
-                "CountersignConsumer", "CountersignTesting",
+                "SDK/BrazeCompat", "SDK/ExponeaCompat", "SDK/BackgroundGeolocationCompat",
+                "SDK/CountersignC", "SDK/CountersignConsumer", "SDK/CountersignTesting",
             ],
         ]
         for (owner, modules) in manifests {
             var used: Set<String> = []
             for module in modules {
-                let files = try FileManager.default.subpathsOfDirectory(atPath: "\(sources)/\(module)")
+                let folder = package.appendingPathComponent("Sources/\(module)").path
+                let files = try FileManager.default.subpathsOfDirectory(atPath: folder)
                     .filter { $0.hasSuffix(".swift") }
                 #expect(!files.isEmpty)
                 for file in files {
@@ -105,8 +105,8 @@ struct PackageTests {
         let modules = try FileManager.default.subpathsOfDirectory(atPath: sources)
             .filter { $0.hasSuffix(".swift") }
             .filter { try text("Sources/\($0)").contains("import CoreLocation\n") }
-            .map { $0.components(separatedBy: "/")[0] }
-        #expect(Set(modules) == ["CountersignLocations"])
+            .map { $0.components(separatedBy: "/")[..<2].joined(separator: "/") }
+        #expect(Set(modules) == ["SDK/CountersignLocations"])
         #expect(!modules.isEmpty)
     }
 
@@ -122,8 +122,8 @@ struct PackageTests {
         #expect(try text("packaging/Containerfile").contains("/swift:6.3-"))
         for page in [
             "README.md", "CONTRIBUTING.md", "docs/install.md",
-            "Sources/Countersign/Countersign.docc/InXcode.md",
-            "Sources/Countersign/Countersign.docc/QuickStart.md",
+            "Sources/SDK/Countersign/Countersign.docc/InXcode.md",
+            "Sources/SDK/Countersign/Countersign.docc/QuickStart.md",
         ] {
             let page = try text(page)
             #expect(page.contains("6.3"))
