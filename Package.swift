@@ -40,8 +40,10 @@ let package = Package(
     name: "countersign",
     platforms: [.macOS(.v13), .iOS(.v15)],
     products: [
-        .library(name: "Countersign", targets: ["Countersign"]),
-        .library(name: "CountersignLocations", targets: ["CountersignLocations"]),
+        // An app with its own network or clock, and a test, imports CountersignTransport too.
+        .library(name: "Countersign", targets: ["Countersign", "CountersignTransport"]),
+        .library(name: "CountersignBloomreach", targets: ["CountersignBloomreach", "CountersignTransport"]),
+        .library(name: "CountersignLocations", targets: ["CountersignLocations", "CountersignTransport"]),
         .library(name: "BrazeCompat", targets: ["BrazeCompat"]),
         .library(name: "ExponeaCompat", targets: ["ExponeaCompat"]),
         .library(name: "BackgroundGeolocationCompat", targets: ["BackgroundGeolocationCompat"]),
@@ -92,38 +94,65 @@ let package = Package(
             name: "CountersignSQLite", dependencies: ["CountersignCore", "CSQLite"],
             swiftSettings: strict + optimizedAlways),
 
-        // The SDK.
+        // The SDK. Imports point up: each target may use those above it here.
+        // HTTP requests and the time.
+        .target(
+            name: "CountersignTransport",
+            dependencies: [
+                "CountersignCore", .target(name: "CCurl", condition: .when(platforms: [.linux])),
+            ],
+            path: "Sources/SDK/CountersignTransport", swiftSettings: strict),
+        // Keeps records until a server has accepted them. Knows no users and no vendor.
+        .target(
+            name: "CountersignDelivery",
+            dependencies: ["CountersignCore", "CountersignSQLite", "CountersignTransport"],
+            path: "Sources/SDK/CountersignDelivery", resources: [.copy("PrivacyInfo.xcprivacy")],
+            swiftSettings: strict),
+        // Signed users.
         .target(
             name: "Countersign",
-            dependencies: [
-                "CountersignCore", "CountersignSQLite",
-                .target(name: "CCurl", condition: .when(platforms: [.linux])),
-            ],
+            dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
             path: "Sources/SDK/Countersign", resources: [.copy("PrivacyInfo.xcprivacy")],
             swiftSettings: strict),
-
-        // Apart from the SDK, so that only an app that records locations refers to Core Location.
         .target(
-            name: "CountersignLocations", dependencies: ["Countersign", "CountersignCore"],
-            path: "Sources/SDK/CountersignLocations", resources: [.copy("PrivacyInfo.xcprivacy")], swiftSettings: strict),
-
+            name: "CountersignBloomreach",
+            dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
+            path: "Sources/SDK/CountersignBloomreach", resources: [.copy("PrivacyInfo.xcprivacy")],
+            swiftSettings: strict),
+        // Apart from the others, so that only an app that records locations refers to Core Location.
         .target(
-            name: "BrazeCompat", dependencies: ["Countersign", "CountersignCore"],
+            name: "CountersignLocations",
+            dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
+            path: "Sources/SDK/CountersignLocations", resources: [.copy("PrivacyInfo.xcprivacy")],
+            swiftSettings: strict),
+
+        // The names of other vendors' SDKs.
+        .target(
+            name: "BrazeCompat",
+            dependencies: ["Countersign", "CountersignCore", "CountersignDelivery", "CountersignTransport"],
             path: "Sources/SDK/BrazeCompat", swiftSettings: strict),
         .target(
             name: "BackgroundGeolocationCompat",
-            dependencies: ["Countersign", "CountersignCore", "CountersignLocations"],
+            dependencies: [
+                "CountersignCore", "CountersignDelivery", "CountersignLocations", "CountersignTransport",
+            ],
             path: "Sources/SDK/BackgroundGeolocationCompat", swiftSettings: strict),
-
         .target(
-            name: "ExponeaCompat", dependencies: ["Countersign", "CountersignCore"],
+            name: "ExponeaCompat",
+            dependencies: [
+                "CountersignBloomreach", "CountersignCore", "CountersignDelivery", "CountersignTransport",
+            ],
             path: "Sources/SDK/ExponeaCompat", swiftSettings: strict),
 
         // The SDK for other languages.
         .target(name: "CCountersign", path: "Sources/SDK/CCountersign"),
         .target(
             name: "CountersignC",
-            dependencies: ["CCountersign", "Countersign", "CountersignLocations", "CountersignCore"],
+            dependencies: [
+                "CCountersign", "Countersign", "CountersignBloomreach", "CountersignCore",
+                "CountersignDelivery",
+                "CountersignLocations", "CountersignTransport",
+            ],
             path: "Sources/SDK/CountersignC", exclude: ["countersign.map"], swiftSettings: strict),
 
         // Tokens and the gateway.
@@ -143,8 +172,9 @@ let package = Package(
         .target(
             name: "CountersignConsumer",
             dependencies: [
-                "Countersign", "CountersignCore",
+                "Countersign", "CountersignCore", "CountersignDelivery", "CountersignTransport",
                 .target(name: "CountersignCrypto", condition: .when(platforms: [.linux])),
+                .target(name: "CountersignJOSE", condition: .when(platforms: [.linux])),
             ],
             path: "Sources/SDK/CountersignConsumer",
             swiftSettings: strict),
@@ -231,7 +261,7 @@ let package = Package(
 
         // Shipped help for tests: for apps, and for those who can run a gateway beside them.
         .target(
-            name: "CountersignTesting", dependencies: ["CountersignCore", "Countersign"],
+            name: "CountersignTesting", dependencies: ["CountersignCore", "CountersignTransport"],
             path: "Sources/SDK/CountersignTesting",
             swiftSettings: strict),
         .target(
@@ -247,10 +277,7 @@ let package = Package(
         .executableTarget(
             name: "CountersignCLI",
             dependencies: [
-                "CountersignCore", "Countersign", "CountersignLocations", "CountersignJOSE",
-                "CountersignCrypto", "CountersignJSON",
-                "CountersignGateway", "GatewayAdmin", "GatewayHTTP", "GatewayModel",
-                "GatewayStorage", "COpenSSL",
+                "CountersignCore", "Countersign", "CountersignLocations", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CountersignGateway", "GatewayAdmin", "GatewayHTTP", "GatewayModel", "GatewayStorage", "COpenSSL", "CountersignDelivery", "CountersignTransport",
             ],
             swiftSettings: strict),
 
@@ -263,37 +290,35 @@ let package = Package(
         .testTarget(
             name: "CountersignTests",
             dependencies: [
-                "CountersignJOSE", "Countersign", "CountersignCore", "CountersignGateway", "GatewayModel",
-                "GatewayStorage",
-                "CountersignGatewayTesting",
-                "CountersignLocations", "CountersignSQLite", "CountersignTesting",
+                "CountersignJOSE", "Countersign", "CountersignCore", "CountersignGateway", "GatewayModel", "GatewayStorage", "CountersignGatewayTesting", "CountersignLocations", "CountersignSQLite", "CountersignTesting", "CountersignBloomreach", "CountersignDelivery", "CountersignTransport", "GatewayHTTP",
                 "CSQLite",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "CountersignCTests",
             dependencies: [
-                "CountersignC", "CCountersign", "Countersign", "CountersignCore", "CountersignTesting",
+                "CountersignC", "CCountersign", "Countersign", "CountersignCore", "CountersignDelivery",
+                "CountersignTesting", "CountersignTransport",
             ],
             swiftSettings: strict),
         // The scenarios of Conformance, by the SDK's clients.
         .testTarget(
             name: "ConformanceTests",
-            dependencies: ["Countersign", "CountersignCore", "CountersignLocations", "CountersignTesting"],
+            dependencies: [
+                "Countersign", "CountersignBloomreach", "CountersignCore", "CountersignDelivery",
+                "CountersignLocations", "CountersignTesting", "CountersignTransport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "BackgroundGeolocationCompatTests",
             dependencies: [
-                "BackgroundGeolocationCompat", "Countersign", "CountersignCore", "CountersignGateway",
-                "GatewayModel",
-                "CountersignGatewayTesting", "CountersignTesting",
+                "BackgroundGeolocationCompat", "Countersign", "CountersignCore", "CountersignGateway", "GatewayModel", "CountersignGatewayTesting", "CountersignTesting", "CountersignDelivery", "CountersignTransport", "GatewayHTTP", "CountersignLocations", "CountersignSQLite",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "BrazeCompatTests",
             dependencies: [
-                "CountersignTesting", "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway",
-                "CountersignGatewayTesting",
+                "CountersignTesting", "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting", "CountersignDelivery", "CountersignTransport", "CountersignJOSE", "CountersignSQLite",
             ],
             swiftSettings: strict),
         // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
@@ -312,9 +337,7 @@ let package = Package(
         .testTarget(
             name: "ExponeaCompatTests",
             dependencies: [
-                "GatewayModel", "CountersignJOSE", "ExponeaCompat", "ExponeaSampleToken",
-                "ExponeaSampleAsynchronous", "ExponeaSampleCaching",
-                "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+                "GatewayModel", "CountersignJOSE", "ExponeaCompat", "ExponeaSampleToken", "ExponeaSampleAsynchronous", "ExponeaSampleCaching", "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting", "CountersignBloomreach", "CountersignDelivery", "CountersignTransport", "CountersignSQLite",
                 "CountersignTesting",
             ],
             swiftSettings: strict),
@@ -329,7 +352,7 @@ let package = Package(
         .testTarget(
             name: "CountersignConsumerTests",
             dependencies: [
-                "CountersignConsumer", "Countersign", "CountersignCrypto", "CountersignTesting",
+                "CountersignConsumer", "Countersign", "CountersignCrypto", "CountersignTesting", "CountersignCore", "CountersignDelivery", "CountersignJOSE", "CountersignTransport",
             ],
             swiftSettings: strict),
         .testTarget(

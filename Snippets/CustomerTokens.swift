@@ -1,5 +1,5 @@
 // Fetch the App Inbox of a Bloomreach project under a customer token.
-import Countersign
+import CountersignBloomreach
 import Foundation
 
 // snippet.show

@@ -1,5 +1,6 @@
+import CountersignDelivery
+import CountersignTransport
 import BackgroundGeolocationCompat
-import Countersign
 import CountersignCore
 import CountersignTesting
 import Foundation

@@ -1,3 +1,5 @@
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import CountersignCore
 import Foundation
 import Testing

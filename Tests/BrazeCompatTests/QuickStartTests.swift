@@ -1,4 +1,4 @@
-import Countersign
+import CountersignTransport
 import CountersignTesting
 import Foundation
 import Testing

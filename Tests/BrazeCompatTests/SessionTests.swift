@@ -1,3 +1,6 @@
+@testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
@@ -6,7 +9,6 @@ import Foundation
 import Testing
 
 @testable import BrazeCompat
-@testable import Countersign
 
 /// Sessions, purchases and what is known of a user, against a real gateway over a real socket.
 @Suite(.serialized, .timeLimit(.minutes(5)))

@@ -1,7 +1,6 @@
-import Countersign
+@testable import CountersignDelivery
 import CountersignCore
 
-@testable import Countersign
 @testable import CountersignLocations
 
 /// `LocationClient`, in mode `access_token`.

@@ -1,7 +1,7 @@
-import Countersign
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 import CountersignCore
 
-@testable import Countersign
 
 /// `BloomreachClient`, in mode `bloomreach`.
 struct BloomreachDevice: Device {

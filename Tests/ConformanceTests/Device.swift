@@ -1,8 +1,8 @@
-import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import CountersignCore
 import Foundation
 
-@testable import Countersign
 
 /// What a scenario's steps are done with: one client of the SDK, in one run of an app.
 protocol Device: Sendable {

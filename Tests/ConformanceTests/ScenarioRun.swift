@@ -1,9 +1,9 @@
-import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 
-@testable import Countersign
 
 /// Does the steps of one scenario, and lets the client come to rest after each.
 final class ScenarioRun {

@@ -1,8 +1,8 @@
-import Countersign
+@testable import CountersignDelivery
+@testable import Countersign
 import CountersignCore
 import Foundation
 
-@testable import Countersign
 
 /// `CountersignClient`, in mode `signed_user`.
 struct SignedUserDevice: Device {

@@ -1,4 +1,3 @@
-import Countersign
 import CountersignCore
 import CountersignTesting
 import Foundation

@@ -1,5 +1,5 @@
+import CountersignDelivery
 import CCountersign
-import Countersign
 import CountersignCore
 import CountersignTesting
 import Testing

@@ -1,4 +1,4 @@
-import Countersign
+import CountersignTransport
 import CountersignConsumer
 import CountersignTesting
 import Foundation

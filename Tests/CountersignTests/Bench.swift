@@ -1,3 +1,4 @@
+@testable import CountersignDelivery
 import CountersignTesting
 import Foundation
 

@@ -1,7 +1,7 @@
+@testable import CountersignDelivery
 import Foundation
 import Testing
 
-@testable import Countersign
 
 @Suite(.closing)
 struct CountersignClientTests {

@@ -1,3 +1,5 @@
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation

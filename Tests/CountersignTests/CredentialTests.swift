@@ -1,7 +1,8 @@
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import Foundation
 import Testing
 
-@testable import Countersign
 
 struct CredentialTests {
     @Test(arguments: [

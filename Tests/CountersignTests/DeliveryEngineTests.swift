@@ -1,3 +1,4 @@
+@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation

@@ -1,4 +1,5 @@
-import Countersign
+import CountersignDelivery
+import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation

@@ -1,3 +1,4 @@
+@testable import CountersignTransport
 import CountersignCore
 import CountersignGatewayTesting
 import Foundation

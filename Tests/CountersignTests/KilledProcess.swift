@@ -1,6 +1,6 @@
+@testable import CountersignDelivery
 import Foundation
 
-@testable import Countersign
 
 extension Bench {
     /// A bench with the files that a kill at this moment would leave.

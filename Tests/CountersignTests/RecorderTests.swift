@@ -1,3 +1,4 @@
+@testable import CountersignDelivery
 import CountersignCore
 import CountersignSQLite
 import CountersignTesting

@@ -1,9 +1,9 @@
+@testable import CountersignTransport
 import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
-@testable import Countersign
 @testable import CountersignLocations
 
 /// Queues as version 0.1.0 left them on devices, byte for byte: whatever the SDK becomes, it delivers them.

@@ -1,8 +1,9 @@
 import CountersignCore
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import Foundation
 import Testing
 
-@testable import Countersign
 
 struct TimestampTests {
     @Test(arguments: [

@@ -1,3 +1,5 @@
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import CountersignTesting
 import Foundation
 import Testing

@@ -1,4 +1,5 @@
-import Countersign
+import CountersignBloomreach
+import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation

@@ -1,3 +1,4 @@
+import CountersignTransport
 import Countersign
 import Foundation
 

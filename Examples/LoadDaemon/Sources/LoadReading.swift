@@ -1,4 +1,3 @@
-import Countersign
 import Foundation
 
 /// What this machine is doing now.

@@ -1,4 +1,5 @@
-internal import Countersign
+internal import CountersignTransport
+
 
 /// `countersign self-check`.
 enum SelfCheckCommand {

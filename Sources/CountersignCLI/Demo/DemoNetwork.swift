@@ -1,4 +1,5 @@
-internal import Countersign
+internal import CountersignDelivery
+internal import CountersignTransport
 internal import CountersignCore
 internal import Foundation
 

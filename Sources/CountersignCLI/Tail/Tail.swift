@@ -1,4 +1,4 @@
-internal import Countersign
+internal import CountersignDelivery
 internal import CountersignCore
 internal import GatewayModel
 

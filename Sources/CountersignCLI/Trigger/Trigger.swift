@@ -1,4 +1,4 @@
-internal import Countersign
+internal import CountersignTransport
 internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation

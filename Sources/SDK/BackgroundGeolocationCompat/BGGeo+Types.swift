@@ -1,4 +1,5 @@
-public import Countersign
+public import CountersignDelivery
+internal import CountersignLocations
 
 // The names under which the vendor's Swift interface has them.
 extension BGGeo {

@@ -1,6 +1,7 @@
-public import Countersign
 internal import CountersignCore
+public import CountersignDelivery
 internal import CountersignLocations
+package import CountersignTransport
 package import Foundation
 
 /// The part of Transistorsoft's background geolocation API that uploads locations, over a `LocationClient`.

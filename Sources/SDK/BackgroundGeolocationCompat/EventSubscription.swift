@@ -1,3 +1,5 @@
+internal import Countersign
+internal import CountersignDelivery
 internal import Foundation
 
 /// Ends a subscription when it is cancelled, and only then: it may be thrown away.

@@ -18,7 +18,7 @@ public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
     /// What went wrong, with the server's words if it has any; nil on success.
     public let error: NSError?
 
-    init(_ event: Countersign.AuthorizationEvent) {
+    init(_ event: CountersignLocations.AuthorizationEvent) {
         isSuccess = event.isSuccess
         status = event.status
         response = plain(event.response)

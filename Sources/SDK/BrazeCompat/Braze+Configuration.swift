@@ -1,4 +1,6 @@
 package import Countersign
+internal import CountersignDelivery
+package import CountersignTransport
 public import Foundation
 
 extension Braze {

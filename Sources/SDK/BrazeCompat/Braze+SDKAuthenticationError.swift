@@ -1,4 +1,4 @@
-internal import Countersign
+internal import CountersignDelivery
 
 extension Braze {
     /// A signature that the server refused.

@@ -1,5 +1,7 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
+internal import CountersignTransport
 internal import Foundation
 
 /// `POST /api/v3/data`, as Braze's SDKs send it.

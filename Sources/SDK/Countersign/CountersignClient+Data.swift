@@ -41,12 +41,12 @@ extension CountersignClient {
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.
     public func wipeData() async throws(CountersignError) {
         let removeUsers = removeUsers
-        try await pipeline.wipe { [recorder, tokens, inbox = pipeline.engine.inbox] in
+        try await pipeline.wipe { [recorder, tokens, engine = pipeline.engine] in
             try removeUsers()
             guard !recorder.hasOptedOut else { return }
             // Whoever has come since the call stays, with the token that came along.
             let count = recorder.forgottenCount
-            inbox.post(.credentials { await tokens.willForget(upTo: count) })
+            engine.post { await tokens.willForget(upTo: count) }
         }
     }
 

@@ -1,4 +1,5 @@
 public import CountersignCore
+public import CountersignTransport
 
 /// Records what users of an app do, and delivers it to a gateway: each event exactly once, and under its user's token.
 ///

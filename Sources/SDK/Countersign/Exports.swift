@@ -1,2 +1,3 @@
-// `JSONValue`, `EventKind` and `AuthErrorCode` are part of this module's API: one import is enough for an app.
+// The values that every client shares, such as `FlushPolicy`: one import is enough.
 @_exported public import CountersignCore
+@_exported public import CountersignDelivery

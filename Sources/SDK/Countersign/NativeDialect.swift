@@ -1,4 +1,5 @@
 internal import CountersignCore
+package import CountersignTransport
 package import Foundation
 
 /// `POST /v1/batch`, in the shape of Segment's public HTTP API, with the write key and the user's token in headers.

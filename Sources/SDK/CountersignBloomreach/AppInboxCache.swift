@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// What has been fetched of one customer's App Inbox, in memory and in a file that goes with it.

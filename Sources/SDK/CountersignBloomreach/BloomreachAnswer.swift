@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// An answer of a Bloomreach server, whatever it was asked for.

@@ -1,3 +1,4 @@
+internal import CountersignTransport
 internal import CountersignCore
 public import Foundation
 

@@ -1,4 +1,5 @@
 public import CountersignCore
+public import CountersignTransport
 public import Foundation
 
 /// Records customers and events for a project of Bloomreach Engagement, and asks it for content.

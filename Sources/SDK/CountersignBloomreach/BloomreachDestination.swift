@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// A customer update, an event or a campaign click, one a request.

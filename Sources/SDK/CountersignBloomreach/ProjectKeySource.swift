@@ -1,3 +1,4 @@
+internal import CountersignTransport
 internal import Foundation
 
 /// The credentials of Bloomreach projects: each project's records are sent under its newest API key, also those that an

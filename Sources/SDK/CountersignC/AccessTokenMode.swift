@@ -1,5 +1,5 @@
-internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
 internal import CountersignLocations
 
 /// Locations under an access token that refreshes itself.

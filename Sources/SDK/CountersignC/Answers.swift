@@ -1,5 +1,7 @@
-internal import Countersign
+internal import CountersignBloomreach
 internal import CountersignCore
+internal import CountersignDelivery
+internal import CountersignTransport
 internal import Foundation
 
 /// Errors as JSON.

@@ -1,5 +1,5 @@
-internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
 internal import Foundation
 
 /// The members of a JSON object, each read as what it must be. Null counts as left out.

@@ -1,5 +1,6 @@
-internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
+internal import CountersignTransport
 internal import Foundation
 
 /// Questions for tokens that wait for an answer, by number.

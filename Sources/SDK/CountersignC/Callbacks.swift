@@ -1,6 +1,6 @@
 internal import CCountersign
-internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
 internal import Foundation
 
 /// A pointer of the caller's, carried along and never looked at.

@@ -1,6 +1,7 @@
 internal import CCountersign
-internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
+internal import CountersignTransport
 internal import Foundation
 
 /// The open clients, by the numbers that other languages hold as handles. A number is never used twice, so that one of a client

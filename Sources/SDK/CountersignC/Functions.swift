@@ -1,8 +1,8 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
 
-// The functions of `countersign.h`; the compiler checks them against it.
 public import CCountersign
-internal import Countersign
+// The functions of `countersign.h`; the compiler checks them against it.
+internal import CountersignDelivery
 internal import Foundation
 
 @c @implementation

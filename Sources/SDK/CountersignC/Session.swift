@@ -1,6 +1,7 @@
 internal import CCountersign
-internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
+internal import CountersignTransport
 
 /// What a client of one mode can do.
 protocol Mode: Sendable {

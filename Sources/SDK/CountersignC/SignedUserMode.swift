@@ -1,5 +1,6 @@
 internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
 internal import Foundation
 
 /// Events under their user's signed token.

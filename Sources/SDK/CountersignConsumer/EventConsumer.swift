@@ -1,4 +1,4 @@
-public import Countersign
+public import CountersignTransport
 public import Foundation
 
 /// The events of an app, read by a named consumer: the gateway remembers how far it has come.

@@ -1,4 +1,4 @@
-public import Countersign
+public import CountersignTransport
 public import Foundation
 
 /// Events that were read by position.

@@ -1,4 +1,3 @@
-internal import Countersign
 internal import CountersignCore
 internal import Foundation
 

@@ -1,5 +1,3 @@
-public import Countersign
-
 /// What went wrong with locations.
 extension CountersignError.Code {
     /// The record has no coordinates, or ones that cannot be. It is not stored.

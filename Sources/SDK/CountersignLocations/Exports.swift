@@ -1,2 +1,3 @@
-// What an app says to a `LocationClient` is in part the SDK's: one import is enough.
-@_exported public import Countersign
+// The values that every client shares, such as `FlushPolicy`: one import is enough.
+@_exported public import CountersignCore
+@_exported public import CountersignDelivery

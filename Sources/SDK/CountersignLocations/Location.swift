@@ -1,4 +1,3 @@
-internal import Countersign
 public import CountersignCore
 public import Foundation
 

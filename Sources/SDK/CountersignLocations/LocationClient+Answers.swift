@@ -1,4 +1,4 @@
-internal import Countersign
+internal import CountersignTransport
 internal import Foundation
 
 // What servers answer, and what they may command.

@@ -1,4 +1,4 @@
-public import Countersign
+internal import CountersignTransport
 public import CountersignCore
 public import Foundation
 

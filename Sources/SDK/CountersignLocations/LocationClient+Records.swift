@@ -1,5 +1,5 @@
-public import Countersign
 public import CountersignCore
+internal import CountersignTransport
 
 // Records that wait, are sent, or are set aside.
 extension LocationClient {

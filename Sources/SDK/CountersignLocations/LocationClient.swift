@@ -1,5 +1,5 @@
-public import Countersign
 internal import CountersignCore
+public import CountersignTransport
 internal import Foundation
 
 /// Records locations and uploads each of them once, under an access token that refreshes itself.

@@ -1,4 +1,4 @@
-internal import Countersign
+internal import CountersignTransport
 internal import Foundation
 
 extension LocationConfiguration {

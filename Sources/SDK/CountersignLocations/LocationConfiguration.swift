@@ -1,5 +1,5 @@
-public import Countersign
 public import CountersignCore
+internal import CountersignTransport
 public import Foundation
 
 /// How a `LocationClient` records and uploads.

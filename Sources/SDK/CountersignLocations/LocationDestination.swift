@@ -1,5 +1,5 @@
-internal import Countersign
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// A location in the shape in which it is uploaded: what a template makes need not be an object.

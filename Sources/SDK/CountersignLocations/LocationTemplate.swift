@@ -1,5 +1,5 @@
-internal import Countersign
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// JSON with `<%= tag %>` where values go.

@@ -1,4 +1,4 @@
-internal import Countersign
+internal import CountersignTransport
 
 /// Shows each exchange to somebody before the answer is used.
 struct ObservedTransport: HTTPTransport {

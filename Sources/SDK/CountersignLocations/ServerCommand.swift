@@ -1,5 +1,5 @@
-internal import Countersign
 internal import CountersignCore
+internal import CountersignTransport
 
 /// A command in a server's answer: an element of `background_geolocation`, or the whole of it.
 struct ServerCommand: Equatable {

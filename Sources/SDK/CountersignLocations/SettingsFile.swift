@@ -1,5 +1,5 @@
-internal import Countersign
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// The settings of a `LocationClient` between two runs, without tokens: those have a safer place.

@@ -1,5 +1,5 @@
-public import Countersign
 internal import CountersignCore
+public import CountersignTransport
 public import Foundation
 
 /// A clock that stands still until a test moves it.

@@ -1,5 +1,5 @@
-public import Countersign
 internal import CountersignCore
+public import CountersignTransport
 
 /// A server in memory: each request is answered by a closure, and kept for a test to look at.
 ///

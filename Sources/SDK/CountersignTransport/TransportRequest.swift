@@ -45,7 +45,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
     }
 
     /// The same with this header field instead of others of its name.
-    func setting(_ name: String, to value: String) -> TransportRequest {
+    package func setting(_ name: String, to value: String) -> TransportRequest {
         let others = headers.filter { $0.name.caseInsensitiveCompare(name) != .orderedSame }
         return TransportRequest(
             method: method, url: url, headers: others + [(name, value)], body: body, timeout: timeout,

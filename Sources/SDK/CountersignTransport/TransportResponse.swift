@@ -29,7 +29,7 @@ public struct TransportResponse: Sendable {
     }
 
     /// The answer with a readable body: a JSON object that was truncated is closed after its last complete member.
-    func closingTruncatedObject() -> TransportResponse {
+    package func closingTruncatedObject() -> TransportResponse {
         guard isTruncated else { return self }
         return TransportResponse(
             status: status, headers: headers, body: JSONDocument.closingTruncatedObject(body),

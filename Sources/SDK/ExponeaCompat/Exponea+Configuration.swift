@@ -1,5 +1,6 @@
-internal import Countersign
+internal import CountersignBloomreach
 internal import CountersignCore
+internal import CountersignDelivery
 internal import Foundation
 
 extension Exponea {

@@ -1,5 +1,6 @@
-public import Countersign
+public import CountersignBloomreach
 internal import CountersignCore
+internal import CountersignDelivery
 public import Foundation
 
 /// What came of a request, as ExponeaSDK has it: the standard library's result with any error.

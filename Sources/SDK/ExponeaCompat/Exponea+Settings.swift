@@ -1,4 +1,4 @@
-public import Countersign
+public import CountersignBloomreach
 
 /// When a token for push notifications is told to the server.
 public typealias TokenTrackFrequency = PushTokenFrequency

@@ -1,4 +1,4 @@
-internal import Countersign
+internal import CountersignDelivery
 public import Foundation
 
 extension Exponea {

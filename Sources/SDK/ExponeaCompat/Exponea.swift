@@ -1,5 +1,6 @@
-internal import Countersign
+internal import CountersignBloomreach
 internal import CountersignCore
+package import CountersignTransport
 internal import Foundation
 
 /// The part of ExponeaSDK's public API that tracks, asks and authorizes, over a `BloomreachClient`.

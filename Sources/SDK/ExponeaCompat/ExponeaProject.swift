@@ -1,4 +1,5 @@
-internal import Countersign
+internal import CountersignBloomreach
+internal import CountersignDelivery
 internal import Foundation
 
 /// A project of the app, or one that gets copies of what is tracked.

@@ -1,4 +1,4 @@
-import Countersign
+import CountersignTransport
 import CountersignCore
 import CountersignJOSE
 import Foundation

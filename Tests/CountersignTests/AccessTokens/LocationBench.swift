@@ -1,8 +1,9 @@
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 
-@testable import Countersign
 @testable import CountersignLocations
 
 /// A `LocationClient` on a directory of its own, with a location server and a token server in memory.

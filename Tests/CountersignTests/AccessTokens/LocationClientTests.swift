@@ -1,9 +1,10 @@
+@testable import CountersignDelivery
+@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
-@testable import Countersign
 @testable import CountersignLocations
 
 @Suite(.closing, .timeLimit(.minutes(5)))

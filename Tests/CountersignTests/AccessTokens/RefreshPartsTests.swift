@@ -1,7 +1,9 @@
+@testable import CountersignDelivery
+@testable import CountersignLocations
+@testable import CountersignTransport
 import Foundation
 import Testing
 
-@testable import Countersign
 
 /// The parts of the refresh machine, each alone.
 struct RefreshPartsTests {

@@ -1,9 +1,9 @@
+@testable import CountersignLocations
+@testable import CountersignTransport
 import CountersignCore
 import Foundation
 import Testing
 
-@testable import Countersign
-@testable import CountersignLocations
 
 struct RefreshRequestTests {
     private var configuration: AuthorizationConfiguration {

@@ -1,4 +1,6 @@
-import Countersign
+import CountersignBloomreach
+import CountersignDelivery
+import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation

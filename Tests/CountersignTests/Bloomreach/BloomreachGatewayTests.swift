@@ -1,3 +1,5 @@
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
@@ -8,7 +10,6 @@ import GatewayModel
 import GatewayStorage
 import Testing
 
-@testable import Countersign
 
 /// Each endpoint once around: the SDK, a real socket, a real gateway, and back.
 @Suite(.closing, .timeLimit(.minutes(5)))

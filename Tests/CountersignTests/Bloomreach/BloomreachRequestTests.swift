@@ -1,4 +1,6 @@
-import Countersign
+import CountersignBloomreach
+import CountersignDelivery
+import CountersignTransport
 import CountersignTesting
 import Foundation
 import Testing

@@ -1,9 +1,10 @@
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
-@testable import Countersign
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachSessionTests {

@@ -1,3 +1,4 @@
+internal import CountersignTransport
 internal import Countersign
 internal import Foundation
 

@@ -1,3 +1,5 @@
+internal import CountersignDelivery
+internal import CountersignTransport
 internal import Countersign
 internal import Foundation
 

@@ -158,16 +158,3 @@ struct SignedUserTokens: Sendable {
         }
     }
 }
-
-extension Storage {
-    /// Whether anything of this user's waits or is set aside; true also if nobody knows. Only on the storage thread.
-    fileprivate func hasEvents(of userID: String) -> Bool {
-        let hasEvents = try? withQueue { queue in try queue.hasEvents(of: userID) }
-        return hasEvents ?? true || takeOverFailure != nil
-    }
-
-    /// False if another process may have events that are not in the queue file yet.
-    fileprivate var ownsAllLogs: Bool {
-        IncomingLog.all(in: directory).allSatisfy { $0.id == holder.id }
-    }
-}

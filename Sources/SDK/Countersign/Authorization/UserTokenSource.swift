@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// The credentials of signed users: each user's events are sent under the last known token, the stored one, or a new one of
@@ -368,11 +369,9 @@ actor UserTokenSource: CredentialSource {
                 current, .init("provider_busy", "the provider is asked for other users already"))
         }
         let baseline = baseline(of: user)
-        let call = TokenProviderCall(
-            TokenRequest(
-                userID: userID, reason: reason, code: reason == .rejected ? verdicts[user]?.code : nil),
-            provider: provider
-        ) { text in
+        let request = TokenRequest(
+            userID: userID, reason: reason, code: reason == .rejected ? verdicts[user]?.code : nil)
+        let call = TokenProviderCall(provider: { try await provider(request) }) { text in
             guard let token = SignedToken(text) else { return }
             post { await self.takeLate(token, for: user, since: baseline) }
         }

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// Asks the app's provider for customer tokens: again for each request, one call at a time, within a time limit.

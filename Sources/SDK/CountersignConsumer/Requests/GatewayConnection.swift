@@ -1,5 +1,6 @@
-internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
+internal import CountersignTransport
 internal import Foundation
 
 /// The gateway as a reader of one app's events sees it.

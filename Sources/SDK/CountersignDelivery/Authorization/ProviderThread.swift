@@ -2,10 +2,10 @@ internal import Foundation
 
 /// Where the app's providers run: each call on its own thread while it runs, so that one that blocks takes none of the
 /// few threads that all tasks of the process share.
-enum ProviderThread {
+package enum ProviderThread {
     /// False on systems where a task cannot be kept off the shared threads. There may be two of them, so at most one call
     /// should be under way.
-    static var isApart: Bool {
+    package static var isApart: Bool {
         #if canImport(Darwin)
             guard #available(iOS 18, macOS 15, *) else { return false }
         #endif
@@ -14,7 +14,7 @@ enum ProviderThread {
 
     /// Runs `body` in a task without a parent.
     @discardableResult
-    static func run(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    package static func run(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         #if canImport(Darwin)
             guard #available(iOS 18, macOS 15, *) else {
                 return Task.detached(operation: body)

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 /// How far the server's clock is ahead of the device's, as long as the device's runs evenly.
 ///
@@ -7,7 +7,7 @@ internal import Foundation
 ///
 /// Between two runs nobody can see that. An offset that has become wrong then costs one refresh too many, or one refused
 /// request, and the answer to that says the right one.
-struct ServerClock {
+package struct ServerClock {
     /// Seconds by which the device clock may drift against uptime, as it does while it is adjusted gradually.
     private static let tolerance: TimeInterval = 30
 
@@ -15,17 +15,17 @@ struct ServerClock {
     /// Device clock less uptime at the time of the last answer; nil for an offset of an earlier run that was not used yet.
     private var base: TimeInterval?
 
-    init(offset: TimeInterval? = nil) {
+    package init(offset: TimeInterval? = nil) {
         self.offset = offset
     }
 
-    mutating func learn(_ serverTime: Date, now: Date, uptime: TimeInterval) {
+    package mutating func learn(_ serverTime: Date, now: Date, uptime: TimeInterval) {
         offset = serverTime.timeIntervalSince(now)
         base = now.timeIntervalSince1970 - uptime
     }
 
     /// Returns seconds to add to the device clock; 0 if nothing is known.
-    mutating func offset(now: Date, uptime: TimeInterval) -> TimeInterval {
+    package mutating func offset(now: Date, uptime: TimeInterval) -> TimeInterval {
         guard let offset else { return 0 }
         let current = now.timeIntervalSince1970 - uptime
         if let base, abs(current - base) > Self.tolerance {

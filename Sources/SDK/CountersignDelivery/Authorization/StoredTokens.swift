@@ -1,28 +1,34 @@
 /// The app's token store, asked on the thread that may wait for a disk. What goes wrong is logged: a token that could not be
 /// stored is good until the app ends.
-struct StoredTokens: Sendable {
-    let store: any TokenStore
-    let storage: Storage
-    let log: CountersignLog?
+package struct StoredTokens: Sendable {
+    package let store: any TokenStore
+    package let storage: Storage
+    package let log: CountersignLog?
+
+    package init(store: any TokenStore, storage: Storage, log: CountersignLog?) {
+        self.store = store
+        self.storage = storage
+        self.log = log
+    }
 
     /// Returns the stored text, if any; nil if the store cannot be read now.
-    func text(of owner: String) async -> String?? {
+    package func text(of owner: String) async -> String?? {
         await perform("token could not be read") { store, _ in try store.token(for: owner) }
     }
 
-    func save(_ token: SignedToken, of owner: String) async {
+    package func save(_ token: SignedToken, of owner: String) async {
         await perform("token could not be stored") { store, _ in try store.store(token.rawValue, for: owner) }
     }
 
     /// Returns false if they are still there.
     @discardableResult
-    func removeAll() async -> Bool {
+    package func removeAll() async -> Bool {
         await perform("tokens could not be forgotten") { store, _ in try store.removeAll() } != nil
     }
 
     /// Does this on the thread for credentials. Returns nil if it fails, which is logged.
     @discardableResult
-    func perform<Result: Sendable>(
+    package func perform<Result: Sendable>(
         _ failure: StaticString, _ body: @escaping @Sendable (any TokenStore, Storage) throws -> Result
     ) async -> Result? {
         do {
@@ -34,7 +40,7 @@ struct StoredTokens: Sendable {
     }
 
     /// As `perform`, without waiting.
-    func submit(
+    package func submit(
         _ failure: StaticString, isToken: Bool = false,
         _ body: @escaping @Sendable (any TokenStore, Storage) throws -> Void
     ) {

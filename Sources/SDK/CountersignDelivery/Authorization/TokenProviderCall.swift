@@ -1,5 +1,6 @@
 internal import CountersignCore
-internal import Foundation
+package import CountersignTransport
+package import Foundation
 
 /// What a provider throws that has kept to the time limit itself: it counts as one that took too long, not as one that failed.
 package struct TokenProviderTimeout: Error {
@@ -10,8 +11,8 @@ package struct TokenProviderTimeout: Error {
 ///
 /// A provider cannot be made to stop. When the time is up the caller goes on without it, and what the provider still
 /// returns is handed to `late`.
-final class TokenProviderCall: Sendable {
-    enum Outcome: Sendable {
+package final class TokenProviderCall: Sendable {
+    package enum Outcome: Sendable {
         case token(String)
         /// The provider returned nil.
         case none
@@ -20,7 +21,7 @@ final class TokenProviderCall: Sendable {
     }
 
     /// True in tasks that the provider runs in: sending waits for it, so it must not wait for sending.
-    @TaskLocal static var isInside = false
+    @TaskLocal package static var isInside = false
 
     private struct State {
         var waiter: CheckedContinuation<Outcome, Never>?
@@ -31,16 +32,16 @@ final class TokenProviderCall: Sendable {
     private let state = Lock(State())
 
     /// True while the provider has not returned, be it in time or not.
-    var isRunning: Bool { state.withLock { !$0.isFinished } }
+    package var isRunning: Bool { state.withLock { !$0.isFinished } }
 
     /// Calls `provider`. `late` is called when it returns a token after `outcome(within:on:)` has given up.
-    init(
-        _ request: TokenRequest, provider: @escaping TokenProvider, late: @escaping @Sendable (String) -> Void
+    package init(
+        provider: @escaping @Sendable () async throws -> String?, late: @escaping @Sendable (String) -> Void
     ) {
         ProviderThread.run {
             let outcome: Outcome
             do {
-                let token = try await Self.$isInside.withValue(true) { try await provider(request) }
+                let token = try await Self.$isInside.withValue(true) { try await provider() }
                 outcome = token.map { .token($0) } ?? .none
             } catch {
                 outcome = error is TokenProviderTimeout ? .timedOut : .failed
@@ -50,7 +51,7 @@ final class TokenProviderCall: Sendable {
     }
 
     /// What the provider returns, or `timedOut`, also when the task is cancelled. To be called once.
-    func outcome(within seconds: TimeInterval, on clock: any ClientClock) async -> Outcome {
+    package func outcome(within seconds: TimeInterval, on clock: any ClientClock) async -> Outcome {
         let timer = Task {
             do {
                 try await clock.sleep(until: clock.uptime + seconds)

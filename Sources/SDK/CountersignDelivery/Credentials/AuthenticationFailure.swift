@@ -41,4 +41,19 @@ public struct AuthenticationFailure: Sendable, Hashable {
     public let clockSkew: TimeInterval?
     /// How often this has happened with this user, token and code, this time included.
     public var occurrences: Int
+
+    package init(
+        code: AuthErrorCode, reason: String, userID: String?, token: SignedToken?, isOptional: Bool,
+        requestTime: Date, origin: Origin, clockSkew: TimeInterval?, occurrences: Int
+    ) {
+        self.code = code
+        self.reason = reason
+        self.userID = userID
+        self.token = token
+        self.isOptional = isOptional
+        self.requestTime = requestTime
+        self.origin = origin
+        self.clockSkew = clockSkew
+        self.occurrences = occurrences
+    }
 }

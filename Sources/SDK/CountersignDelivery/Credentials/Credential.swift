@@ -1,3 +1,5 @@
+package import CountersignTransport
+
 /// What a request proves with whom it speaks for.
 package struct Credential: Hashable, Sendable {
     /// How the token stands in a request.

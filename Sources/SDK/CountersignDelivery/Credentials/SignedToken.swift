@@ -1,5 +1,6 @@
 internal import CountersignCore
-internal import Foundation
+internal import CountersignTransport
+package import Foundation
 
 /// A token that an app's backend signed for one user (a compact JWS, RFC 7515).
 ///
@@ -26,7 +27,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     /// When the token says that it expires (its `exp` claim), in seconds since 1970; nil if that cannot be read.
     ///
     /// The signature is not checked: use it only to ask for a new token in time.
-    var expiresAt: TimeInterval? {
+    package var expiresAt: TimeInterval? {
         struct Claims: Decodable { let exp: Double? }
         return claims.flatMap { try? JSONDecoder().decode(Claims.self, from: $0) }?.exp
     }
@@ -37,7 +38,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     }
 
     /// The claims as the token has them; nil if they cannot be found. The signature is not checked.
-    var claims: Data? {
+    package var claims: Data? {
         let parts = rawValue.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
         var base64 = parts[1].replacingOccurrences(of: "-", with: "+").replacingOccurrences(

@@ -1,11 +1,12 @@
 internal import CountersignCore
-internal import Foundation
+package import CountersignTransport
+package import Foundation
 
 /// What a server of Countersign says about a token, in whatever dialect.
-struct AuthError: Decodable, Sendable {
-    let verdict: ServerAnswer.TokenVerdict
+package struct AuthError: Decodable, Sendable {
+    package let verdict: ServerAnswer.TokenVerdict
     /// The server's clock.
-    let serverTime: Date?
+    package let serverTime: Date?
 
     private enum CodingKeys: String, CodingKey {
         case code = "error_code"
@@ -14,7 +15,7 @@ struct AuthError: Decodable, Sendable {
         case clockSkew = "clock_skew_seconds"
     }
 
-    init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         let code = AuthErrorCode(rawValue: try members.decode(Int.self, forKey: .code))
         verdict = ServerAnswer.TokenVerdict(
@@ -27,9 +28,9 @@ struct AuthError: Decodable, Sendable {
 }
 
 /// The members of an answer that are about its token.
-struct AuthErrors: Decodable, Sendable {
-    let authError: AuthError?
-    let authWarning: AuthError?
+package struct AuthErrors: Decodable, Sendable {
+    package let authError: AuthError?
+    package let authWarning: AuthError?
 
     private enum CodingKeys: String, CodingKey {
         case authError = "auth_error"
@@ -37,7 +38,7 @@ struct AuthErrors: Decodable, Sendable {
     }
 
     /// Nil if there are none that can be read.
-    init?(_ response: TransportResponse) {
+    package init?(_ response: TransportResponse) {
         guard let read = try? JSONDecoder().decode(Self.self, from: Data(response.body)) else { return nil }
         self = read
     }

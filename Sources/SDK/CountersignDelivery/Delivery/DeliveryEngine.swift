@@ -1,8 +1,9 @@
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// Carries out what `Sender` decides: one loop, one request at a time.
-actor DeliveryEngine {
+package actor DeliveryEngine {
     enum Command: Sendable {
         case stored(Int)
         /// Something that the source of credentials does in its turn.
@@ -94,7 +95,7 @@ actor DeliveryEngine {
         failures.finish()
     }
 
-    nonisolated func flush() async -> FlushResult {
+    package nonisolated func flush() async -> FlushResult {
         await withCheckedContinuation { continuation in
             guard !inbox.post(.flush(continuation)) else { return }
             continuation.resume(returning: FlushResult(batches: [], ending: .closed, queued: 0))
@@ -112,8 +113,13 @@ actor DeliveryEngine {
         }
     }
 
+    /// Does this between two steps, in the order in which it was said.
+    package nonisolated func post(_ work: @escaping CredentialWork) {
+        inbox.post(.credentials(work))
+    }
+
     /// Returns when the work is done, in its turn.
-    nonisolated func perform(_ work: @escaping CredentialWork) async {
+    package nonisolated func perform(_ work: @escaping CredentialWork) async {
         await withCheckedContinuation { continuation in
             if !inbox.post(.credentials(work, done: continuation)) { continuation.resume() }
         }

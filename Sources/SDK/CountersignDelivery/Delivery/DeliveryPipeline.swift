@@ -1,4 +1,5 @@
 internal import CountersignCore
+package import CountersignTransport
 package import Foundation
 
 /// Keeps records on disk until a server has taken them: what every client is built on.
@@ -7,11 +8,11 @@ package import Foundation
 /// has what proves whose they are. Records have an owner, who is nobody, a user or a project: those of one owner wait for a
 /// credential without holding up those of another.
 package final class DeliveryPipeline: Sendable {
-    let storage: Storage
-    let recorder: Recorder
-    let engine: DeliveryEngine
+    package let storage: Storage
+    package let recorder: Recorder
+    package let engine: DeliveryEngine
     package let clock: any ClientClock
-    let settings: DeliverySettings
+    package let settings: DeliverySettings
     let session: Lock<SessionTracker>
     let uploads: InterruptibleTransport
     private let lifecycle = Lock<LifecycleObserver?>(nil)
@@ -36,7 +37,7 @@ package final class DeliveryPipeline: Sendable {
     }
 
     /// As above, with the owner to begin with, and the file that `Recorder.saveIdentity` writes.
-    init(
+    package init(
         settings: DeliverySettings, storage: Storage, destination: any Destination,
         credentials: any CredentialSource, owner: String?, identity: SlotFile?,
         transport: (any HTTPTransport)?,
@@ -101,7 +102,7 @@ package final class DeliveryPipeline: Sendable {
 
     /// Does this between two steps of the engine, in the order in which it was said.
     package func post(_ work: @escaping CredentialWork) {
-        engine.inbox.post(.credentials(work))
+        engine.post(work)
     }
 
     // MARK: Sending
@@ -126,7 +127,7 @@ package final class DeliveryPipeline: Sendable {
     }
 
     /// What failures of credentials there are.
-    var failures: Broadcast<AuthenticationFailure> { engine.failures }
+    package var failures: Broadcast<AuthenticationFailure> { engine.failures }
 }
 
 // MARK: - Sessions

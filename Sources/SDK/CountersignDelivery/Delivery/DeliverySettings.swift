@@ -1,3 +1,4 @@
+package import CountersignTransport
 package import Foundation
 
 /// How a `DeliveryPipeline` works.

@@ -1,3 +1,4 @@
+package import CountersignTransport
 package import Foundation
 
 /// Where records go: makes requests of them and reads the answers. Nothing else in the pipeline knows what their bytes say.

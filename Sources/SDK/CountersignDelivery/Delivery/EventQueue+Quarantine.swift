@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
+internal import CountersignTransport
 internal import Foundation
 
 extension EventQueue {

@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignSQLite
+internal import CountersignTransport
 internal import Foundation
 
 /// The events that wait for a server's answer, in one SQLite file.

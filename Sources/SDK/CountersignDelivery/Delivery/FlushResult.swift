@@ -98,6 +98,6 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension FlushResult {
-    static let calledFromTokenProvider = FlushResult(
+    package static let calledFromTokenProvider = FlushResult(
         batches: [], ending: .calledFromTokenProvider, queued: 0)
 }

@@ -10,7 +10,7 @@ internal import Foundation
 /// transaction took over is thrown away only when the next transaction has made that one durable.
 ///
 /// Not thread-safe but for `synchronize()` and `reclaim(through:)`: `Recorder` holds a lock.
-final class IncomingLog: @unchecked Sendable {
+package final class IncomingLog: @unchecked Sendable {
     /// One file; open as long as somebody works on it.
     private final class File: Sendable {
         let path: String
@@ -159,7 +159,7 @@ final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    static func makeDurable(_ descriptor: Int32) -> Bool {
+    package static func makeDurable(_ descriptor: Int32) -> Bool {
         #if canImport(Darwin)
             fcntl(descriptor, F_BARRIERFSYNC) == 0 || fsync(descriptor) == 0
         #else

@@ -2,14 +2,14 @@ internal import CountersignCore
 internal import Foundation
 
 /// Somebody who may hold the lease of a queue: one client, as long as it lives.
-final class LeaseHolder: Sendable {
+package final class LeaseHolder: Sendable {
     /// The holders of this process, to tell them from one of an earlier process with the same number.
     private static let living = Lock(Set<String>())
 
     /// Leases of queue files whose disk is full, by path.
     private static let unwritten = Lock([String: (holder: String, until: TimeInterval)]())
 
-    let id = UUIDv7.make()
+    package let id = UUIDv7.make()
 
     init() {
         Self.living.withLock { _ = $0.insert(id) }

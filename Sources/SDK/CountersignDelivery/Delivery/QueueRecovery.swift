@@ -1,4 +1,5 @@
 internal import CountersignSQLite
+internal import CountersignTransport
 internal import Foundation
 
 /// Saves what can be read of a damaged queue file into a fresh one. The damaged file is set aside, never deleted.

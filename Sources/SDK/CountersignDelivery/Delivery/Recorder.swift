@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// Takes events from any thread, writes them into a log at once, and brings them from there into the queue file.
@@ -9,14 +10,14 @@ internal import Foundation
 /// log has become long. None of the three waits for another.
 ///
 /// A caller that records faster than the writer can write waits for it, for `waitTime` at most in each call.
-final class Recorder: Sendable {
+package final class Recorder: Sendable {
     private struct Unsaved {
         let record: EventRecord
         let bytes: Int
         let completion: Completion?
     }
 
-    typealias Completion = @Sendable (Result<String, CountersignError>) -> Void
+    package typealias Completion = @Sendable (Result<String, CountersignError>) -> Void
 
     /// An event that is in the log, and not yet in the queue file.
     private struct Logged {
@@ -157,20 +158,20 @@ final class Recorder: Sendable {
         state.withLock { ($0.dropped, $0.unsavedEvents, $0.loggedCount, $0.lastError) }
     }
 
-    var userID: String? { state.withLock { $0.userID } }
+    package var userID: String? { state.withLock { $0.userID } }
 
     /// Whether this is the present user, byte for byte: `String ==` would take two different users for one (RFC 7519,
     /// section 2).
-    func isUser(_ userID: String?) -> Bool {
+    package func isUser(_ userID: String?) -> Bool {
         state.withLock { $0.isUser(userID) }
     }
 
     /// The present user and `userCount`, which tells apart changes made on two threads.
-    var user: (id: String?, count: Int) { state.withLock { ($0.userID, $0.userCount) } }
+    package var user: (id: String?, count: Int) { state.withLock { ($0.userID, $0.userCount) } }
 
     /// Sets the user of later events. Returns the former user and the count of this call. `identity` is called once, in the order
     /// of the changes. It returns the bytes to write before later events, or nil for no user.
-    func setUser(
+    package func setUser(
         _ userID: String?, identity: (_ isAnother: Bool) -> [UInt8]? = { _ in nil }
     ) -> (previous: String?, isAnother: Bool, count: Int) {
         let (result, isIdle) = state.withLock { state in
@@ -189,7 +190,7 @@ final class Recorder: Sendable {
 
     /// As `setUser`, for the present user.
     @discardableResult
-    func saveIdentity(_ identity: (_ userID: String?) -> [UInt8]?) -> (id: String?, count: Int) {
+    package func saveIdentity(_ identity: (_ userID: String?) -> [UInt8]?) -> (id: String?, count: Int) {
         let (result, isIdle) = state.withLock { state in
             ((state.userID, state.userCount), setIdentity(identity(state.userID), in: &state))
         }
@@ -213,7 +214,7 @@ final class Recorder: Sendable {
     /// Takes an event and returns at once. Its message id is made here unless it has one.
     ///
     /// It is the present user's unless it has another owner, such as a project.
-    func record(
+    package func record(
         _ content: any RecordContent, messageID: String? = nil, owner: String? = nil,
         completion: (@Sendable (Result<String, CountersignError>) -> Void)? = nil
     ) {
@@ -289,10 +290,10 @@ final class Recorder: Sendable {
         }
     }
 
-    var hasOptedOut: Bool { state.withLock { $0.hasOptedOut } }
+    package var hasOptedOut: Bool { state.withLock { $0.hasOptedOut } }
 
     /// Stops or resumes recording.
-    func setOptedOut(_ isOut: Bool) {
+    package func setOptedOut(_ isOut: Bool) {
         state.withLock { $0.hasOptedOut = isOut }
         if isOut { _ = writing.withLock { discard() } }
     }
@@ -314,7 +315,7 @@ final class Recorder: Sendable {
     }
 
     /// The count of the last call that forgot the user.
-    var forgottenCount: Int { state.withLock { $0.forgottenCount } }
+    package var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
     /// Removes all events, wherever they are. Throws when the queue file cannot be written now.
     func removeAll() async throws {

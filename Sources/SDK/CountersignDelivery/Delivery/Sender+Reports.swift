@@ -1,3 +1,4 @@
+internal import CountersignTransport
 internal import Foundation
 
 /// How actions went.

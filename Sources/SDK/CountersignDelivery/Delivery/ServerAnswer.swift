@@ -1,4 +1,5 @@
 package import CountersignCore
+package import CountersignTransport
 package import Foundation
 
 /// What a server's answer means for the events of its request.

@@ -1,3 +1,4 @@
+package import CountersignTransport
 package import Foundation
 
 /// The members of servers' answers that the SDK reads, whatever the dialect.

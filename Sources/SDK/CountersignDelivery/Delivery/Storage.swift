@@ -1,4 +1,5 @@
 internal import CountersignSQLite
+internal import CountersignTransport
 internal import Foundation
 
 /// Two serial threads: one for the queue file, and one for the token store and for users who have logged out. So a busy queue
@@ -20,7 +21,7 @@ package final class Storage: @unchecked Sendable {
     /// Kept, because it is looked for again and again.
     private let optOutPath: String
     /// Who this client is, for leases and logs.
-    let holder = LeaseHolder()
+    package let holder = LeaseHolder()
     private let queue: DispatchQueue
     private let credentials = DispatchQueue(label: "countersign.credentials", qos: .utility)
     /// The tokens on their way into the store.
@@ -100,7 +101,7 @@ package final class Storage: @unchecked Sendable {
     }
 
     /// Runs `body` on the storage thread, after everything that was handed over before.
-    func submit(_ body: @escaping @Sendable (Storage) -> Void) {
+    package func submit(_ body: @escaping @Sendable (Storage) -> Void) {
         queue.async { body(self) }
     }
 
@@ -113,7 +114,7 @@ package final class Storage: @unchecked Sendable {
     }
 
     /// Runs `body` on the storage thread.
-    func run<Result: Sendable>(
+    package func run<Result: Sendable>(
         _ body: @escaping @Sendable (Storage) throws -> Result
     ) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
@@ -330,7 +331,7 @@ package final class Storage: @unchecked Sendable {
     /// True if the person wants nothing recorded.
     ///
     /// This is a separate file, so that no damage to the queue can undo it.
-    var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
+    package var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
 
     /// Only on the storage thread, or on the one that writes what was recorded.
     func setOptedOut(_ isOut: Bool) throws {

@@ -1,3 +1,4 @@
+internal import CountersignTransport
 public import CountersignCore
 public import Foundation
 
@@ -92,25 +93,7 @@ public final class CountersignInspector: Sendable {
     private let verdicts = Lock<[AuthenticationFailure]>([])
     private let listener: Lock<Task<Void, Never>?> = Lock(nil)
 
-    /// Begins to listen. It holds the client for as long as it is there itself.
-    ///
-    /// - Parameter client: Whom to look at.
-    public convenience init(_ client: CountersignClient) {
-        self.init(client.pipeline) {
-            let userID = client.userID
-            return (userID, await client.tokens.token(of: UserKey(userID)))
-        }
-    }
-
-    /// As `init(_:)`, for the queue of a client for Bloomreach Engagement, whose users are projects and whose tokens are API
-    /// keys.
-    ///
-    /// - Parameter client: Whom to look at.
-    public convenience init(_ client: BloomreachClient) {
-        self.init(client.pipeline) { withExtendedLifetime(client) { (nil, nil) } }
-    }
-
-    private init(
+    package init(
         _ pipeline: DeliveryPipeline, user: @escaping @Sendable () async -> (id: String?, token: SignedToken?)
     ) {
         self.pipeline = pipeline

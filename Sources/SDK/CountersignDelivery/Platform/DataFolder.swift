@@ -4,7 +4,7 @@ internal import Foundation
 ///
 /// Where apps have no folder of their own (macOS without the sandbox, Linux), all of them see the same Application Support
 /// directory, and a queue that two apps share is sent by whichever comes first, under its own key.
-struct DataFolder {
+package struct DataFolder {
     /// A file in the directory of an instance: the person wants nothing recorded.
     static let optOutName = "opted-out"
 
@@ -81,7 +81,7 @@ struct DataFolder {
     }
 
     /// FNV-1a, 64 bits: it tells an app's few keys apart, and a key is no secret.
-    static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
+    package static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 

@@ -35,7 +35,7 @@ package enum DurableFile {
 
     /// As `write`, for removals that must succeed on a full disk. Without space for a new file, overwrites the old file in place. If
     /// the process ends during that, the file may have neither content.
-    static func writeOrOverwrite(
+    package static func writeOrOverwrite(
         _ data: Data, to path: String, check isAllowed: () throws -> Void = {}
     ) throws {
         do {

@@ -1,19 +1,19 @@
-internal import Foundation
+package import Foundation
 
 /// An advisory lock around reading, changing and replacing a file, so that no process overwrites the change of another. The system
 /// releases the lock of a process that ends.
 ///
 /// A process that is stopped keeps its lock. After `limit` another process removes the lock file and locks a new one. The
 /// former holder learns that from `Held.check()` when it goes on, and starts again.
-enum FileLock {
+package enum FileLock {
     /// A lock that another process may have taken over.
-    struct Held {
+    package struct Held {
         fileprivate let path: String
         /// Negative where there can be no lock.
         fileprivate let descriptor: Int32
 
         /// Throws if another process has taken the lock over. To be called directly before each change.
-        func check() throws {
+        package func check() throws {
             guard descriptor < 0 || FileLock.isInPlace(descriptor, path) else { throw Lost() }
         }
 
@@ -28,7 +28,7 @@ enum FileLock {
     private struct Lost: Error {}
 
     /// Seconds to wait for another process.
-    static let limit: TimeInterval = 3
+    package static let limit: TimeInterval = 3
     /// How often the work starts again after its lock was lost.
     private static let attempts = 3
 
@@ -37,7 +37,7 @@ enum FileLock {
     ///
     /// Without a lock, such as on a full disk or a file system that has no locks, `body` still runs, because usually only one
     /// process uses the file.
-    static func withLock<Result>(
+    package static func withLock<Result>(
         at path: String, limit: TimeInterval = limit, _ body: (Held) throws -> Result
     ) throws -> Result {
         try? FileManager.default.createDirectory(

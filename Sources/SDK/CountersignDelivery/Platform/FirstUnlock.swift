@@ -1,3 +1,4 @@
+package import CountersignTransport
 package import Foundation
 
 /// Waits for a device's first unlock after its start, before which no file and no key of ours can be read.

@@ -9,8 +9,8 @@ internal import Foundation
 /// out of date then.
 ///
 /// Several processes may write to one file; the last write counts. Each method may be called on any thread.
-final class SlotFile: Sendable {
-    enum Content: Equatable {
+package final class SlotFile: Sendable {
+    package enum Content: Equatable {
         case missing
         /// There is a file, and the system does not open it now.
         case inaccessible
@@ -73,12 +73,12 @@ final class SlotFile: Sendable {
     private let state = Lock(State())
 
     // `isProtected`: the device's first unlock is needed to read it.
-    init(path: String, isProtected: Bool = true) {
+    package init(path: String, isProtected: Bool = true) {
         self.path = path
         self.isProtected = isProtected
     }
 
-    var content: Content {
+    package var content: Content {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return errno == ENOENT ? .missing : .inaccessible }
         let file = File(descriptor)
@@ -91,7 +91,7 @@ final class SlotFile: Sendable {
 
     /// Puts a value in the place of the last one; nil for none, which makes no file. After a failure the value is unreadable,
     /// or the file is gone.
-    func write(_ value: [UInt8]?) throws {
+    package func write(_ value: [UInt8]?) throws {
         try state.withLock { state in
             do {
                 try write(value, &state)
@@ -129,7 +129,7 @@ final class SlotFile: Sendable {
     }
 
     /// Makes durable what was written before the call, by a call of `makeDurable` for the file.
-    func synchronize(by makeDurable: (_ descriptor: Int32) -> Bool) throws {
+    package func synchronize(by makeDurable: (_ descriptor: Int32) -> Bool) throws {
         let (file, count, mustSyncDirectory) = try state.withLock { state in
             // A flush that has failed once would succeed without what it has lost.
             if let lost = state.lost {
@@ -157,7 +157,7 @@ final class SlotFile: Sendable {
     }
 
     /// Removes the file.
-    func remove() throws {
+    package func remove() throws {
         try state.withLock { state in
             state = State()
             guard unlink(path) == 0 || errno == ENOENT else { throw Self.error("unlink", path) }

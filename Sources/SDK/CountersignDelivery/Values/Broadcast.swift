@@ -1,7 +1,7 @@
 internal import CountersignCore
 
 /// Gives each value to one closure and to any number of streams.
-final class Broadcast<Value: Sendable>: Sendable {
+package final class Broadcast<Value: Sendable>: Sendable {
     private struct State {
         var handler: (@Sendable (Value) -> Void)?
         var streams: [Int: AsyncStream<Value>.Continuation] = [:]
@@ -29,7 +29,7 @@ final class Broadcast<Value: Sendable>: Sendable {
     }
 
     /// Sets the one closure, and calls it with the last value if there is one.
-    func setHandler(_ handler: (@Sendable (Value) -> Void)?) {
+    package func setHandler(_ handler: (@Sendable (Value) -> Void)?) {
         let last = state.withLock { state in
             state.handler = handler
             return state.last
@@ -38,7 +38,7 @@ final class Broadcast<Value: Sendable>: Sendable {
     }
 
     /// A stream that begins with the last value if there is one. It keeps the newest 64 that nobody has read.
-    func stream() -> AsyncStream<Value> {
+    package func stream() -> AsyncStream<Value> {
         AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
             let id = state.withLock { state in
                 state.lastID += 1

@@ -1,11 +1,13 @@
 /// Tells the first occurrence of something from later ones, so that the log has one warning for each kind of failure.
-struct FirstOccurrences<Key: Hashable & Sendable>: Sendable {
+package struct FirstOccurrences<Key: Hashable & Sendable>: Sendable {
     /// Beyond this all keys are dropped, and count as new again.
     private static var capacity: Int { 256 }
 
     private var known: Set<Key> = []
 
-    mutating func insert(_ key: Key) -> Bool {
+    package init() {}
+
+    package mutating func insert(_ key: Key) -> Bool {
         if known.count >= Self.capacity { known = [] }
         return known.insert(key).inserted
     }

@@ -14,7 +14,7 @@ package enum Timestamp {
     }
 
     /// Reads an HTTP date in its preferred form; nil for anything else.
-    static func date(fromHTTP text: String) -> Date? {
+    package static func date(fromHTTP text: String) -> Date? {
         HTTPDate.seconds(text).map { Date(timeIntervalSince1970: TimeInterval($0)) }
     }
 }

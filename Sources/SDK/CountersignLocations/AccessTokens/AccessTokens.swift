@@ -1,3 +1,4 @@
+package import CountersignTransport
 package import Foundation
 
 /// One access token for all requests, which refreshes itself: carries out what `RefreshMachine` decides.

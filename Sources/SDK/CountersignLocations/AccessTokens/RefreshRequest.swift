@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// The request for a new access token, as the app has described it.

@@ -1,3 +1,4 @@
+internal import CountersignTransport
 internal import Foundation
 
 /// Keeps the pair of tokens in a `TokenStore`, and lets one process at a time refresh it.

@@ -1,0 +1,12 @@
+extension Storage {
+    /// Whether anything of this owner's waits or is set aside; true also if nobody knows. Only on the storage thread.
+    package func hasEvents(of owner: String) -> Bool {
+        let hasEvents = try? withQueue { queue in try queue.hasEvents(of: owner) }
+        return hasEvents ?? true || takeOverFailure != nil
+    }
+
+    /// False if another process may have events that are not in the queue file yet.
+    package var ownsAllLogs: Bool {
+        IncomingLog.all(in: directory).allSatisfy { $0.id == holder.id }
+    }
+}

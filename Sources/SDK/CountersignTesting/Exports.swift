@@ -1,0 +1,2 @@
+// What a `ScriptedTransport` takes and returns.
+@_exported public import CountersignTransport
