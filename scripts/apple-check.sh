@@ -31,8 +31,8 @@ grep -q ' Dispatch os Foundation CryptoKit ' "$checker" || {
 cat scripts/apple-stubs/sqlite-shim.h >>"$folder/apple-check/sqlite-shim.h"
 
 # A project that has samples and example as modules, too.
-sdk="CountersignCore CountersignSQLite Countersign CountersignLocations BrazeCompat BackgroundGeolocationCompat ExponeaCompat
-CountersignTesting CountersignC CountersignConsumer"
+sdk="CountersignCore CountersignSQLite CountersignTransport CountersignDelivery Countersign CountersignBloomreach CountersignLocations
+BrazeCompat BackgroundGeolocationCompat ExponeaCompat CountersignTesting CountersignC CountersignConsumer"
 sources="$folder/project/Sources"
 mkdir -p "$sources"
 for module in $sdk; do

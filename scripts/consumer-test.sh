@@ -42,6 +42,7 @@ let package = Package(
 END
 mkdir -p "$folder/app/Sources/App"
 cat >"$folder/app/Sources/App/App.swift" <<'END'
+import Countersign
 import CountersignLocations
 import Foundation
 

@@ -53,6 +53,9 @@ every_second 1 &
 others=$!
 every_second 0
 wait "$others"
+# It has no pages of its own; its symbols are compared below.
+catalog=Sources/CountersignCore/none
+symbols CountersignCore
 
 # A link to nowhere must not pass.
 cp -r Sources/SDK/Countersign/Countersign.docc "$folder/Wrong.docc"

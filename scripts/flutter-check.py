@@ -114,7 +114,7 @@ def check_calls():
     if "'keepsTexts': true" not in (PACKAGE / "src/handle.dart").read_text() or '"keepsTexts": true' not in HEADER:
         problems.append("a listener runs after its callback has returned: the client must keep texts")
     # The vendor's keys are read by the SDK.
-    reader = (ROOT / "Sources/SDK/Countersign/Bloomreach/BloomreachConfiguration+Map.swift").read_text()
+    reader = (ROOT / "Sources/SDK/CountersignBloomreach/BloomreachConfiguration+Map.swift").read_text()
     for key in re.findall(r"'(\w+)':", (PACKAGE / "exponea.dart").read_text()):
         if f'"{key}"' not in reader:
             problems.append(f"exponea.dart: the SDK reads no {key}")

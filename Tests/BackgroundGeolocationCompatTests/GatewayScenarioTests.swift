@@ -1,10 +1,10 @@
-import CountersignDelivery
-import CountersignTransport
 import BackgroundGeolocationCompat
 import CountersignCore
+import CountersignDelivery
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import GatewayModel
 import Testing

@@ -1,8 +1,8 @@
-import CountersignDelivery
-import CountersignTransport
 import BackgroundGeolocationCompat
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

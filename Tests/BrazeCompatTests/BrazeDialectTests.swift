@@ -1,11 +1,11 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import Foundation
 import Testing
 
 @testable import BrazeCompat
 @testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 struct BrazeDialectTests {
     private func dialect() throws -> BrazeDialect {

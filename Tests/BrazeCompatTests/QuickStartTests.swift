@@ -1,5 +1,5 @@
-import CountersignTransport
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

@@ -1,6 +1,3 @@
-@testable import Countersign
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
@@ -9,6 +6,9 @@ import Foundation
 import Testing
 
 @testable import BrazeCompat
+@testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// Sessions, purchases and what is known of a user, against a real gateway over a real socket.
 @Suite(.serialized, .timeLimit(.minutes(5)))

@@ -1,6 +1,6 @@
-@testable import CountersignDelivery
 import CountersignCore
 
+@testable import CountersignDelivery
 @testable import CountersignLocations
 
 /// `LocationClient`, in mode `access_token`.

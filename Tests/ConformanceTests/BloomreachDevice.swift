@@ -1,7 +1,7 @@
-@testable import CountersignBloomreach
-@testable import CountersignDelivery
 import CountersignCore
 
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 
 /// `BloomreachClient`, in mode `bloomreach`.
 struct BloomreachDevice: Device {

@@ -1,8 +1,8 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import Foundation
 
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// What a scenario's steps are done with: one client of the SDK, in one run of an app.
 protocol Device: Sendable {

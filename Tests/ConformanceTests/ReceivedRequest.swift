@@ -1,6 +1,6 @@
-import CountersignTransport
 import Countersign
 import CountersignCore
+import CountersignTransport
 import Foundation
 
 /// A request of any mode, as far as scenarios look at it.

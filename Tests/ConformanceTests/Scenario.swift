@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// One scenario of `Conformance/scenarios`, whose README says what its members mean.
 struct Scenario: Sendable, CustomTestStringConvertible {

@@ -1,6 +1,6 @@
-import CountersignTransport
 import CountersignCore
 import CountersignTesting
+import CountersignTransport
 import Foundation
 
 /// A manual clock that tells when somebody has begun to sleep until a given instant.

@@ -1,7 +1,7 @@
-@testable import CountersignDelivery
 import CountersignCore
 import Foundation
 
+@testable import CountersignDelivery
 
 /// The app's token provider, as a scenario describes it.
 final class ScenarioProvider: Sendable {

@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// Does the steps of one scenario, and lets the client come to rest after each.
 final class ScenarioRun {

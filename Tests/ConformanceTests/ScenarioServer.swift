@@ -1,6 +1,6 @@
+import CountersignCore
 import CountersignDelivery
 import CountersignTransport
-import CountersignCore
 import Foundation
 
 /// The server that all modes send to, and the one that refreshes access tokens: both answer by the scenario's rules, and

@@ -1,8 +1,8 @@
-@testable import CountersignDelivery
-@testable import Countersign
 import CountersignCore
 import Foundation
 
+@testable import Countersign
+@testable import CountersignDelivery
 
 /// `CountersignClient`, in mode `signed_user`.
 struct SignedUserDevice: Device {

@@ -1,6 +1,6 @@
-import CountersignDelivery
 import CCountersign
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
 import Testing
 

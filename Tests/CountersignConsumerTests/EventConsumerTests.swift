@@ -1,6 +1,6 @@
-import CountersignTransport
 import CountersignConsumer
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

@@ -1,6 +1,6 @@
-import CountersignTransport
 import CountersignConsumer
 import CountersignTesting
+import CountersignTransport
 import Foundation
 
 /// Answers as the gateway gives them.

@@ -1,9 +1,10 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import Countersign
+@testable import CountersignDelivery
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct AuthenticationFailureTests {

@@ -1,4 +1,3 @@
-@testable import CountersignTransport
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
@@ -8,6 +7,8 @@ import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// Everything goes wrong, one thing after the other, before a real gateway: what was recorded arrives once, and each wait is
 /// bounded and can be seen.

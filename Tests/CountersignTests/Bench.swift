@@ -1,8 +1,8 @@
-@testable import CountersignDelivery
 import CountersignTesting
 import Foundation
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 /// A client on a directory of its own, a scripted server and a manual clock.
 struct Bench {

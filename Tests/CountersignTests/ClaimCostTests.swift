@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
 import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
 
 /// The cost of a claim in the queue file, counted in operations of SQLite's virtual machine.
 struct ClaimCostTests {

@@ -1,7 +1,8 @@
-@testable import CountersignDelivery
 import Foundation
 import Testing
 
+@testable import Countersign
+@testable import CountersignDelivery
 
 @Suite(.closing)
 struct CountersignClientTests {

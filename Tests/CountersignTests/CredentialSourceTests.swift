@@ -1,11 +1,11 @@
-@testable import CountersignBloomreach
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 
 /// What the engine relies on in the sources of credentials, each asked without an engine.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,4 +1,3 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignSQLite
 import CountersignTesting
@@ -6,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 /// Damage that SQLite does not notice: a value of another type, a flipped bit. It costs one event at most, and never stops
 /// the queue.

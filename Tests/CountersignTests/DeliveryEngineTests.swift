@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 /// What the engine owes to others that share its queue, and to those who wait for it.
 @Suite(.closing, .timeLimit(.minutes(5)))

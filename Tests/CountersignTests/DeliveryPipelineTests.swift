@@ -1,7 +1,7 @@
-import CountersignDelivery
-import CountersignTransport
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

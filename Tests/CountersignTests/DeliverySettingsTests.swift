@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 /// What an app may set, and what it must not.
 struct DeliverySettingsTests {

@@ -1,8 +1,8 @@
-import CountersignTransport
 import Countersign
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

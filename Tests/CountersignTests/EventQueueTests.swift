@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
 import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
 
 struct EventQueueTests {
     private let folder = TemporaryFolder()

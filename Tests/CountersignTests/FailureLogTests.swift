@@ -1,11 +1,12 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignLocations
+@testable import CountersignTransport
 
 /// The log at its default level, warnings.
 @Suite(.closing, .timeLimit(.minutes(5)))

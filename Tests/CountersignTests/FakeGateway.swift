@@ -1,5 +1,5 @@
-import CountersignTransport
 import CountersignCore
+import CountersignTransport
 import Foundation
 
 /// What the real gateway does with a batch, as far as the SDK can see: it stores each message id once, and may be told to

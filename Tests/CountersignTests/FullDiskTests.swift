@@ -7,6 +7,7 @@
     import Testing
 
     @testable import Countersign
+    @testable import CountersignDelivery
 
     /// A disk without room for SQLite's files to grow, except while the reserve is empty.
     private enum FullDisk {

@@ -1,4 +1,3 @@
-@testable import CountersignTransport
 import CountersignCore
 import CountersignGatewayTesting
 import Foundation
@@ -6,6 +5,7 @@ import GatewayModel
 import Testing
 
 @testable import Countersign
+@testable import CountersignTransport
 
 /// Braze's scenario on the native API: a real gateway, a real socket, real signatures.
 @Suite(.closing, .timeLimit(.minutes(5)))

@@ -1,11 +1,11 @@
-@testable import CountersignBloomreach
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 
 /// The user, the customer and their tokens are as durable as the events that presume them.
 @Suite(.closing, .timeLimit(.minutes(5)))

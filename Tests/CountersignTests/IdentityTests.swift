@@ -1,11 +1,11 @@
-@testable import CountersignCore
-@testable import CountersignDelivery
-@testable import Countersign
-@testable import CountersignTransport
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import Countersign
+@testable import CountersignCore
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 @Suite(.closing)
 struct IdentityTests {

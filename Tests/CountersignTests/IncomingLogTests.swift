@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
 
 /// The log of events by itself, on disks and in directories that are not as they should be.
 struct IncomingLogTests {

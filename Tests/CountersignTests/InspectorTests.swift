@@ -1,10 +1,10 @@
-@testable import Countersign
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct InspectorTests {

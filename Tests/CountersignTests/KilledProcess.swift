@@ -1,6 +1,7 @@
-@testable import CountersignDelivery
 import Foundation
 
+@testable import Countersign
+@testable import CountersignDelivery
 
 extension Bench {
     /// A bench with the files that a kill at this moment would leave.

@@ -1,11 +1,11 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// What a log-out leaves behind. What can be seen from outside alone is in the scenarios of `Conformance` too.
 @Suite(.closing, .timeLimit(.minutes(5)))

@@ -16,8 +16,10 @@ struct PackageTests {
     @Test(arguments: [
         (
             "Countersign", ["UserID", "DeviceID", "ProductInteraction"],
-            ["FileTimestamp": ["C617.1"], "SystemBootTime": ["35F9.1"]]
+            ["FileTimestamp": ["C617.1"]]
         ),
+        ("CountersignBloomreach", ["UserID", "DeviceID", "ProductInteraction"], [:]),
+        ("CountersignDelivery", [], ["FileTimestamp": ["C617.1"], "SystemBootTime": ["35F9.1"]]),
         ("CountersignLocations", ["PreciseLocation"], [:]),
     ])
     func privacyManifestsSayWhatIsCollected(module: String, collected: [String], accessed: [String: [String]])
@@ -67,9 +69,13 @@ struct PackageTests {
 
     /// An app's upload is refused for one that no manifest names.
     @Test func manifestsGiveAReasonForEachInterfaceThatNeedsOne() throws {
-        // The products and what they are made of. Only these two bring a manifest.
+        // The targets with a manifest, and those without one that each depends on.
         let manifests = [
-            "SDK/Countersign": ["SDK/Countersign", "CountersignCore", "CountersignSQLite"],
+            "SDK/CountersignDelivery": [
+                "SDK/CountersignDelivery", "SDK/CountersignTransport", "CountersignCore", "CountersignSQLite",
+            ],
+            "SDK/Countersign": ["SDK/Countersign"],
+            "SDK/CountersignBloomreach": ["SDK/CountersignBloomreach"],
             "SDK/CountersignLocations": ["SDK/CountersignLocations"],
             nil: [
                 "SDK/BrazeCompat", "SDK/ExponeaCompat", "SDK/BackgroundGeolocationCompat",

@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 /// The token provider fails, the clock is wrong, or both: what is recorded arrives all the same.
 @Suite(.closing, .timeLimit(.minutes(5)))

@@ -1,11 +1,11 @@
-@testable import Countersign
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import Countersign
+@testable import CountersignDelivery
 
 /// D7: damaged queue files. Never a crash, the readable events saved, the old file kept.
 @Suite(.closing)

@@ -1,4 +1,3 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignSQLite
 import CountersignTesting
@@ -6,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 @Suite(.closing)
 struct RecorderTests {

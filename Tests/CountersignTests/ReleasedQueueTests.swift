@@ -1,10 +1,12 @@
-@testable import CountersignTransport
 import CountersignSQLite
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import Countersign
+@testable import CountersignBloomreach
 @testable import CountersignLocations
+@testable import CountersignTransport
 
 /// Queues as version 0.1.0 left them on devices, byte for byte: whatever the SDK becomes, it delivers them.
 @Suite(.closing)

@@ -1,6 +1,6 @@
-@testable import CountersignDelivery
 import Testing
 
+@testable import CountersignDelivery
 
 /// The parts of the sender, each alone.
 struct SenderPartsTests {

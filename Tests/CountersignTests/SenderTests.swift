@@ -1,7 +1,7 @@
-@testable import CountersignDelivery
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
 
 /// The sender's decisions, each against a server that behaves in one way, in simulated time.
 struct SenderTests {

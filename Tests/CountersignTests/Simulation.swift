@@ -1,8 +1,8 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import Foundation
 
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// Drives a `Sender` against a scripted server in simulated time: hours take milliseconds, and every request is counted.
 struct Simulation {

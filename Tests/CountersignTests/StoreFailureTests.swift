@@ -1,4 +1,3 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignSQLite
 import CountersignTesting
@@ -6,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 /// The way of an event into the queue file when the disk, the device or another client is in its way.
 @Suite(.closing, .timeLimit(.minutes(5)))

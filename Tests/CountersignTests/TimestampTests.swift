@@ -4,6 +4,8 @@ import CountersignCore
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 struct TimestampTests {
     @Test(arguments: [

@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 @Suite(.closing)
 struct TokenProviderTests {

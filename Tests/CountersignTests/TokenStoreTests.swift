@@ -1,8 +1,8 @@
-@testable import CountersignDelivery
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
 
 struct TokenStoreTests {
     private let folder = TemporaryFolder()

@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// The platform's own transport on real sockets.
 @Suite(.timeLimit(.minutes(5)))

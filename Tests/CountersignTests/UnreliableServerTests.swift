@@ -1,11 +1,11 @@
-@testable import Countersign
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignTransport
 
 /// D10 to D12 of the reliability plan: partial answers, a long outage, a flapping network.
 @Suite(.closing)

@@ -1,7 +1,7 @@
 import CountersignBloomreach
-import CountersignTransport
 import CountersignCore
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

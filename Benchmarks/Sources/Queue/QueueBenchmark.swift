@@ -1,5 +1,5 @@
-import CountersignTransport
 import Countersign
+import CountersignTransport
 import Foundation
 
 /// `Queue [EVENTS]`: records events offline, then sends them to a server in memory.

@@ -1,3 +1,4 @@
+import Countersign
 import Foundation
 
 /// What this machine is doing now.

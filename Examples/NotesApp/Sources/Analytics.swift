@@ -1,5 +1,5 @@
-import CountersignTransport
 import Countersign
+import CountersignTransport
 import Foundation
 
 /// The one client of the app.

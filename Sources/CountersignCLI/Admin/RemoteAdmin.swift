@@ -1,5 +1,5 @@
-internal import CountersignTransport
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// The admin API of a running gateway.

@@ -1,6 +1,5 @@
 internal import CountersignTransport
 
-
 /// `countersign self-check`.
 enum SelfCheckCommand {
     static let command = Command(

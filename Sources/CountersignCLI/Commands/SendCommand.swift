@@ -1,7 +1,7 @@
-internal import CountersignTransport
 internal import CountersignCore
 internal import CountersignCrypto
 internal import CountersignJOSE
+internal import CountersignTransport
 internal import Foundation
 
 /// `countersign send`.

@@ -1,8 +1,8 @@
-internal import CountersignDelivery
-internal import CountersignTransport
 internal import Countersign
 internal import CountersignCore
+internal import CountersignDelivery
 internal import CountersignJOSE
+internal import CountersignTransport
 internal import Foundation
 
 /// A simulated device: an SDK client with its own queue, network and users.

@@ -1,6 +1,6 @@
+internal import CountersignCore
 internal import CountersignDelivery
 internal import CountersignTransport
-internal import CountersignCore
 internal import Foundation
 
 /// A simulated network of a device. It can be cut, and can delay a request until its token has expired.

@@ -1,5 +1,5 @@
-internal import CountersignTransport
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage

@@ -1,5 +1,5 @@
-internal import CountersignTransport
 internal import CountersignCore
+internal import CountersignTransport
 internal import Foundation
 
 /// Checks a gateway from the outside, through its proxy, certificate and network.

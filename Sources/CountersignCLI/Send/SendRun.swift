@@ -1,7 +1,7 @@
-internal import CountersignDelivery
-internal import CountersignTransport
 internal import CountersignCore
+internal import CountersignDelivery
 internal import CountersignJOSE
+internal import CountersignTransport
 internal import Foundation
 
 /// Sends events in batches until the gateway has stored or rejected each.

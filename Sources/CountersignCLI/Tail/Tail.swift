@@ -1,5 +1,5 @@
-internal import CountersignDelivery
 internal import CountersignCore
+internal import CountersignDelivery
 internal import GatewayModel
 
 /// Follows live verification results and reconnects when a connection ends.

@@ -1,6 +1,6 @@
-internal import CountersignTransport
 internal import CountersignCore
 internal import CountersignJOSE
+internal import CountersignTransport
 internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage

@@ -1,7 +1,7 @@
-import CountersignTransport
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

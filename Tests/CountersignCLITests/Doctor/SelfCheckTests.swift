@@ -1,6 +1,6 @@
-import CountersignTransport
 import CountersignCore
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

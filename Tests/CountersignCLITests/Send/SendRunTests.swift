@@ -1,6 +1,6 @@
-import CountersignTransport
 import CountersignCore
 import CountersignJOSE
+import CountersignTransport
 import Foundation
 import Testing
 

@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
-@testable import CountersignLocations
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 
+@testable import CountersignDelivery
+@testable import CountersignLocations
+@testable import CountersignTransport
 
 /// An `AccessTokens` on a store of its own, a token server in memory and a manual clock.
 final class AccessTokenBench: Sendable {

@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
 import CountersignCore
-@testable import CountersignLocations
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
+@testable import CountersignLocations
 
 /// A token server that does everything wrong, over a real socket: one request each, the old pair stays, nothing is logged.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,11 +1,11 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
 @testable import CountersignLocations
+@testable import CountersignTransport
 
 /// What a location server may say, and who else may be at work.
 @Suite(.closing, .timeLimit(.minutes(5)))

@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 
+@testable import CountersignDelivery
 @testable import CountersignLocations
+@testable import CountersignTransport
 
 /// A `LocationClient` on a directory of its own, with a location server and a token server in memory.
 final class LocationBench: Sendable {

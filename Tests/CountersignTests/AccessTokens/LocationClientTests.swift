@@ -1,11 +1,11 @@
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
 @testable import CountersignLocations
+@testable import CountersignTransport
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct LocationClientTests {

@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
-@testable import CountersignLocations
-@testable import CountersignTransport
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
+@testable import CountersignLocations
+@testable import CountersignTransport
 
 /// The parts of the refresh machine, each alone.
 struct RefreshPartsTests {

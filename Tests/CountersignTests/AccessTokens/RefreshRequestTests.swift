@@ -1,9 +1,9 @@
-@testable import CountersignLocations
-@testable import CountersignTransport
 import CountersignCore
 import Foundation
 import Testing
 
+@testable import CountersignLocations
+@testable import CountersignTransport
 
 struct RefreshRequestTests {
     private var configuration: AuthorizationConfiguration {

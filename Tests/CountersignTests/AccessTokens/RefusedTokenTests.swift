@@ -1,7 +1,7 @@
-@testable import CountersignLocations
 import Foundation
 import Testing
 
+@testable import CountersignLocations
 
 /// Tokens that a server refuses and nobody can refresh.
 struct RefusedTokenTests {

@@ -1,9 +1,9 @@
-@testable import CountersignLocations
-@testable import CountersignTransport
 import CountersignCore
 import Foundation
 import Testing
 
+@testable import CountersignLocations
+@testable import CountersignTransport
 
 /// Answers of authorization servers from bug reports and documentation, with their keys in every order.
 struct TokenFinderTests {

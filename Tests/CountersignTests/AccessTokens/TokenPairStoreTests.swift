@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
-@testable import CountersignLocations
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
+@testable import CountersignLocations
 
 /// One process at a time refreshes.
 @Suite(.timeLimit(.minutes(5)))

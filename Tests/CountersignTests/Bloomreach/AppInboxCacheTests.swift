@@ -1,8 +1,8 @@
-@testable import CountersignBloomreach
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignBloomreach
 
 struct AppInboxCacheTests {
     private let folder = TemporaryFolder()

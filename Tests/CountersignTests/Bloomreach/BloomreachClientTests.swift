@@ -1,8 +1,8 @@
 import CountersignBloomreach
-import CountersignDelivery
-import CountersignTransport
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

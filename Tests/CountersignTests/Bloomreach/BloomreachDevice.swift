@@ -1,8 +1,8 @@
 import CountersignBloomreach
-import CountersignDelivery
-import CountersignTransport
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
+import CountersignTransport
 import Foundation
 
 /// A client with a directory of its own, a clock that a test moves, and a scripted server. All is removed after the test.

@@ -1,5 +1,3 @@
-@testable import CountersignBloomreach
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
@@ -10,6 +8,8 @@ import GatewayModel
 import GatewayStorage
 import Testing
 
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 
 /// Each endpoint once around: the SDK, a real socket, a real gateway, and back.
 @Suite(.closing, .timeLimit(.minutes(5)))

@@ -1,6 +1,6 @@
 import CountersignBloomreach
-import CountersignDelivery
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
 import Foundation
 import Testing

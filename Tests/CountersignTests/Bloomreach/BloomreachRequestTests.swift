@@ -1,7 +1,7 @@
 import CountersignBloomreach
 import CountersignDelivery
-import CountersignTransport
 import CountersignTesting
+import CountersignTransport
 import Foundation
 import Testing
 

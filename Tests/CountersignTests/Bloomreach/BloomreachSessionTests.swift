@@ -1,10 +1,10 @@
-@testable import CountersignBloomreach
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachSessionTests {

@@ -1,10 +1,10 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 /// What the SDK does when the app goes to the background, with the system's part played by the test.
 @Suite(.closing, .timeLimit(.minutes(5)))

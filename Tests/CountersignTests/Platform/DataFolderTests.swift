@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignDelivery
 
 /// Where queues are when the app says nothing, and what becomes of those of earlier versions.
 @Suite(.closing)

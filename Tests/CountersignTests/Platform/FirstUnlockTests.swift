@@ -1,11 +1,11 @@
-@testable import CountersignBloomreach
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignBloomreach
+@testable import CountersignDelivery
 
 /// A device that was started and not unlocked yet.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,9 +1,9 @@
-@testable import CountersignDelivery
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import CountersignDelivery
 
 /// The Keychain's part is played by a store in memory.
 struct PlatformTokenStoreTests {

@@ -1,11 +1,12 @@
-@testable import CountersignDelivery
-@testable import CountersignLocations
-@testable import CountersignTransport
 import CountersignCore
 import CountersignTesting
 import Foundation
 import Testing
 
+@testable import Countersign
+@testable import CountersignDelivery
+@testable import CountersignLocations
+@testable import CountersignTransport
 
 /// Time limits, interruption and the meaning of failures, for transports that cannot be run here too.
 @Suite(.closing, .timeLimit(.minutes(5)))

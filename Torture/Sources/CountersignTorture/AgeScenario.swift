@@ -1,5 +1,5 @@
-internal import CountersignTransport
 internal import Countersign
+internal import CountersignTransport
 internal import Foundation
 
 /// K1: a device is killed while it records, at a random moment after its start. Measures how long the calls take, and for how

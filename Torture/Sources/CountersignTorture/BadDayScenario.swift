@@ -1,7 +1,6 @@
-internal import CountersignDelivery
-internal import CountersignTransport
 internal import Countersign
 internal import CountersignGatewayTesting
+internal import CountersignTransport
 internal import Foundation
 
 /// B1: everything goes wrong, one thing after the other, for two devices on one queue, which are killed at times. What was

@@ -1,6 +1,5 @@
-internal import CountersignDelivery
-internal import CountersignTransport
 internal import Countersign
+internal import CountersignTransport
 internal import Foundation
 
 /// R1: values of the queue file and bytes of the logs are damaged between two runs. Each run ends, and everything undamaged is

@@ -1,6 +1,5 @@
-internal import CountersignDelivery
-internal import CountersignTransport
 internal import Countersign
+internal import CountersignTransport
 internal import Foundation
 
 /// A device as its own process: records events and writes the id of each into a journal once the SDK says that it is

@@ -1,6 +1,5 @@
-internal import CountersignDelivery
-internal import CountersignTransport
 internal import Countersign
+internal import CountersignTransport
 internal import Foundation
 
 /// F1: the disk becomes full and stays full. All events that were stored before are still sent and deleted, by the same process

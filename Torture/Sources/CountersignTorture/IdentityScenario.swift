@@ -1,7 +1,6 @@
-internal import CountersignDelivery
-internal import CountersignTransport
 internal import Countersign
 internal import CountersignLocations
+internal import CountersignTransport
 internal import Foundation
 
 /// A device whose user changes all the time. It notes each change before it begins, and each event that was acknowledged.

@@ -1,6 +1,5 @@
-internal import CountersignDelivery
-internal import CountersignTransport
 internal import CountersignLocations
+internal import CountersignTransport
 internal import Foundation
 
 /// A device whose access tokens live for seconds: records locations four times a second, uploads and refreshes.

@@ -1,6 +1,6 @@
-internal import CountersignTransport
 internal import CountersignGateway
 internal import CountersignGatewayTesting
+internal import CountersignTransport
 internal import Foundation
 
 /// A3: fifty devices with tokens that live two seconds; answers are lost before they are stored, and devices are killed.
