@@ -1,6 +1,4 @@
 import CountersignCore
-@testable import CountersignDelivery
-@testable import CountersignTransport
 import Foundation
 import Testing
 
