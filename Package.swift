@@ -36,6 +36,370 @@ let strict: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
     ] + warnings + optimization
 
+let nats: [Target.Dependency] = hasNATS ? ["GatewayNATS"] : []
+let postgreSQL: [Target.Dependency] = hasPostgreSQL ? ["GatewayPostgreSQL"] : []
+let optionalFeatures: [SwiftSetting] =
+    (hasNATS ? [.define("NATS")] : []) + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])
+
+let systemLibraries: [Target] = [
+    // System libraries, from the distribution. SQLite is the platform's own wherever the SDK runs: pkg-config would
+    // hand an iOS build the paths of the Mac that it runs on.
+    .systemLibrary(name: "CSQLite", path: "Sources/CShims/CSQLite"),
+    .systemLibrary(
+        name: "COpenSSL", path: "Sources/CShims/COpenSSL", pkgConfig: "openssl",
+        providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .systemLibrary(
+        name: "CMicroHTTPD", path: "Sources/CShims/CMicroHTTPD", pkgConfig: "libmicrohttpd",
+        providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+    .systemLibrary(
+        name: "CGnuTLS", path: "Sources/CShims/CGnuTLS", pkgConfig: "gnutls",
+        providers: [.apt(["libgnutls28-dev"]), .brew(["gnutls"])]),
+    .systemLibrary(
+        name: "CCurl", path: "Sources/CShims/CCurl", pkgConfig: "libcurl",
+        providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+    .systemLibrary(
+        name: "CZlib", path: "Sources/CShims/CZlib", pkgConfig: "zlib",
+        providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .systemLibrary(
+        name: "CZstd", path: "Sources/CShims/CZstd", pkgConfig: "libzstd",
+        providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+    .systemLibrary(
+        name: "CQREncode", path: "Sources/CShims/CQREncode", pkgConfig: "libqrencode",
+        providers: [.apt(["libqrencode-dev"]), .brew(["qrencode"])]),
+    .systemLibrary(
+        name: "CSimdjson", path: "Sources/CShims/CSimdjson",
+        providers: [.apt(["libsimdjson-dev"]), .brew(["simdjson"])]),
+    .systemLibrary(
+        name: "CNATS", path: "Sources/CShims/CNATS", pkgConfig: "libnats",
+        providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
+]
+
+let sdk: [Target] = [
+    // What both ends share.
+    .target(
+        name: "CountersignCore", path: "Sources/SDK/CountersignCore",
+        swiftSettings: strict + optimizedAlways),
+    .target(
+        name: "CountersignSQLite", dependencies: ["CountersignCore", "CSQLite"],
+        path: "Sources/SDK/CountersignSQLite",
+        swiftSettings: strict + optimizedAlways),
+
+    // The SDK. Imports point up: each target may use those above it here.
+    // HTTP requests and the time.
+    .target(
+        name: "CountersignTransport",
+        dependencies: [
+            "CountersignCore", .target(name: "CCurl", condition: .when(platforms: [.linux])),
+        ],
+        path: "Sources/SDK/CountersignTransport", swiftSettings: strict),
+    // Keeps records until a server has accepted them. Knows no users and no vendor.
+    .target(
+        name: "CountersignDelivery",
+        dependencies: ["CountersignCore", "CountersignSQLite", "CountersignTransport"],
+        path: "Sources/SDK/CountersignDelivery", resources: [.copy("PrivacyInfo.xcprivacy")],
+        swiftSettings: strict),
+    // Signed users.
+    .target(
+        name: "Countersign",
+        dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
+        path: "Sources/SDK/Countersign", resources: [.copy("PrivacyInfo.xcprivacy")],
+        swiftSettings: strict),
+    .target(
+        name: "CountersignBloomreach",
+        dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
+        path: "Sources/SDK/CountersignBloomreach", resources: [.copy("PrivacyInfo.xcprivacy")],
+        swiftSettings: strict),
+    // Apart from the others, so that only an app that records locations refers to Core Location.
+    .target(
+        name: "CountersignLocations",
+        dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
+        path: "Sources/SDK/CountersignLocations", resources: [.copy("PrivacyInfo.xcprivacy")],
+        swiftSettings: strict),
+
+    // The names of other vendors' SDKs.
+    .target(
+        name: "BrazeCompat",
+        dependencies: ["Countersign", "CountersignCore", "CountersignDelivery", "CountersignTransport"],
+        path: "Sources/SDK/BrazeCompat", swiftSettings: strict),
+    .target(
+        name: "BackgroundGeolocationCompat",
+        dependencies: [
+            "Countersign",
+            "CountersignCore", "CountersignDelivery", "CountersignLocations", "CountersignTransport",
+        ],
+        path: "Sources/SDK/BackgroundGeolocationCompat", swiftSettings: strict),
+    .target(
+        name: "ExponeaCompat",
+        dependencies: [
+            "CountersignBloomreach", "CountersignCore", "CountersignDelivery", "CountersignTransport",
+        ],
+        path: "Sources/SDK/ExponeaCompat", swiftSettings: strict),
+
+    // The SDK for other languages.
+    .target(name: "CCountersign", path: "Sources/SDK/CCountersign"),
+    .target(
+        name: "CountersignC",
+        dependencies: [
+            "CCountersign", "Countersign", "CountersignBloomreach", "CountersignCore",
+            "CountersignDelivery",
+            "CountersignLocations", "CountersignTransport",
+        ],
+        path: "Sources/SDK/CountersignC", exclude: ["countersign.map"], swiftSettings: strict),
+]
+
+let gateway: [Target] = [
+    // Tokens and the gateway.
+    .target(
+        name: "CStrictJSON", dependencies: ["CSimdjson"],
+        path: "Sources/CShims/CStrictJSON", linkerSettings: [.linkedLibrary("simdjson")]),
+    // A strict JSON parser over simdjson. The SDK has its own reader, of CountersignCore: docs/adr/0034.
+    .target(
+        name: "CountersignJSON", dependencies: ["CountersignCore", "CStrictJSON"],
+        path: "Sources/Gateway/CountersignJSON", swiftSettings: strict),
+    // Hashes, authentication codes, encryption, X.509 and base64url, over OpenSSL.
+    .target(
+        name: "CountersignCrypto", dependencies: ["CountersignCore", "COpenSSL"],
+        path: "Sources/Gateway/CountersignCrypto", swiftSettings: strict),
+    .target(
+        name: "CountersignJOSE",
+        dependencies: ["CountersignCore", "CountersignCrypto", "CountersignJSON", "COpenSSL"],
+        path: "Sources/Gateway/CountersignJOSE",
+        swiftSettings: strict),
+    // For backends that read events: over the SDK's transport. Apple's systems have HMAC themselves.
+    .target(
+        name: "CountersignConsumer",
+        dependencies: [
+            "CountersignCore", "CountersignDelivery", "CountersignTransport",
+            .target(name: "CountersignCrypto", condition: .when(platforms: [.linux])),
+        ],
+        path: "Sources/SDK/CountersignConsumer",
+        swiftSettings: strict),
+    .target(
+        name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"],
+        path: "Sources/CShims/CHTTPServer"),
+    // The files of the dashboard, embedded.
+    .target(name: "CDashboard", path: "Sources/CShims/CDashboard", exclude: ["Resources"]),
+    // The table of common passwords, embedded.
+    .target(
+        name: "CCommonPasswords", path: "Sources/CShims/CCommonPasswords",
+        exclude: ["NOTICE", "common-passwords.bin"]),
+    // The gateway, room by room. Imports point down only: each room may use those above it here.
+    // What the gateway is about, without input or output.
+    .target(
+        name: "GatewayModel",
+        dependencies: ["CountersignCore", "CountersignJOSE", "CountersignCrypto", "CountersignJSON"],
+        path: "Sources/Gateway/GatewayModel",
+        swiftSettings: strict),
+    // Requests and answers, whatever they are about.
+    .target(
+        name: "GatewayHTTP",
+        dependencies: [
+            "GatewayModel", "CountersignCore", "CountersignJSON", "CMicroHTTPD",
+            "CHTTPServer", "CZlib", "CCurl",
+        ],
+        path: "Sources/Gateway/GatewayHTTP",
+        swiftSettings: strict),
+    // Everything that lies on the disk, and every line of SQL.
+    .target(
+        name: "GatewayStorage",
+        dependencies: [
+            "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
+            "CountersignCrypto", "CountersignJSON", "CZlib", "CZstd",
+        ],
+        path: "Sources/Gateway/GatewayStorage",
+        swiftSettings: strict),
+    // Metrics, the log, and what the dashboard counts.
+    .target(
+        name: "GatewayObservability",
+        dependencies: ["GatewayModel", "CountersignCore", "CountersignJSON"],
+        path: "Sources/Gateway/GatewayObservability", swiftSettings: strict),
+    // Takes events in: admission of a request, tokens and their service, and the dialects, one folder each.
+    .target(
+        name: "GatewayIngest",
+        dependencies: [
+            "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
+            "CountersignJOSE", "CountersignCrypto", "CountersignJSON",
+        ],
+        path: "Sources/Gateway/GatewayIngest",
+        swiftSettings: strict),
+    // Delivers events to webhooks.
+    .target(
+        name: "GatewayWebhooks",
+        dependencies: [
+            "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
+            "CountersignCrypto",
+        ],
+        path: "Sources/Gateway/GatewayWebhooks",
+        swiftSettings: strict),
+    // Publishes events to streams, whatever carries them.
+    .target(
+        name: "GatewayStream",
+        dependencies: [
+            "GatewayModel", "GatewayStorage", "GatewayObservability", "CountersignCore",
+            "CountersignCrypto", "CountersignJSON",
+        ],
+        path: "Sources/Gateway/GatewayStream",
+        swiftSettings: strict),
+    // What carries them: NATS.
+    .target(
+        name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayStream", "GatewayModel", "CNATS"],
+        path: "Sources/Gateway/GatewayNATS",
+        swiftSettings: strict),
+    // The admin API and the dashboard.
+    .target(
+        name: "GatewayAdmin",
+        dependencies: [
+            "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
+            "GatewayWebhooks", "CountersignCore", "CountersignJOSE", "CountersignCrypto",
+            "CountersignJSON", "CDashboard",
+            "CCommonPasswords",
+            "CQREncode",
+        ],
+        path: "Sources/Gateway/GatewayAdmin",
+        swiftSettings: strict),
+    // All of them put together.
+    .target(
+        name: "CountersignGateway",
+        dependencies: [
+            "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
+            "GatewayWebhooks", "GatewayStream", "GatewayAdmin",
+            "CountersignCore", "CountersignJOSE",
+        ] + nats + postgreSQL,
+        path: "Sources/Gateway/CountersignGateway",
+        swiftSettings: strict + optionalFeatures),
+
+    // Shipped help for tests: for apps, and for those who can run a gateway beside them.
+    .target(
+        name: "CountersignTesting", dependencies: ["CountersignCore", "CountersignTransport"],
+        path: "Sources/SDK/CountersignTesting",
+        swiftSettings: strict),
+    .target(
+        name: "CountersignGatewayTesting",
+        dependencies: [
+            "GatewayHTTP", "CountersignCore", "CountersignJOSE", "CountersignGateway",
+            "CountersignSQLite",
+            "GatewayModel", "GatewayStorage",
+        ] + postgreSQL,
+        path: "Sources/Gateway/CountersignGatewayTesting",
+        swiftSettings: strict + optionalFeatures),
+
+    // The command line.
+    .executableTarget(
+        name: "CountersignCLI",
+        dependencies: [
+            "CountersignCore", "Countersign", "CountersignLocations", "CountersignJOSE",
+            "CountersignCrypto", "CountersignJSON", "CountersignGateway", "GatewayAdmin", "GatewayHTTP",
+            "GatewayModel", "GatewayStorage", "COpenSSL", "CountersignDelivery", "CountersignTransport",
+        ],
+        path: "Sources/CLI",
+        swiftSettings: strict),
+]
+
+let tests: [Target] = [
+    .testTarget(
+        name: "CountersignCoreTests", dependencies: ["CountersignCore"], swiftSettings: strict),
+    .testTarget(
+        name: "CountersignSQLiteTests",
+        dependencies: ["CountersignCore", "CountersignSQLite", "CSQLite"],
+        swiftSettings: strict),
+    .testTarget(
+        name: "CountersignTests",
+        dependencies: [
+            "CountersignJOSE", "Countersign", "CountersignCore", "CountersignGateway", "GatewayModel",
+            "GatewayStorage", "CountersignGatewayTesting", "CountersignLocations", "CountersignSQLite",
+            "CountersignTesting", "CountersignBloomreach", "CountersignDelivery", "CountersignTransport",
+            "CSQLite",
+        ],
+        swiftSettings: strict),
+    .testTarget(
+        name: "CountersignCTests",
+        dependencies: [
+            "CountersignC", "CCountersign", "CountersignCore", "CountersignDelivery",
+            "CountersignTesting",
+        ],
+        swiftSettings: strict),
+    // The scenarios of Conformance, by the SDK's clients.
+    .testTarget(
+        name: "ConformanceTests",
+        dependencies: [
+            "Countersign", "CountersignBloomreach", "CountersignCore", "CountersignDelivery",
+            "CountersignLocations", "CountersignTesting", "CountersignTransport",
+        ],
+        swiftSettings: strict),
+    .testTarget(
+        name: "BackgroundGeolocationCompatTests",
+        dependencies: [
+            "BackgroundGeolocationCompat", "CountersignCore", "CountersignGateway",
+            "GatewayModel", "CountersignGatewayTesting", "CountersignTesting", "CountersignDelivery",
+            "CountersignTransport",
+        ],
+        swiftSettings: strict),
+    .testTarget(
+        name: "BrazeCompatTests",
+        dependencies: [
+            "CountersignTesting", "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway",
+            "CountersignGatewayTesting", "CountersignDelivery", "CountersignTransport",
+        ],
+        swiftSettings: strict),
+    // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
+    .plugin(name: "ObjCNames", capability: .buildTool()),
+    .target(
+        name: "ExponeaSampleToken", dependencies: ["ExponeaCompat"], path: "Tests/ExponeaSamples/Token",
+        exclude: ["Documented"], swiftSettings: sample, plugins: ["ObjCNames"]),
+    .target(
+        name: "ExponeaSampleAsynchronous", dependencies: ["ExponeaCompat"],
+        path: "Tests/ExponeaSamples/Asynchronous", exclude: ["Documented"], swiftSettings: sample,
+        plugins: ["ObjCNames"]),
+    .target(
+        name: "ExponeaSampleCaching", dependencies: ["ExponeaCompat"],
+        path: "Tests/ExponeaSamples/Caching",
+        exclude: ["Documented"], swiftSettings: sample, plugins: ["ObjCNames"]),
+    .testTarget(
+        name: "ExponeaCompatTests",
+        dependencies: [
+            "GatewayModel", "CountersignJOSE", "ExponeaCompat", "ExponeaSampleToken",
+            "ExponeaSampleAsynchronous", "ExponeaSampleCaching", "CountersignCore",
+            "CountersignGateway", "CountersignGatewayTesting", "CountersignBloomreach",
+            "CountersignTransport", "CountersignTesting",
+        ],
+        swiftSettings: strict),
+    .testTarget(
+        name: "CountersignCryptoTests", dependencies: ["CountersignCrypto"], swiftSettings: strict),
+    .testTarget(
+        name: "CountersignJSONTests", dependencies: ["CountersignJSON"], swiftSettings: strict),
+    .testTarget(
+        name: "CountersignJOSETests",
+        dependencies: ["CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CountersignCore"],
+        swiftSettings: strict),
+    .testTarget(
+        name: "CountersignConsumerTests",
+        dependencies: [
+            "CountersignConsumer", "CountersignCrypto", "CountersignTesting",
+            "CountersignTransport",
+        ],
+        swiftSettings: strict),
+    .testTarget(
+        name: "CountersignGatewayTests",
+        dependencies: [
+            "CountersignGateway", "GatewayAdmin", "GatewayIngest", "GatewayHTTP",
+            "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayStream", "GatewayWebhooks",
+            "CountersignConsumer", "CountersignCore",
+            "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CZlib",
+            "CountersignGatewayTesting", "CountersignTesting",
+        ],
+        swiftSettings: strict),
+    .testTarget(
+        name: "CountersignCLITests",
+        dependencies: [
+            "CountersignTransport",
+            "GatewayIngest", "GatewayStorage", "GatewayModel", "GatewayHTTP", "CountersignSQLite",
+            "CountersignJSON", "CountersignJOSE", "CountersignGateway", "CountersignCrypto",
+            "Countersign", "CountersignCLI", "CountersignCore", "CountersignGatewayTesting",
+            "CountersignTesting",
+        ],
+        swiftSettings: strict),
+]
+
 let package = Package(
     name: "countersign",
     platforms: [.macOS(.v13), .iOS(.v15)],
@@ -56,332 +420,14 @@ let package = Package(
         // Installed as `countersign`. In a build folder that name would differ from the SDK's in case only.
         .executable(name: "countersign-cli", targets: ["CountersignCLI"]),
     ],
-    targets: [
-        // System libraries, from the distribution. SQLite is the platform's own wherever the SDK runs: pkg-config would
-        // hand an iOS build the paths of the Mac that it runs on.
-        .systemLibrary(name: "CSQLite"),
-        .systemLibrary(
-            name: "COpenSSL", pkgConfig: "openssl",
-            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-        .systemLibrary(
-            name: "CMicroHTTPD", pkgConfig: "libmicrohttpd",
-            providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
-        .systemLibrary(
-            name: "CGnuTLS", pkgConfig: "gnutls",
-            providers: [.apt(["libgnutls28-dev"]), .brew(["gnutls"])]),
-        .systemLibrary(
-            name: "CCurl", pkgConfig: "libcurl",
-            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
-        .systemLibrary(
-            name: "CZlib", pkgConfig: "zlib",
-            providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
-        .systemLibrary(
-            name: "CZstd", pkgConfig: "libzstd",
-            providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
-        .systemLibrary(
-            name: "CQREncode", pkgConfig: "libqrencode",
-            providers: [.apt(["libqrencode-dev"]), .brew(["qrencode"])]),
-        .systemLibrary(
-            name: "CSimdjson",
-            providers: [.apt(["libsimdjson-dev"]), .brew(["simdjson"])]),
-        .systemLibrary(
-            name: "CNATS", pkgConfig: "libnats",
-            providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
-
-        // What both ends share.
-        .target(name: "CountersignCore", swiftSettings: strict + optimizedAlways),
-        .target(
-            name: "CountersignSQLite", dependencies: ["CountersignCore", "CSQLite"],
-            swiftSettings: strict + optimizedAlways),
-
-        // The SDK. Imports point up: each target may use those above it here.
-        // HTTP requests and the time.
-        .target(
-            name: "CountersignTransport",
-            dependencies: [
-                "CountersignCore", .target(name: "CCurl", condition: .when(platforms: [.linux])),
-            ],
-            path: "Sources/SDK/CountersignTransport", swiftSettings: strict),
-        // Keeps records until a server has accepted them. Knows no users and no vendor.
-        .target(
-            name: "CountersignDelivery",
-            dependencies: ["CountersignCore", "CountersignSQLite", "CountersignTransport"],
-            path: "Sources/SDK/CountersignDelivery", resources: [.copy("PrivacyInfo.xcprivacy")],
-            swiftSettings: strict),
-        // Signed users.
-        .target(
-            name: "Countersign",
-            dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
-            path: "Sources/SDK/Countersign", resources: [.copy("PrivacyInfo.xcprivacy")],
-            swiftSettings: strict),
-        .target(
-            name: "CountersignBloomreach",
-            dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
-            path: "Sources/SDK/CountersignBloomreach", resources: [.copy("PrivacyInfo.xcprivacy")],
-            swiftSettings: strict),
-        // Apart from the others, so that only an app that records locations refers to Core Location.
-        .target(
-            name: "CountersignLocations",
-            dependencies: ["CountersignCore", "CountersignDelivery", "CountersignTransport"],
-            path: "Sources/SDK/CountersignLocations", resources: [.copy("PrivacyInfo.xcprivacy")],
-            swiftSettings: strict),
-
-        // The names of other vendors' SDKs.
-        .target(
-            name: "BrazeCompat",
-            dependencies: ["Countersign", "CountersignCore", "CountersignDelivery", "CountersignTransport"],
-            path: "Sources/SDK/BrazeCompat", swiftSettings: strict),
-        .target(
-            name: "BackgroundGeolocationCompat",
-            dependencies: [
-                "CountersignCore", "CountersignDelivery", "CountersignLocations", "CountersignTransport",
-            ],
-            path: "Sources/SDK/BackgroundGeolocationCompat", swiftSettings: strict),
-        .target(
-            name: "ExponeaCompat",
-            dependencies: [
-                "CountersignBloomreach", "CountersignCore", "CountersignDelivery", "CountersignTransport",
-            ],
-            path: "Sources/SDK/ExponeaCompat", swiftSettings: strict),
-
-        // The SDK for other languages.
-        .target(name: "CCountersign", path: "Sources/SDK/CCountersign"),
-        .target(
-            name: "CountersignC",
-            dependencies: [
-                "CCountersign", "Countersign", "CountersignBloomreach", "CountersignCore",
-                "CountersignDelivery",
-                "CountersignLocations", "CountersignTransport",
-            ],
-            path: "Sources/SDK/CountersignC", exclude: ["countersign.map"], swiftSettings: strict),
-
-        // Tokens and the gateway.
-        .target(
-            name: "CStrictJSON", dependencies: ["CSimdjson"], linkerSettings: [.linkedLibrary("simdjson")]),
-        // A strict JSON parser over simdjson. The SDK has its own reader, of CountersignCore: docs/adr/0034.
-        .target(
-            name: "CountersignJSON", dependencies: ["CountersignCore", "CStrictJSON"], swiftSettings: strict),
-        // Hashes, authentication codes, encryption, X.509 and base64url, over OpenSSL.
-        .target(
-            name: "CountersignCrypto", dependencies: ["CountersignCore", "COpenSSL"], swiftSettings: strict),
-        .target(
-            name: "CountersignJOSE",
-            dependencies: ["CountersignCore", "CountersignCrypto", "CountersignJSON", "COpenSSL"],
-            swiftSettings: strict),
-        // For backends that read events: over the SDK's transport. Apple's systems have HMAC themselves.
-        .target(
-            name: "CountersignConsumer",
-            dependencies: [
-                "Countersign", "CountersignCore", "CountersignDelivery", "CountersignTransport",
-                .target(name: "CountersignCrypto", condition: .when(platforms: [.linux])),
-                .target(name: "CountersignJOSE", condition: .when(platforms: [.linux])),
-            ],
-            path: "Sources/SDK/CountersignConsumer",
-            swiftSettings: strict),
-        .target(name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"]),
-        // The files of the dashboard, embedded.
-        .target(name: "CDashboard", exclude: ["Resources"]),
-        // The table of common passwords, embedded.
-        .target(name: "CCommonPasswords", exclude: ["NOTICE", "common-passwords.bin"]),
-        // The gateway, room by room. Imports point down only: each room may use those above it here.
-        // What the gateway is about, without input or output.
-        .target(
-            name: "GatewayModel",
-            dependencies: ["CountersignCore", "CountersignJOSE", "CountersignCrypto", "CountersignJSON"],
-            swiftSettings: strict),
-        // Requests and answers, whatever they are about.
-        .target(
-            name: "GatewayHTTP",
-            dependencies: [
-                "GatewayModel", "CountersignCore", "CountersignJSON", "CMicroHTTPD",
-                "CHTTPServer", "CZlib", "CCurl",
-            ],
-            swiftSettings: strict),
-        // Everything that lies on the disk, and every line of SQL.
-        .target(
-            name: "GatewayStorage",
-            dependencies: [
-                "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
-                "CountersignCrypto", "CountersignJSON", "CZlib", "CZstd",
-            ],
-            swiftSettings: strict),
-        // Metrics, the log, and what the dashboard counts.
-        .target(
-            name: "GatewayObservability",
-            dependencies: ["GatewayModel", "CountersignCore", "CountersignJSON"], swiftSettings: strict),
-        // Takes events in: admission of a request, tokens and their service, and the dialects, one folder each.
-        .target(
-            name: "GatewayIngest",
-            dependencies: [
-                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
-                "CountersignJOSE", "CountersignCrypto", "CountersignJSON",
-            ],
-            swiftSettings: strict),
-        // Delivers events to webhooks.
-        .target(
-            name: "GatewayWebhooks",
-            dependencies: [
-                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
-                "CountersignCrypto",
-            ],
-            swiftSettings: strict),
-        // Publishes events to streams, whatever carries them.
-        .target(
-            name: "GatewayStream",
-            dependencies: [
-                "GatewayModel", "GatewayStorage", "GatewayObservability", "CountersignCore",
-                "CountersignCrypto", "CountersignJSON",
-            ],
-            swiftSettings: strict),
-        // What carries them: NATS.
-        .target(
-            name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayStream", "GatewayModel", "CNATS"],
-            swiftSettings: strict),
-        // The admin API and the dashboard.
-        .target(
-            name: "GatewayAdmin",
-            dependencies: [
-                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
-                "GatewayWebhooks", "CountersignCore", "CountersignJOSE", "CountersignCrypto",
-                "CountersignJSON", "CDashboard",
-                "CCommonPasswords",
-                "CQREncode",
-            ],
-            swiftSettings: strict),
-        // All of them put together.
-        .target(
-            name: "CountersignGateway",
-            dependencies: [
-                "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
-                "GatewayWebhooks", "GatewayStream", "GatewayAdmin",
-                "CountersignCore", "CountersignJOSE",
-            ] + (hasNATS ? ["GatewayNATS"] : []) + (hasPostgreSQL ? ["GatewayPostgreSQL"] : []),
-            swiftSettings: strict + (hasNATS ? [.define("NATS")] : [])
-                + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])),
-
-        // Shipped help for tests: for apps, and for those who can run a gateway beside them.
-        .target(
-            name: "CountersignTesting", dependencies: ["CountersignCore", "CountersignTransport"],
-            path: "Sources/SDK/CountersignTesting",
-            swiftSettings: strict),
-        .target(
-            name: "CountersignGatewayTesting",
-            dependencies: [
-                "GatewayHTTP", "CountersignCore", "CountersignJOSE", "CountersignGateway",
-                "CountersignSQLite",
-                "GatewayModel", "GatewayStorage",
-            ] + (hasPostgreSQL ? ["GatewayPostgreSQL"] : []),
-            swiftSettings: strict + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])),
-
-        // The command line.
-        .executableTarget(
-            name: "CountersignCLI",
-            dependencies: [
-                "CountersignCore", "Countersign", "CountersignLocations", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CountersignGateway", "GatewayAdmin", "GatewayHTTP", "GatewayModel", "GatewayStorage", "COpenSSL", "CountersignDelivery", "CountersignTransport",
-            ],
-            swiftSettings: strict),
-
-        .testTarget(
-            name: "CountersignCoreTests", dependencies: ["CountersignCore"], swiftSettings: strict),
-        .testTarget(
-            name: "CountersignSQLiteTests",
-            dependencies: ["CountersignCore", "CountersignSQLite", "CSQLite"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CountersignTests",
-            dependencies: [
-                "CountersignJOSE", "Countersign", "CountersignCore", "CountersignGateway", "GatewayModel", "GatewayStorage", "CountersignGatewayTesting", "CountersignLocations", "CountersignSQLite", "CountersignTesting", "CountersignBloomreach", "CountersignDelivery", "CountersignTransport", "GatewayHTTP",
-                "CSQLite",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CountersignCTests",
-            dependencies: [
-                "CountersignC", "CCountersign", "Countersign", "CountersignCore", "CountersignDelivery",
-                "CountersignTesting", "CountersignTransport",
-            ],
-            swiftSettings: strict),
-        // The scenarios of Conformance, by the SDK's clients.
-        .testTarget(
-            name: "ConformanceTests",
-            dependencies: [
-                "Countersign", "CountersignBloomreach", "CountersignCore", "CountersignDelivery",
-                "CountersignLocations", "CountersignTesting", "CountersignTransport",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "BackgroundGeolocationCompatTests",
-            dependencies: [
-                "BackgroundGeolocationCompat", "Countersign", "CountersignCore", "CountersignGateway", "GatewayModel", "CountersignGatewayTesting", "CountersignTesting", "CountersignDelivery", "CountersignTransport", "GatewayHTTP", "CountersignLocations", "CountersignSQLite",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "BrazeCompatTests",
-            dependencies: [
-                "CountersignTesting", "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting", "CountersignDelivery", "CountersignTransport", "CountersignJOSE", "CountersignSQLite",
-            ],
-            swiftSettings: strict),
-        // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
-        .plugin(name: "ObjCNames", capability: .buildTool()),
-        .target(
-            name: "ExponeaSampleToken", dependencies: ["ExponeaCompat"], path: "Tests/ExponeaSamples/Token",
-            exclude: ["Documented"], swiftSettings: sample, plugins: ["ObjCNames"]),
-        .target(
-            name: "ExponeaSampleAsynchronous", dependencies: ["ExponeaCompat"],
-            path: "Tests/ExponeaSamples/Asynchronous", exclude: ["Documented"], swiftSettings: sample,
-            plugins: ["ObjCNames"]),
-        .target(
-            name: "ExponeaSampleCaching", dependencies: ["ExponeaCompat"],
-            path: "Tests/ExponeaSamples/Caching",
-            exclude: ["Documented"], swiftSettings: sample, plugins: ["ObjCNames"]),
-        .testTarget(
-            name: "ExponeaCompatTests",
-            dependencies: [
-                "GatewayModel", "CountersignJOSE", "ExponeaCompat", "ExponeaSampleToken", "ExponeaSampleAsynchronous", "ExponeaSampleCaching", "Countersign", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting", "CountersignBloomreach", "CountersignDelivery", "CountersignTransport", "CountersignSQLite",
-                "CountersignTesting",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CountersignCryptoTests", dependencies: ["CountersignCrypto"], swiftSettings: strict),
-        .testTarget(
-            name: "CountersignJSONTests", dependencies: ["CountersignJSON"], swiftSettings: strict),
-        .testTarget(
-            name: "CountersignJOSETests",
-            dependencies: ["CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CountersignCore"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CountersignConsumerTests",
-            dependencies: [
-                "CountersignConsumer", "Countersign", "CountersignCrypto", "CountersignTesting", "CountersignCore", "CountersignDelivery", "CountersignJOSE", "CountersignTransport",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CountersignGatewayTests",
-            dependencies: [
-                "CountersignGateway", "GatewayAdmin", "GatewayIngest", "GatewayHTTP",
-                "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayStream", "GatewayWebhooks",
-                "CountersignConsumer", "CountersignCore",
-                "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CZlib",
-                "CountersignGatewayTesting", "CountersignTesting",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CountersignCLITests",
-            dependencies: [
-                "GatewayIngest", "GatewayStorage", "GatewayModel", "GatewayHTTP", "CountersignSQLite",
-                "CountersignJSON", "CountersignJOSE", "CountersignGateway", "CountersignCrypto",
-                "Countersign", "CountersignCLI", "CountersignCore", "CountersignGatewayTesting",
-                "CountersignTesting",
-            ],
-            swiftSettings: strict),
-    ],
+    targets: systemLibraries + sdk + gateway + tests,
     cxxLanguageStandard: .cxx17
 )
 
 if hasPostgreSQL {
     package.targets += [
         .systemLibrary(
-            name: "CPostgreSQL", pkgConfig: "libpq",
+            name: "CPostgreSQL", path: "Sources/CShims/CPostgreSQL", pkgConfig: "libpq",
             providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         // Storage on PostgreSQL, and every line of its own SQL.
         .target(
@@ -391,6 +437,7 @@ if hasPostgreSQL {
                 "CountersignJSON",
                 "CPostgreSQL",
             ],
+            path: "Sources/Gateway/GatewayPostgreSQL",
             swiftSettings: strict),
         .testTarget(
             name: "GatewayPostgreSQLTests",

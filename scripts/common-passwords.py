@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the table of common passwords from the ranked list that zxcvbn ships (MIT; see Sources/CCommonPasswords/NOTICE).
+"""Makes the table of common passwords from the ranked list that zxcvbn ships (MIT; see Sources/CShims/CCommonPasswords/NOTICE).
 
 usage: python3 -m venv .venv && .venv/bin/pip install zxcvbn==4.5.0 && .venv/bin/python scripts/common-passwords.py
 
@@ -16,6 +16,6 @@ ranked = list(FREQUENCY_LISTS["passwords"])
 chosen = {word.lower() for word in ranked[:10_000]} | {word.lower() for word in ranked if len(word.encode()) >= 12}
 table = sorted(hashlib.sha256(word.encode()).digest()[:5] for word in chosen)
 assert len(table) == len(set(table)) and len(table) >= 10_000
-path = pathlib.Path(__file__).parent.parent / "Sources/CCommonPasswords/common-passwords.bin"
+path = pathlib.Path(__file__).parent.parent / "Sources/CShims/CCommonPasswords/common-passwords.bin"
 path.write_bytes(b"".join(table))
 print(f"{len(table)} passwords, {path.stat().st_size} bytes")

@@ -105,7 +105,7 @@ def check_chart():
 
 
 def version_of_program():
-    return re.search(r'countersignVersion = "(.+)"', (ROOT / "Sources/CountersignCore/Version.swift").read_text())[1]
+    return re.search(r'countersignVersion = "(.+)"', (ROOT / "Sources/SDK/CountersignCore/Version.swift").read_text())[1]
 
 
 def check_compose():

@@ -54,7 +54,7 @@ others=$!
 every_second 0
 wait "$others"
 # It has no pages of its own; its symbols are compared below.
-catalog=Sources/CountersignCore/none
+catalog=Sources/SDK/CountersignCore/none
 symbols CountersignCore
 
 # A link to nowhere must not pass.

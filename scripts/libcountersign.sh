@@ -3,7 +3,7 @@
 # On Linux Swift's runtime is in it, only the functions of the header can be seen, and they carry a version.
 set -eu
 cd "$(dirname "$0")/.."
-version="$(sed -n 's/.*"\([0-9.]*\)".*/\1/p' Sources/CountersignCore/Version.swift | head -n 1)"
+version="$(sed -n 's/.*"\([0-9.]*\)".*/\1/p' Sources/SDK/CountersignCore/Version.swift | head -n 1)"
 # Before 1.0 each minor version may change the functions.
 abi="${version%.*}"
 [ "${version%%.*}" = 0 ] || abi="${version%%.*}"

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 WRITTEN = Path(__file__).resolve().parent.parent / "docs" / "api"
-TARGET = re.compile(r"/Sources/(?:SDK/)?(\w+)/")
+TARGET = re.compile(r"/Sources/(?:SDK/|Gateway/)?(\w+)/")
 # An app that imports Countersign sees the declarations of these.
 APP = ["Countersign", "CountersignDelivery", "CountersignCore"]
 

@@ -3,7 +3,7 @@
 # and a list of its parts (SPDX 2.3), made of the libraries that it loads and the Debian packages that they come from.
 set -eu
 cd "$(dirname "$0")/.."
-version="$(sed -n 's/.*countersignVersion = "\(.*\)"/\1/p' Sources/CountersignCore/Version.swift)"
+version="$(sed -n 's/.*countersignVersion = "\(.*\)"/\1/p' Sources/SDK/CountersignCore/Version.swift)"
 name="countersign-$version-linux-$(uname -m)"
 folder=.build/release-files
 [ "$(uname -s)" = Linux ] || { echo "release-files: on Linux only" >&2; exit 1; }

@@ -3,7 +3,7 @@
 
 The `==`, `<`, `hash(into:)` and `hasPrefix` of Swift's `String`, `Substring` and `Character` normalize text. For a
 run of combining marks this takes quadratic time, and texts that SQL keeps apart are equal. Where CountersignCore is
-imported, text is compared by its bytes instead (Sources/CountersignCore/Text). The script reads the symbols that the
+imported, text is compared by its bytes instead (Sources/SDK/CountersignCore/Text). The script reads the symbols that the
 object files of a debug build refer to, so it does not depend on the form of the source.
 
     scripts/text-lint.py            every target below, after `swift build`

@@ -46,7 +46,7 @@ internal="$(paste -sd '|' $client/internal-names.txt)"
 esbuild --bundle --minify --format=esm --target=es2022 --mangle-props="^($internal)\$" $client/src/index.js \
     --outfile="$folder/bundle.js" --log-level=error
 # What gateways serve.
-served=Sources/CDashboard/Resources/countersign.js
+served=Sources/CShims/CDashboard/Resources/countersign.js
 [ "$accepts" = no ] || cp "$folder/bundle.js" $served
 cmp -s "$folder/bundle.js" $served || fail "$served is out of date: scripts/web.sh --accept"
 size="$(gzip -9 -n -c "$folder/bundle.js" | wc -c)"

@@ -72,7 +72,8 @@ struct PackageTests {
         // The targets with a manifest, and those without one that each depends on.
         let manifests = [
             "SDK/CountersignDelivery": [
-                "SDK/CountersignDelivery", "SDK/CountersignTransport", "CountersignCore", "CountersignSQLite",
+                "SDK/CountersignDelivery", "SDK/CountersignTransport", "SDK/CountersignCore",
+                "SDK/CountersignSQLite",
             ],
             "SDK/Countersign": ["SDK/Countersign"],
             "SDK/CountersignBloomreach": ["SDK/CountersignBloomreach"],

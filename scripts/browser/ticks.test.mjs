@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 const folder = mkdtempSync(join(tmpdir(), "ticks-"));
 after(() => rmSync(folder, { recursive: true }));
 for (const file of ["format.js", "preferences.js"]) {
-  copyFileSync(new URL(`../../Sources/CDashboard/Resources/modules/${file}`, import.meta.url), join(folder, file));
+  copyFileSync(new URL(`../../Sources/CShims/CDashboard/Resources/modules/${file}`, import.meta.url), join(folder, file));
 }
 writeFileSync(join(folder, "package.json"), '{"type": "module"}');
 const { timeTicks } = await import(pathToFileURL(join(folder, "format.js")));

@@ -200,7 +200,9 @@ struct DocumentTests {
             $0.hasPrefix("| ")
         }
         let manager = FileManager.default
-        let sources = try ["Countersign", "CountersignCore"].flatMap { room in
+        let sources = try [
+            "SDK/Countersign", "SDK/CountersignCore", "SDK/CountersignDelivery", "SDK/CountersignTransport",
+        ].flatMap { room in
             try manager.subpathsOfDirectory(atPath: package.appendingPathComponent("Sources/\(room)").path)
                 .filter { $0.hasSuffix(".swift") }.map { try document("Sources/\(room)/\($0)") }
         }.joined()

@@ -4,7 +4,7 @@ internal import CountersignCore
 /// Bundles the dashboard's modules and style sheets into one file each, so that a browser loads two files
 /// instead of sixty.
 ///
-/// The files in `Sources/CDashboard/Resources` are ES modules that also work unbundled. They import each
+/// The files in `Sources/CShims/CDashboard/Resources` are ES modules that also work unbundled. They import each
 /// other with `import { … } from "./other.js";`, one import per line, and export in declarations. Here each
 /// module becomes a function that is called once, after the modules that it imports.
 enum DashboardBundle {

@@ -1,7 +1,7 @@
 #include "dashboard_files.h"
 
 // Embeds the dashboard's files (C23, 6.10.4), so that the program needs no other files. They are in
-// Sources/CDashboard/Resources. A new file needs an entry here.
+// Sources/CShims/CDashboard/Resources. A new file needs an entry here.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char file_icons_favicon_svg[] = {
