@@ -1,5 +1,5 @@
-internal import CountersignTransport
 internal import CountersignCore
+internal import CountersignTransport
 public import Foundation
 
 extension BloomreachClient {

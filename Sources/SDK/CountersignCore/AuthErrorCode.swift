@@ -45,18 +45,18 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     public static let revoked = AuthErrorCode(rawValue: 35)
 
     /// Every code of this version, in ascending order.
-    public static let all: [AuthErrorCode] = entries.map(\.code)
+    package static let all: [AuthErrorCode] = entries.map(\.code)
 
     /// The word on the wire, such as `EXPIRED`; `UNKNOWN` for a code of a newer version.
     public var reason: String { entry?.reason ?? "UNKNOWN" }
 
     /// One sentence: what is wrong.
-    public var summary: String {
+    package var summary: String {
         entry?.summary ?? "The gateway sent a code that this version does not know."
     }
 
     /// What most often leads to this code, the most likely first.
-    public var likelyCauses: [String] { entry?.causes ?? [] }
+    package var likelyCauses: [String] { entry?.causes ?? [] }
 
     /// What to do about it.
     public var fix: String { entry?.fix ?? "Update to a version that knows this code." }

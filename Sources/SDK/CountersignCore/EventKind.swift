@@ -31,5 +31,5 @@ public struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
     public static let location = EventKind(rawValue: "location")
 
     /// Every kind that the native dialect takes.
-    public static let all: [EventKind] = [.track, .identify, .page, .screen, .group, .alias]
+    package static let all: [EventKind] = [.track, .identify, .page, .screen, .group, .alias]
 }

@@ -1,5 +1,5 @@
-internal import CountersignTransport
 public import CountersignCore
+internal import CountersignTransport
 public import Foundation
 
 // Recording locations.

@@ -87,8 +87,9 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
     }
 
     /// Returns a dictionary with transformed values, without the keys for which `transform` returns nil.
-    public func compactMapValues<New>(_ transform: (Value) throws -> New?) rethrows -> BytewiseDictionary<New>
-    {
+    package func compactMapValues<New>(_ transform: (Value) throws -> New?) rethrows -> BytewiseDictionary<
+        New
+    > {
         BytewiseDictionary<New>(entries: try entries.compactMapValues(transform))
     }
 

@@ -44,7 +44,7 @@ public struct RetryPolicy: Sendable, Hashable {
     ///   - serverDelay: The server's `Retry-After` in seconds; the wait is not shorter than this.
     ///   - fraction: A random number from 0 to 1.
     /// - Returns: Seconds.
-    public func delay(
+    package func delay(
         afterFailure failure: Int, serverDelay: TimeInterval? = nil, fraction: Double
     ) -> TimeInterval {
         // Beyond 2^32 the maximum has long won; pow would run into infinity.

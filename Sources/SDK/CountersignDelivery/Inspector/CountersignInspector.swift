@@ -1,5 +1,5 @@
-internal import CountersignTransport
 public import CountersignCore
+internal import CountersignTransport
 public import Foundation
 
 /// What a client does at a moment, for the people who build an app with it.
