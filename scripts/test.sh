@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the Swift tests, without arguments all but those that need a server of PostgreSQL (scripts/test-postgres.sh runs these).
+# Runs the Swift tests, without arguments all but those that need a server of PostgreSQL (make check ONLY=postgresql runs these).
 # What failed is repeated at the end: nobody finds it among thousands of lines.
 # A test that never ends is stopped and named, instead of holding everything until somebody looks.
 set -eu

@@ -1,9 +1,8 @@
 #!/bin/sh
 # Checks the browser client in Clients/web: its types, its size and its tests without a browser, and the time axis of the
-# dashboard's charts. With a gateway's program
-# also in Chromium (scripts/web-test.py). Where the tools for that are missing, it says so and skips them.
+# dashboard's charts. `python3 -m tools web` tests it in Chromium.
 #
-#   scripts/web.sh [--accept] [.build/debug/countersign-cli [SCENARIO...] [--rounds N]]
+#   scripts/web.sh [--accept]
 #
 # With --accept the declarations in Clients/web/types and the file that gateways serve are rewritten.
 set -eu
@@ -52,7 +51,7 @@ cmp -s "$folder/bundle.js" $served || fail "$served is out of date: scripts/web.
 size="$(gzip -9 -n -c "$folder/bundle.js" | wc -c)"
 [ "$size" -le "$limit" ] || fail "the client has $size bytes, minified and compressed; $limit are allowed"
 
-node --test $client/test/*.test.js scripts/browser/*.test.mjs >"$folder/tests" 2>&1 || {
+node --test $client/test/*.test.js Tests/Dashboard/*.test.mjs >"$folder/tests" 2>&1 || {
     grep -vE '^( *(---|\.\.\.|duration_ms.*)|# Subtest.*|ok .*)$' "$folder/tests" >&2
     fail "a test failed"
 }
@@ -68,11 +67,4 @@ COUNTERSIGN_CONFORMANCE_REPORT='' node --test "$folder/Clients/web/test/conforma
 }
 printf 'web: types agree, %s of %s bytes, %s tests passed\n' "$size" "$limit" "$(sed -n 's/^[#ℹ] pass //p' "$folder/tests")"
 
-[ $# -gt 0 ] || exit 0
 tsc --noEmit --strict --target es2022 --lib es2022,dom --module nodenext --moduleResolution nodenext $client/test/consumer.ts
-said="$(scripts/setup.sh browser 2>&1)" || skip "Chromium cannot be installed here ($(printf '%s\n' "$said" | tail -n 1))"
-python=.venv/bin/python
-python3 -m venv .venv >/dev/null 2>&1 || skip "python3 cannot make .venv here"
-$python -m pip install -q --disable-pip-version-check --retries 1 playwright >/dev/null 2>&1 ||
-    skip "PyPI cannot be reached, and .venv has no Playwright"
-$python scripts/web-test.py "$@"

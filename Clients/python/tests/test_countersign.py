@@ -1,4 +1,4 @@
-"""Against a real gateway, whose credentials are in the environment (scripts/clients-test.py)."""
+"""Against a real gateway, whose credentials are in the environment (tools/clients.py)."""
 import collections
 import dataclasses
 import datetime

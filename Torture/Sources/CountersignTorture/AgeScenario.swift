@@ -10,7 +10,7 @@ enum AgeScenario {
 
     static func run(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        let library = try Library.build("scripts/slow-fsync.c", in: workshop.directory)
+        let library = try Library.build("Torture/Faults/slow-fsync.c", in: workshop.directory)
         var isGood = true
         for delay in [0, 50, 500] {
             for pace in Tracker.Pace.allCases {

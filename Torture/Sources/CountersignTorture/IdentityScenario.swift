@@ -233,7 +233,7 @@ enum IdentityScenario {
     /// I1: killed right after `identify` and `logOut`. Control: the user is never written.
     static func kills(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        let faults = try Library.build("scripts/faults.c", in: workshop.directory)
+        let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
         var (account, control) = (Account(), Account())
         for number in 0..<rounds {
             account =
@@ -256,7 +256,7 @@ enum IdentityScenario {
     /// Control: the log is never written.
     static func busy(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        let faults = try Library.build("scripts/faults.c", in: workshop.directory)
+        let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
         func hold(_ directory: URL, _ instance: String = "default") throws -> () -> Void {
             let folder = directory.appendingPathComponent(instance)
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -311,7 +311,7 @@ enum IdentityScenario {
     /// I4: the power fails while every fsync fails, from a random one on. Control: fsync succeeds and does nothing.
     static func fsync(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        let faults = try Library.build("scripts/faults.c", in: workshop.directory)
+        let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
         let power = try PowerModel.library(in: workshop.directory)
         func run(_ name: String, environment: [String: String]) async throws -> Account {
             let disk = workshop.directory.appendingPathComponent(name)
@@ -348,8 +348,8 @@ enum IdentityScenario {
     /// locks without a time limit.
     static func stopped(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        let faults = try Library.build("scripts/faults.c", in: workshop.directory)
-        let slow = try Library.build("scripts/slow-fsync.c", in: workshop.directory)
+        let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
+        let slow = try Library.build("Torture/Faults/slow-fsync.c", in: workshop.directory)
         /// Returns the seconds that the other process took; nil if it did not end in time.
         @Sendable func run(_ name: String, environment: [String: String]) async throws -> TimeInterval? {
             let directory = workshop.directory.appendingPathComponent(name)

@@ -1,18 +1,10 @@
 internal import Foundation
 
-/// D4 and D5 run a device under a preloaded model of a disk that loses every write that was not synced. Its source is
-/// `powerfail.c`, kept beside the package; the environment's `POWERFAIL` names another place.
+/// D4 and D5 run a device with a preloaded model of a disk that loses each write that was not synced.
 enum PowerModel {
-    private static var path: String {
-        ProcessInfo.processInfo.environment["POWERFAIL"] ?? "../shared/tools/powerfail.c"
-    }
-
     /// Builds the model.
     static func library(in directory: URL) throws -> String {
-        guard FileManager.default.fileExists(atPath: path) else {
-            throw TortureError("\(path) is missing; name the model of the disk with POWERFAIL=path")
-        }
-        return try Library.build(path, in: directory)
+        try Library.build("Torture/Faults/powerfail.c", in: directory)
     }
 }
 

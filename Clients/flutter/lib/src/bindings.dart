@@ -1,6 +1,6 @@
 /// The functions of `countersign.h`, one for one; the header says what they do.
 ///
-/// `scripts/flutter-check.py` compares this file with the header.
+/// `tools/flutter.py` compares this file with the header.
 library;
 
 import 'dart:ffi';

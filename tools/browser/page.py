@@ -1,0 +1,118 @@
+"""What every test of the page needs: signing in, opening a screen, and watching for what must never happen."""
+import os
+import shutil
+from contextlib import contextmanager
+
+from playwright.sync_api import expect
+
+PASSWORD = "a long sentence for the test"
+# The page looks again every 5 to 10 seconds.
+expect.set_options(timeout=15_000)
+MARKUP = '<script>window.hacked=1</script><img src=x onerror="window.hacked=1">'
+
+
+def launch():
+    """The arguments that start the system's Chromium."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    return {"executable_path": chromium, "args": ["--no-sandbox"] if os.getuid() == 0 else []}
+
+
+def say(text):
+    print(f"browser: {text}", flush=True)
+
+
+class Visitor:
+    """A browser window of its own. What breaks a rule of the page is kept in `faults`."""
+
+    windows = []
+
+    def __init__(self, browser, url, storage=None, width=1280, scheme="light", zone=None):
+        self.url = url
+        self.faults = []
+        self.context = browser.new_context(storage_state=storage, color_scheme=scheme, reduced_motion="reduce", timezone_id=zone,
+                                           viewport={"width": width, "height": 800})
+        self.context.set_default_timeout(15_000)
+        # Chromium says each breach of the policy to the document; kept across the pages of the visit.
+        self.context.expose_function("breach", lambda text: self.faults.append(f"policy: {text}"))
+        self.context.add_init_script(
+            "document.addEventListener('securitypolicyviolation',"
+            " event => window.breach(event.violatedDirective + ' ' + event.blockedURI))")
+        self.context.on("request", self.request)
+        # Not a fault by itself: some checks want such an answer. Shown when a check fails.
+        self.unanswered = []
+        self.context.on("response", lambda answer: answer.status >= 500 and self.unanswered.append(f"{answer.status} {answer.url}"))
+        self.context.on("requestfailed", lambda request: self.unanswered.append(f"{request.failure} {request.url}"))
+        self.context.on("page", self.watch)
+        self.page = self.context.new_page()
+        Visitor.windows.append(self)
+
+    def request(self, request):
+        if not request.url.startswith((self.url, "data:", "blob:")):
+            self.faults.append(f"request to another origin: {request.url}")
+
+    def watch(self, page):
+        page.on("pageerror", lambda error: self.faults.append(f"script error: {error}"))
+        page.on("console", self.console)
+
+    def console(self, message):
+        # Chromium itself writes each answer of 4xx and each lost connection to the console; they are the API's business.
+        if message.type == "error" and "Failed to load resource" not in message.text and "net::ERR" not in message.text:
+            self.faults.append(f"console: {message.text}")
+
+    def describe(self):
+        """What the window shows and which requests failed, for whoever reads why a check failed."""
+        shown = self.page.locator("body").inner_text(timeout=2_000)
+        return f"{self.page.url}\n{shown[:4_000]}\nrequests that failed: {self.unanswered[-20:]}\nfaults: {self.faults}"
+
+    def check(self):
+        assert not self.faults, self.faults
+        assert not self.page.evaluate("window.hacked"), f"stored markup ran on {self.page.url}"
+
+    def open(self, route):
+        """Opens a screen, and waits until it is there."""
+        address = f"{self.url}/admin/#/{route}"
+        if self.page.url == address:
+            self.page.reload()
+            self.settled()
+        else:
+            with self.renewed():
+                self.page.goto(address)
+
+    @contextmanager
+    def renewed(self):
+        """What is done inside makes the screen anew; waits until that is there, since for a moment the previous one stays."""
+        self.page.evaluate("document.querySelector('.screen')?.setAttribute('data-before', '')")
+        yield
+        expect(self.page.locator("[data-before]")).to_have_count(0)
+        self.settled()
+
+    def settled(self):
+        expect(self.page.locator("h1")).to_be_visible()
+        expect(self.page.locator(".skeleton")).to_have_count(0, timeout=10_000)
+
+    def button(self, name, **more):
+        return self.page.get_by_role("button", name=name, **more)
+
+    def press(self, button):
+        """Presses what changes something; the status of the gateway's answer."""
+        with self.page.expect_response(lambda answer: answer.request.method != "GET") as answer:
+            button.click()
+        return answer.value.status
+
+    def told(self, text):
+        """Waits for the short message at the edge."""
+        expect(self.page.locator(".toast")).to_contain_text(text)
+
+    @property
+    def dialog(self):
+        return self.page.get_by_role("dialog")
+
+    def sign_in(self, name, password=PASSWORD):
+        self.page.get_by_label("Name").fill(name)
+        self.page.get_by_label("Password", exact=True).fill(password)
+        self.button("Sign in").click()
+
+    def leave(self):
+        self.check()
+        self.context.close()
+        Visitor.windows.remove(self)

@@ -1,0 +1,163 @@
+"""What goes wrong around the page: other roles, ended sessions, lost connections, a stopped gateway."""
+import re
+
+from playwright.sync_api import expect
+
+from ..network import Proxy
+from .page import PASSWORD, Visitor, say
+
+WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save .*|Save|Make.*|Create.*|Back up.*|New.*|Delete.*|Revoke.*|Remove.*|Retry.*|Schedule|Apply|Edit.*|Cancel the.*"
+                     r"|Open a session|End all.*|Follow.*|Unfollow|Change|Verify \S+)$")
+
+
+def viewer(browser, owner, screens):
+    """A viewer sees no ids, and no controls for requests that the gateway would reject."""
+    owner.open("members")
+    owner.button("Add a member").click()
+    owner.dialog.get_by_label("Name").fill("vera")
+    owner.dialog.get_by_label("Initial password").fill(PASSWORD)
+    owner.dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(owner.page.get_by_role("rowheader", name="vera")).to_be_visible()
+    visitor = Visitor(browser, owner.url)
+    visitor.page.goto(f"{owner.url}/admin/")
+    visitor.sign_in("vera", "a wrong long sentence")
+    expect(visitor.page.get_by_text("The name or the password is wrong.")).to_be_visible()
+    visitor.sign_in("vera")
+    expect(visitor.page.get_by_role("heading", name="Overview")).to_be_visible()
+    refused = []
+    visitor.page.on("response", lambda answer: refused.append(answer.url) if answer.status == 403 else None)
+    for screen in screens:
+        visitor.open(screen)
+        names = [name for name in visitor.page.locator("button:visible:enabled").evaluate_all(
+            "all => all.map(one => one.getAttribute('aria-label') || one.innerText.trim())") if WRITING.match(name)]
+        assert not names, f"a viewer can press {names} on {screen}"
+        assert not refused, f"a viewer's {screen} asks for what is refused: {refused}"
+    visitor.leave()
+    say("a viewer sees no control that may not be used")
+
+
+def keyboard(browser, url):
+    """From signing in to one failed request without a mouse."""
+    visitor = Visitor(browser, url)
+    page = visitor.page
+    page.goto(f"{url}/admin/")
+    expect(page.get_by_label("Name")).to_be_focused()
+    page.keyboard.type("ada")
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.keyboard.press("?")
+    expect(visitor.dialog).to_contain_text("Keyboard shortcuts")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.get_by_label("App", exact=True)).to_be_focused()
+    page.keyboard.type("s")
+    expect(page).to_have_url(re.compile("apps/shop/failures"))
+    expect(page.get_by_role("heading", name="Failures", level=1)).to_be_focused()
+    for keys, heading in (("gk", "Public keys"), ("gv", "Events"), ("gf", "Failures")):
+        page.keyboard.type(keys)
+        expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+        if heading == "Events":
+            page.keyboard.press("/")
+            expect(page.get_by_label("User")).to_be_focused()
+            page.keyboard.press("Shift+Tab")
+            page.evaluate("document.activeElement.blur()")
+    chart = page.locator("#failure-chart")
+    expect(page.locator(".bar").first).to_be_visible()
+    for _ in range(60):
+        if chart.evaluate("element => element === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    expect(chart).to_be_focused()
+    for key in ("Home", "End", "ArrowUp"):
+        page.keyboard.press(key)
+    expect(page.locator(".chart-tip")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.locator("#samples-title")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(chart).to_be_focused()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    expect(page.locator("#samples-title")).to_be_focused()
+    sample = page.locator("#samples tbody a").first
+    nothing = page.get_by_text("No failed requests")
+    expect(sample.or_(nothing)).to_be_visible()
+    if nothing.is_visible():
+        # The hour has turned since the requests: they are in the bar before the last.
+        page.keyboard.press("Escape")
+        expect(chart).to_be_focused()
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Enter")
+        expect(page.locator("#samples-title")).to_be_focused()
+    expect(sample).to_be_visible()
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('#samples tbody a') !== null"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Verdict, check by check")).to_be_visible()
+    visitor.leave()
+    say("from signing in to one failed request by keyboard alone")
+
+
+def live_cut(browser, gateway, storage):
+    """After a cut connection the live tail continues without a gap, and announces what it cannot know."""
+    wire = Proxy(gateway.port)
+    visitor = Visitor(browser, wire.url, storage)
+    visitor.open("apps/shop/live")
+    status = visitor.page.locator(".live-status")
+    expect(status).to_contain_text("Live")
+    rows = visitor.page.locator(".live-table tbody")
+    gateway.send(None, version="before-the-cut")
+    expect(rows.get_by_text("before-the-cut")).to_have_count(1)
+    wire.cut()
+    expect(status).to_contain_text("lost")
+    for number in range(5):
+        gateway.send(None, version=f"while-cut-{number}")
+    wire.mend()
+    for number in range(5):
+        expect(rows.get_by_text(f"while-cut-{number}")).to_have_count(1)
+    expect(rows.get_by_text("before-the-cut")).to_have_count(1)
+    expect(rows.locator(".gap")).to_have_count(0)
+    say("the live tail continues after a cut connection without a gap")
+    visitor.check()
+    return visitor
+
+
+def stopped(visitor, live, gateway):
+    """A stopped gateway: the page keeps what it has, says how old it is, and recovers by itself."""
+    page = visitor.page
+    visitor.open("apps/shop/failures?range=15m")
+    expect(page.locator(".bar").first).to_be_visible()
+    gateway.stop()
+    trouble = page.locator(".notice.amber").filter(has_text="cannot be reached")
+    expect(trouble).to_contain_text("What you see is from")
+    expect(page.locator(".bar").first).to_be_visible()
+    gateway.start()
+    expect(trouble).to_have_count(0)
+    expect(live.page.locator(".live-table .gap")).to_be_visible()
+    gateway.send(None, version="after-the-start")
+    expect(live.page.locator(".live-table").get_by_text("after-the-start")).to_have_count(1)
+    live.leave()
+    say("a stopped gateway is announced with the data's age, and a gap in the live tail; both recover")
+
+
+def expired(browser, url):
+    """A session that ends leads to signing in, and from there back to the same place."""
+    visitor = Visitor(browser, url)
+    page = visitor.page
+    page.goto(f"{url}/admin/#/apps/shop/failures?range=7d&view=table")
+    visitor.sign_in("ada")
+    expect(page.get_by_role("heading", name="Failures", level=1)).to_be_visible()
+    visitor.settled()
+    token = visitor.context.request.get(f"{url}/admin/api/session").json()["csrf"]
+    ended = visitor.context.request.delete(f"{url}/admin/api/session", headers={"X-CSRF-Token": token, "Origin": url})
+    assert ended.ok, ended.text()
+    # Nobody presses anything: the header asks for the app's enforcement all the time.
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    visitor.sign_in("ada")
+    expect(page.get_by_role("table", name="Failures per bucket")).to_be_visible()
+    expect(page).to_have_url(re.compile("range=7d"))
+    visitor.leave()
+    say("an ended session leads to signing in and back to the same place")

@@ -1,0 +1,106 @@
+"""Runs checks, one log each in .build/check, and prints a table. Without names: the part of CI besides `make test`."""
+
+import argparse
+import os
+import re
+import subprocess
+import threading
+import time
+
+from .common import ROOT
+
+POSTGRESQL = "COUNTERSIGN_TEST_STORAGE=postgresql scripts/test.sh"
+# The tests whose results depend on the storage.
+ESSENTIAL = ("NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay|AppSetting|AppDeletion|"
+             "CustomerStore|BloomreachInbox|SessionTable|WebhookRunner")
+TOOL = "python3 -B -m tools "
+PROGRAM = "swift build --product countersign-cli && " + TOOL
+CHECKS = {
+    "test": "make --no-print-directory test",
+    "storage": f"{POSTGRESQL} --filter '^(CountersignGatewayTests\\.({ESSENTIAL})Tests/|CountersignCLITests\\.DatabaseCommandTests/)' "
+               "--filter '^GatewayPostgreSQLTests\\.'",
+    "postgresql": POSTGRESQL + " --filter '${FILTER:-^(GatewayPostgreSQL|CountersignGateway|CountersignCLI|Countersign|BrazeCompat|"
+                  "ExponeaCompat|BackgroundGeolocationCompat)Tests\\.}'",
+    "browser": PROGRAM + "browser",
+    "web": "scripts/web.sh",
+    "docs": "scripts/docs.sh",
+    "packages": "scripts/packages-check.sh",
+    "apple": "scripts/apple-check.sh",
+    "objc": "scripts/objc-check.sh",
+    "flutter": TOOL + "flutter",
+    "package": "scripts/consumer-test.sh",
+    "consumers": PROGRAM + "consumers",
+    "c": "swift build --product CountersignC && " + PROGRAM + "clients c --library .build/debug/libCountersignC.so --rounds 1",
+    "clients": "make --no-print-directory clients",
+    "conformance": "make --no-print-directory conformance",
+    # Slow: on a busy machine some tests reach their time limits.
+    "tsan": "swift test --sanitize=thread --scratch-path .build-tsan --disable-xctest --filter '^(CountersignTests|BrazeCompatTests)\\.'",
+    "tokens": PROGRAM + "tokens",
+    "vendors": PROGRAM + "vendors",
+    "oauth": PROGRAM + "oauth",
+    "webhooks": PROGRAM + "webhooks",
+    "stream": PROGRAM + "stream",
+    "exports": PROGRAM + "exports",
+    "openapi": PROGRAM + "openapi",
+    "metrics": PROGRAM + "metrics",
+    "otlp": PROGRAM + "otlp",
+    "proxies": PROGRAM + "proxies",
+    "packaging": "scripts/packaging-test.sh",
+    "deploy": TOOL + "deploy",
+    "examples": "scripts/examples.sh",
+    "fuzz": "make --no-print-directory fuzz",
+    "torture": "make --no-print-directory torture",
+    "cluster": "make --no-print-directory torture ONLY=cluster",
+    "demo-cluster": "make --no-print-directory demo CLUSTER=1",
+    "service": "scripts/service-test.sh",
+    "bench": "make --no-print-directory bench",
+}
+# First the storage, then these beside each other, because each waits much of the time.
+LANES = (("browser", "web"), ("docs", "packages", "apple", "objc", "flutter"), ("package", "consumers", "c"))
+
+
+class Runner:
+    def __init__(self):
+        self.folder, self.rows, self.lock = ROOT / ".build/check", [], threading.Lock()
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def run(self, names):
+        for name in names:
+            began, log = time.monotonic(), self.folder / f"{name}.log"
+            if name == "service" and os.geteuid() != 0:
+                self.rows.append((name, "skipped", 0, "needs root"))
+                continue
+            with open(log, "w") as file:
+                code = subprocess.run(CHECKS[name], shell=True, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file,
+                                      stderr=subprocess.STDOUT).returncode
+            text = log.read_text(errors="replace")
+            with self.lock:
+                print(text, end="", flush=True)
+                reasons = re.findall(r"^.*(?:skipped|not checked|is not here).*$", text, re.M)
+                self.rows.append((name, "FAILED" if code else "passed", time.monotonic() - began,
+                                  f"see {log.relative_to(ROOT)}" if code else "; ".join(reasons[:2])[:100]))
+
+    def table(self):
+        print()
+        for name, outcome, seconds, reason in self.rows:
+            print(f"check: {name:13} {outcome:8} {seconds:6.0f} s  {reason}".rstrip())
+        return 1 if any(outcome == "FAILED" for _, outcome, _, _ in self.rows) else 0
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="make check ONLY=…", description=__doc__, epilog=f"Checks: {', '.join(CHECKS)}, all")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    names = parser.parse_args(arguments).names
+    if unknown := set(names) - set(CHECKS) - {"all"}:
+        parser.error(f"there is no check {unknown.pop()}; there are: {', '.join(CHECKS)}, all")
+    runner = Runner()
+    if names:
+        runner.run([name for name in CHECKS if name != "storage"] if "all" in names else names)
+        return runner.table()
+    runner.run(["storage"])
+    lanes = [threading.Thread(target=runner.run, args=(lane,)) for lane in LANES]
+    for lane in lanes:
+        lane.start()
+    for lane in lanes:
+        lane.join()
+    return runner.table()

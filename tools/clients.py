@@ -1,0 +1,280 @@
+"""Runs the clients over libcountersign against a real gateway with real tokens, and kills processes that record: each event that was
+reported as stored must arrive once. Without `--library` it is the one of `make libcountersign`, for C with its symbols."""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .common import PROGRAM, ROOT, output, until
+from .gateway import Shop
+
+HEADER = ROOT / "Sources/CCountersign/include"
+BUILT = {"c": ROOT / ".build/static/release/libCountersignC.so"}
+INSTALLABLE = ROOT / ".build/libcountersign/libcountersign.so"
+ITEMS = {
+    "inbox-message": {"id": "offer", "type": "html", "content": {"title": "Tea"}, "recipient": {"registered": "ada"}},
+    "recommendation-engine": {"id": "engine", "items": [{"item_id": "1"}]},
+    "consent-category": {"id": "newsletter"},
+    "in-app-message": {"id": "hello", "name": "Hello", "trigger": {"event_type": "session_start"}},
+}
+
+
+def say(text):
+    print(f"clients: {text}", flush=True)
+
+
+class Bench:
+    """A gateway that requires tokens of all three kinds, and the credentials for them."""
+
+    def __init__(self, program, library):
+        self.library = library
+        self.gateway = gateway = Shop(program)
+        gateway.run("key", "add", "shop", gateway.path("good", "public.pem"))
+        gateway.run("enforcement", "set", "shop", "required", "--yes")
+        # Of Bloomreach's clients only the App Inbox knows tokens: they have an app of their own.
+        self.project_key = gateway.app("tea")
+        gateway.run("project", "set", "tea", "--customer-tokens", "required")
+        secret = gateway.folder / "secret"
+        secret.touch(mode=0o600)
+        secret.write_text(gateway.run("project", "key", "add", "tea", "backend").splitlines()[-1])
+        for kind, content in ITEMS.items():
+            (gateway.folder / kind).write_text(json.dumps(content))
+            gateway.run("project", "put", "tea", kind, gateway.path(kind))
+        self.ada, self.bob = gateway.token("ada"), gateway.token("bob")
+        self.expired = gateway.token("ada", "good", "--now", str(int(time.time()) - 7200), "--lifetime", "60")
+        self.customer = gateway.run("token", "create", "--customer-id", "registered=ada", "--secret-file", secret, "--kid", "backend")
+        until("a gateway that requires tokens", lambda: gateway.send("ada", self.ada, name="bench") == 200
+              and gateway.send("ada", name="bench") == 401 and self.has_inbox())
+
+    def has_inbox(self):
+        return "offer" in str(self.gateway.ask("POST", "/webxp/projects/tea/appinbox/fetch", {"customer_ids": {"registered": "ada"}},
+                                               {"Authorization": f"Bearer {self.customer}"}))
+
+    def folder(self, name):
+        path = self.gateway.path("devices", name)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def environment(self, name):
+        """The settings of a client's tests."""
+        return {
+            **os.environ, "LD_LIBRARY_PATH": self.library, "COUNTERSIGN_LIBRARY": f"{self.library}/libcountersign.so",
+            "STAND_ENDPOINT": self.gateway.url, "STAND_WRITE_KEY": self.gateway.write_key,
+            "STAND_PROJECT": "tea", "STAND_PROJECT_KEY": self.project_key,
+            "STAND_ADA": self.ada, "STAND_BOB": self.bob, "STAND_EXPIRED": self.expired, "STAND_CUSTOMER": self.customer,
+            "STAND_REFRESH": self.gateway.run("session", "create", "shop", "--user", "ada"), "STAND_FOLDER": self.folder(name),
+        }
+
+    def events(self, app="shop", *only):
+        return [json.loads(line) for line in self.gateway.run("event", "export", app, *only).splitlines()]
+
+    def stored(self, prefix, app="shop", *only):
+        """The names of stored events that begin so, in the order of arrival."""
+        names = [event.get("event") or event.get("name") or event.get("event_type") or "" for event in self.events(app, *only)]
+        return [name for name in names if name.startswith(prefix)]
+
+    def locations(self):
+        return [event["location"]["uuid"] for event in self.events() if "location" in event]
+
+    def expect(self, client, names, locations):
+        """Compares the events that the tests of a client have recorded."""
+        assert self.stored(f"{client} ") == names, self.stored(f"{client} ")
+        assert self.locations() == [f"{client}-location-{number + 1}" for number in range(locations)], self.locations()
+        assert self.stored(f"{client} ", "tea") == [f"{client} bloomreach"]
+
+
+def example(name, folder, url):
+    """A copy of an example with this gateway's address. docs/clients.md shows the original, but for C."""
+    text = (ROOT / "Examples" / name).read_text()
+    assert name.endswith(".c") or text in (ROOT / "docs/clients.md").read_text(), f"docs/clients.md shows another {name}"
+    assert "http://127.0.0.1:8787" in text, name
+    copy = Path(folder) / Path(name).name
+    copy.write_text(text.replace("http://127.0.0.1:8787", url))
+    return copy
+
+
+def check_example(bench, command, environment):
+    """Its event arrives, verified, from a queue of its own."""
+    verified = ("Order Completed", "shop", "--verdict", "verified")
+    before = len(bench.stored(*verified))
+    with tempfile.TemporaryDirectory() as home:
+        output(*command, bench.gateway.write_key, bench.gateway.token("user-1"), env={**environment, "XDG_DATA_HOME": home})
+    assert len(bench.stored(*verified)) == before + 1, command
+
+
+class C:
+    """The driver in C, under the address sanitizer with its leak checker."""
+
+    def __init__(self, folder, library, url):
+        self.folder = folder
+        driver, sample = ROOT / "Tests/Clients/driver.c", example("C/first_event.c", folder, url)
+        sanitized = ["-fsanitize=address,undefined"]
+        for name, source, flags in [("driver", driver, sanitized), ("first", sample, sanitized), ("plain", driver, [])]:
+            output("cc", "-g", "-Wall", "-Wextra", "-Werror", *flags, "-I", HEADER, source, "-o", f"{folder}/{name}",
+                   "-L", library, "-lcountersign", "-lpthread")
+
+    def test(self, bench):
+        environment = {**bench.environment("c"), "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
+                       "LSAN_OPTIONS": f"suppressions={ROOT}/Tests/Clients/lsan.supp:print_suppressions=0"}
+        version = output(f"{self.folder}/driver", *(environment[f"STAND_{name}"] for name in (
+            "FOLDER", "ENDPOINT", "WRITE_KEY", "PROJECT", "PROJECT_KEY", "ADA", "BOB", "REFRESH", "CUSTOMER")), env=environment)
+        bench.expect("c", ["c first", "c second", "c screen", "c last", "c unanswered"], locations=2)
+        check_example(bench, [f"{self.folder}/first"], environment)
+        say(f"C: version {version}; three modes and the sample; no error, no leak")
+        # Only Linux says whether another process is at rest.
+        if os.path.exists("/proc/self/task"):
+            scenarios = output(sys.executable, "-B", ROOT / "Tests/Clients/conformance", "--library", environment["COUNTERSIGN_LIBRARY"])
+            say(scenarios.splitlines()[0].rstrip(":"))
+
+    def recorder(self, mode, environment, folder, number):
+        endpoint = environment["STAND_ENDPOINT"]
+        configuration = json.dumps({"dataDirectory": folder, **{
+            "signed_user": {"endpoint": endpoint, "writeKey": environment["STAND_WRITE_KEY"]},
+            "access_token": {
+                "http": {"url": f"{endpoint}/api/locations", "batchSync": True},
+                "authorization": {"refreshUrl": f"{endpoint}/api/refresh_token", "refreshToken": environment["STAND_REFRESH"],
+                                  "refreshPayload": {"refresh_token": "{refreshToken}"}}},
+            "bloomreach": {"projectToken": environment["STAND_PROJECT"], "authorizationToken": environment["STAND_PROJECT_KEY"],
+                           "baseUrl": endpoint},
+        }[mode]})
+        return [f"{self.folder}/plain", *(["send", mode, configuration] if number == "send" else ["record", mode, configuration, number])]
+
+
+class Python:
+    """The package, installed into a fresh virtual environment."""
+
+    def __init__(self, folder, library, url):
+        output(sys.executable, "-m", "venv", f"{folder}/venv")
+        self.python, self.tests = f"{folder}/venv/bin/python", ROOT / "Clients/python/tests"
+        self.example = example("Python/first_event.py", folder, url)
+        # A copy: building leaves files in the folder.
+        shutil.copytree(ROOT / "Clients/python", f"{folder}/python")
+        output(self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{folder}/python")
+
+    def test(self, bench):
+        done = subprocess.run([self.python, "-B", "-W", "error", self.tests / "test_countersign.py"], cwd="/",
+                              env=bench.environment("python"), capture_output=True, text=True, timeout=300)
+        if done.returncode != 0:
+            raise SystemExit(done.stderr)
+        stored = sorted(bench.stored("python "))
+        assert stored == ["python expired", "python first", *(f"python left {number}" for number in range(3))], stored
+        assert bench.locations() == ["python-location-1"], bench.locations()
+        assert bench.stored("python ", "tea") == ["python bloomreach"]
+        check_example(bench, [self.python, "-B", self.example], bench.environment("python"))
+        say(f"Python: {done.stderr.split('Ran ')[1].split(' in ')[0]} from a fresh virtual environment, three modes")
+
+    def recorder(self, mode, environment, folder, number):
+        return [self.python, "-B", self.tests / "record.py", folder, mode, number]
+
+
+class JVM:
+    """The jar and its bridge, and the samples of two vendors in Java and Kotlin."""
+
+    def __init__(self, folder, library, url):
+        self.folder = f"{folder}/jvm"
+        output(ROOT / "Clients/jvm/build.sh", library, HEADER, self.folder)
+        tests = ROOT / "Clients/jvm/src/test"
+        java = [*sorted(tests.rglob("*.java")), example("Java/FirstEvent.java", folder, url)]
+        kotlin = [*sorted(tests.rglob("*.kt")), example("Kotlin/FirstEvent.kt", folder, url)]
+        jar, self.compiled = f"{self.folder}/countersign.jar", f"{self.folder}/tests"
+        path = f"{jar}:{self.compiled}:/usr/share/java/kotlin-stdlib.jar"
+        # Java and Kotlin files refer to each other. Debian's Kotlin has today's type inference as an option.
+        output("kotlinc", "-Xnew-inference", "-nowarn", "-cp", jar, *kotlin, *java, "-d", self.compiled)
+        output("javac", "--release", "11", "-cp", path, "-d", self.compiled, *java)
+        self.java = ["java", "-cp", path, f"-Dcountersign.library={self.folder}/libcountersign_jni.so"]
+
+    def test(self, bench):
+        # Braze's documentation leaves these to this file.
+        Path(self.compiled, "braze.xml").write_text(f"""<?xml version="1.0" encoding="utf-8"?>
+<resources>
+  <string name="com_braze_api_key">{bench.gateway.write_key}</string>
+  <string name="com_braze_custom_endpoint">{bench.gateway.url}</string>
+</resources>""")
+        environment = {**bench.environment("jvm"), "XDG_DATA_HOME": bench.folder("jvm-home"),
+                       "STAND_NEW_USER": bench.gateway.token("NEW-USER-ID")}
+        checked = [self.java[0], "-Xcheck:jni", *self.java[1:]]
+        said = output(*checked, "Tests", env=environment)
+        # The checker of JNI writes to the standard output.
+        assert len(said.splitlines()) == 1, said
+        bench.expect("jvm", ["jvm first", "jvm second", "jvm expired", *["jvm JavaSamples"] * 2, *["jvm KotlinSamples"] * 2], locations=1)
+        for name in ("FirstEvent", "FirstEventKt"):
+            check_example(bench, [*checked, name], environment)
+        say("JVM: three modes, and the samples of Braze (Java, Kotlin) and Bloomreach (Kotlin)")
+
+    def recorder(self, mode, environment, folder, number):
+        return [*self.java, "Tests", "record", mode, folder, number]
+
+
+MODES = {
+    "signed_user": lambda bench: bench.stored("kill "),
+    "access_token": lambda bench: [uuid for uuid in bench.locations() if uuid.startswith("kill ")],
+    "bloomreach": lambda bench: bench.stored("kill ", "tea"),
+}
+
+
+def kill(client, bench, rounds, name, mode):
+    """Kills a process that records, again and again, and sends the rest. `name` is the client's."""
+    folder, told = bench.folder(f"{name}-{mode}"), set()
+    for number in range(rounds):
+        # A refresh token that was exchanged is no longer good, so each process gets its own.
+        environment = bench.environment(f"{name}-{mode}")
+        process = subprocess.Popen(client.recorder(mode, environment, folder, str(number)), env=environment, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        wanted = 1 + random.randrange(60)
+        for line in process.stdout:
+            told.add(f"kill {number} {line.strip()}")
+            wanted -= 1
+            if wanted == 0:
+                time.sleep(random.random() / 100)
+                process.send_signal(signal.SIGKILL)
+                break
+        # Lines from before the kill that are still in the pipe count too, except one that was cut short.
+        told.update(f"kill {number} {line.strip()}" for line in process.stdout if line.endswith("\n"))
+        errors = process.stderr.read()
+        if process.wait() != -signal.SIGKILL:
+            raise SystemExit(f"the process ended by itself\n{errors}")
+    environment = bench.environment(f"{name}-{mode}")
+    output(*client.recorder(mode, environment, folder, "send"), env=environment)
+    stored = MODES[mode](bench)
+    lost = told - set(stored)
+    assert not lost, f"{len(lost)} of {len(told)} events are lost: {sorted(lost)[:5]}"
+    assert len(stored) == len(set(stored)), "an event is stored twice"
+    say(f"{name}, {mode}: {rounds} times SIGKILL while it records: {len(told)} told to be stored, {len(stored)} there, none twice")
+
+
+CLIENTS = {"c": C, "python": Python, "jvm": JVM}
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m tools clients", description=__doc__)
+    parser.add_argument("clients", nargs="+", choices=CLIENTS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--library", type=Path)
+    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
+    given = parser.parse_args(arguments)
+    for name in given.clients:
+        library = (given.library or BUILT.get(name, INSTALLABLE)).resolve()
+        if not library.exists():
+            raise SystemExit("clients: there is no library; run `make libcountersign`")
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="countersign-clients-"))
+            # Under the names that linkers and loaders look for.
+            names = Path(folder, "library")
+            names.mkdir()
+            for file in ("libcountersign.so", "libcountersign.so.0.1"):
+                (names / file).symlink_to(library)
+            bench = Bench(given.countersign, str(names))
+            stack.callback(bench.gateway.remove)
+            client = CLIENTS[name](folder, str(names), bench.gateway.url)
+            client.test(bench)
+            for mode in MODES:
+                kill(client, bench, given.rounds, name, mode)

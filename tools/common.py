@@ -1,0 +1,93 @@
+"""Ports, folders and waiting, for programs that start other programs."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / ".build/debug/countersign-cli"
+SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
+
+
+class Skipped(Exception):
+    """The reason why a test cannot run on this machine."""
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def is_open(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+def workshop(prefix="countersign-"):
+    """A temporary folder that other users may traverse: PostgreSQL runs as another user than root."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    folder.chmod(0o711)
+    return folder
+
+
+def until(what, holds, seconds=60, pause=0.02):
+    """Waits until `holds()` is true. Returns the seconds that it took; exits if it takes too long."""
+    began = time.monotonic()
+    while not holds():
+        if time.monotonic() - began > seconds:
+            raise SystemExit(f"{what}: not within {seconds} s")
+        time.sleep(pause)
+    return time.monotonic() - began
+
+
+def check(what, holds, detail=""):
+    if not holds:
+        raise SystemExit(f"{what}: {detail}")
+    print(f"{what}: ok", flush=True)
+
+
+def output(*command, **options):
+    """The standard output of a command, without the final line break. Exits if the command fails."""
+    options.setdefault("timeout", 300)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))[:300]} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
+
+
+def installed(program, package):
+    """The path of a program of the system."""
+    found = shutil.which(program, path=SYSTEM_PATH)
+    if not found:
+        raise Skipped(f"{program} is not installed (package {package})")
+    return found
+
+
+def preloaded(name, folder):
+    """The environment that starts a program with Torture/Faults/NAME.c in LD_PRELOAD."""
+    library = Path(folder) / f"{name}.so"
+    if not library.exists():
+        output("cc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / f"Torture/Faults/{name}.c", "-ldl")
+    return {"LD_PRELOAD": str(library)}
+
+
+def certify(folder, name, alternative="IP:127.0.0.1"):
+    """Makes a self-signed certificate. Returns the paths of the certificate and of its key."""
+    key, certificate = Path(folder) / f"{name}.key", Path(folder) / f"{name}.pem"
+    output("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+           "-addext", f"subjectAltName={alternative}", "-keyout", key, "-out", certificate)
+    return certificate, key
+
+
+def on_linux(name):
+    if sys.platform != "linux":
+        raise Skipped(f"{name} needs Linux")

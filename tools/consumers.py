@@ -1,0 +1,110 @@
+"""Tests the Python client for readers of events (Examples/Consumers): its unit tests, then two workers on a gateway that are killed
+again and again. Their books must have each stored event once."""
+
+import argparse
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .common import PROGRAM, ROOT, output, until
+from .gateway import Gateway
+
+EXAMPLES = ROOT / "Examples/Consumers"
+EVENTS, USERS, DEATHS = 3_000, 12, 5
+
+
+def store(gateway, first, count):
+    status, answer = gateway.batch([
+        {"type": "track", "event": "Order", "userId": f"user-{number % USERS}", "messageId": f"m-{number}", "properties": {"number": number}}
+        for number in range(first, first + count)], timeout=30)
+    assert status == 200, answer
+
+
+def start(gateway, token, path):
+    return [subprocess.Popen([sys.executable, "-B", EXAMPLES / "worker.py", gateway.url, "shop", "books", path],
+                             env={**os.environ, "READER_TOKEN": token}) for _ in range(2)]
+
+
+def booked(database):
+    return [tuple(row) for row in database.execute("SELECT seq, user_id, message_id, verdict FROM bookings ORDER BY seq")]
+
+
+def kill_workers(gateway, bearer, path):
+    """Books with two workers. Kills both between their poll and their commit, several times."""
+    sys.path.insert(0, str(EXAMPLES))
+    import worker
+    from countersign_consumer import Consumer
+
+    database, token = sqlite3.connect(path, isolation_level=None, timeout=60), bearer["Authorization"].split()[1]
+    database.executescript(worker.SCHEMA)
+    store(gateway, 0, 100)
+    # This one dies after its own commit and before its acknowledgement.
+    consumer = Consumer(gateway.url, "shop", token, "books", limit=30, lease_seconds=5, wait=0)
+    worker.book(database, next(iter(consumer)))
+    consumer._gateway.close()
+    before = booked(database)
+
+    def is_leased():
+        partitions = gateway.ask("GET", "/v1/apps/shop/consumers/books", headers=bearer)[1]["partitions"]
+        return any(partition["leased_until_ms"] for partition in partitions)
+
+    workers = start(gateway, token, path)
+    try:
+        for number in range(100, EVENTS, 100):
+            dies = number % (EVENTS // (DEATHS + 1)) == 0
+            if dies:
+                # No worker can commit: all wait between the poll and their own commit.
+                database.execute("BEGIN IMMEDIATE")
+            store(gateway, number, 100)
+            if dies:
+                until("a lease", is_leased, 30)
+                time.sleep(0.3)  # For a worker that would acknowledge too early.
+                for one in workers:
+                    one.kill()
+                    one.wait()
+                database.execute("COMMIT")
+                workers = start(gateway, token, path)
+        until(f"{EVENTS} booked events", lambda: len(booked(database)) >= EVENTS or any(one.poll() is not None for one in workers), pause=0.1)
+    finally:
+        for one in workers:
+            one.terminate()
+        codes = [one.wait(timeout=60) for one in workers]
+    assert codes == [0, 0], f"workers ended with {codes}"
+    found = booked(database)
+    database.close()
+    assert set(before) <= set(found), "bookings from before the first death have changed"
+    return found
+
+
+def compare(gateway, bearer, found):
+    from countersign_consumer import ConsumerError, read_events
+
+    token = bearer["Authorization"].split()[1]
+    read = [(event["seq"], event["user_id"], event["message_id"], event["verdict"])
+            for page in read_events(gateway.url, "shop", token, limit=1_000, wait=0) for event in page.events]
+    stored = gateway.rows("SELECT seq, user_id, message_id FROM event ORDER BY seq")
+    assert [row[:3] for row in found] == stored and found == read and len(stored) == EVENTS, \
+        f"{len(stored)} stored, {len(read)} read by position, {len(found)} booked"
+    try:
+        next(read_events(gateway.url, "shop", token + "x"))
+    except ConsumerError as error:
+        assert error.code == "unauthenticated", error
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m tools consumers", description=__doc__)
+    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
+    program = parser.parse_args(arguments).countersign
+    output(sys.executable, "-B", "-W", "error::ResourceWarning", "-m", "unittest", cwd=EXAMPLES)
+    with Gateway(program) as gateway, tempfile.TemporaryDirectory() as folder:
+        gateway.app()
+        bearer = gateway.bearer("test", "reader", "shop")
+        gateway.run("consumer", "create", "shop", "books", "--partitions", 2)
+        gateway.start()
+        compare(gateway, bearer, kill_workers(gateway, bearer, str(Path(folder) / "books.sqlite")))
+    print(f"consumers: the unit tests pass; {EVENTS} events were each booked once by two workers, which were killed {DEATHS} times before "
+          "their commit and once after it")

@@ -1,0 +1,164 @@
+"""Checks what deploys the gateway, without a cluster: the chart, the compose file, and the workflows.
+
+The chart is linted and rendered by Helm's own library, and what comes out is held against the schemas of Kubernetes; the compose
+file against its specification; the workflows by actionlint. Each check has to refuse something wrong, too. What a container
+would do is not checked: none is started.
+"""
+
+import copy
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import helm_python
+import kubernetes_validate
+import yaml
+
+from .common import ROOT
+
+CHART = ROOT / "packaging/helm/countersign"
+BIN = pathlib.Path(sys.executable).parent
+# The newest that the schemas know is not what clusters run; the oldest is what the chart asks for.
+VERSIONS = ["1.29", "1.33"]
+FULL = {
+    "publicURL": "https://collect.example",
+    "settings": {"trusted-proxies": "10.0.0.0/8", "body-bytes": 2097152, "drain-seconds": 7},
+    "storage": {"className": "fast", "accessMode": "ReadWriteOnce"},
+    "ingress": {"enabled": True, "className": "nginx", "annotations": {"a": "b"}, "tlsSecret": "collect-tls"},
+    "serviceMonitor": {"enabled": True},
+    "nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "ssd", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}}, "imagePullSecrets": [{"name": "registry"}],
+}
+
+CLUSTER = FULL | {"database": {"url": "postgresql://countersign@db/countersign?sslmode=verify-full", "secret": "database", "gateways": 3}}
+
+
+def fail(text):
+    sys.exit(f"deploy: {text}")
+
+
+def refuses(what, body):
+    try:
+        body()
+    except (helm_python.HelmError, kubernetes_validate.ValidationError):
+        return
+    fail(f"{what} passed")
+
+
+def render(values):
+    chart = helm_python.Chart.load(str(CHART))
+    chart.validate_schema(values)
+    rendered = chart.render(values, name="collect", namespace="default")
+    return [document for name, text in sorted(rendered.items()) if name.endswith(".yaml")
+            for document in yaml.safe_load_all(text) if document]
+
+
+def check_chart():
+    for values in ({}, FULL, CLUSTER):
+        report = helm_python.lint(str(CHART), values, strict=True)
+        bad = [m for m in report["messages"] if m["severity"] > 1] + report["errors"]
+        if bad:
+            fail(f"helm lint says {bad}")
+    refuses("a chart with a second replica", lambda: helm_python.Chart.load(str(CHART)).validate_schema({"replicaCount": 2}))
+    refuses("a chart with a password in an address",
+            lambda: helm_python.Chart.load(str(CHART)).validate_schema({"database": {"url": "postgresql://a:b@db/c"}}))
+    for values, kinds in (
+        ({}, ["Pod", "Service", "StatefulSet"]),
+        (FULL, ["Ingress", "Pod", "Service", "ServiceMonitor", "StatefulSet"]),
+        (CLUSTER, ["Deployment", "Ingress", "Pod", "Service", "ServiceMonitor"]),
+    ):
+        documents = render(values)
+        found = sorted(document["kind"] for document in documents)
+        if found != kinds:
+            fail(f"the chart makes {found}, not {kinds}")
+        for document in documents:
+            for version in VERSIONS if document["kind"] != "ServiceMonitor" else []:
+                kubernetes_validate.validate(document, version, strict=True)
+    wrong = copy.deepcopy(next(d for d in render({}) if d["kind"] == "StatefulSet"))
+    wrong["spec"]["template"]["spec"]["containers"][0]["port"] = []
+    refuses("a container with a field that there is not", lambda: kubernetes_validate.validate(wrong, VERSIONS[0], strict=True))
+
+    full = next(d for d in render(FULL) if d["kind"] == "StatefulSet")
+    several = next(d for d in render(CLUSTER) if d["kind"] == "Deployment")
+    names = (ROOT / "docs/configuration.md").read_text()
+    for what in (full, several):
+        pod = what["spec"]["template"]["spec"]
+        variables = {v["name"]: v["value"] for v in pod["containers"][0]["env"]}
+        for name in variables:
+            if f"`{name}`" not in names:
+                fail(f"the chart sets {name}, which is no setting")
+        expected = {"COUNTERSIGN_BODY_BYTES": "2097152", "COUNTERSIGN_DRAIN_SECONDS": "7", "COUNTERSIGN_TRUSTED_PROXIES": "10.0.0.0/8"}
+        if not expected.items() <= variables.items():
+            fail(f"the settings came out as {variables}")
+        if pod["terminationGracePeriodSeconds"] <= 7 + 10:
+            fail("the pod is killed before the gateway has drained")
+    if full["spec"]["replicas"] != 1:
+        fail("more than one gateway would share a data directory")
+    if several["spec"]["replicas"] != 3 or "volumeClaimTemplates" in several["spec"] or any("BACKUP" in name for name in variables):
+        fail("the gateways on a database are not as many, or have what a data directory has")
+    if f'appVersion: "{version_of_program()}"' not in (CHART / "Chart.yaml").read_text():
+        fail("the chart's appVersion is not the program's")
+    print(f"deploy: the chart is linted and rendered by Helm {helm_python.helm_sdk_version()},"
+          f" valid for Kubernetes {' and '.join(VERSIONS)}; installed into no cluster")
+
+
+def version_of_program():
+    return re.search(r'countersignVersion = "(.+)"', (ROOT / "Sources/SDK/CountersignCore/Version.swift").read_text())[1]
+
+
+def check_compose():
+    schema = [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    folder = ROOT / "packaging/compose"
+    names = (ROOT / "docs/configuration.md").read_text()
+    for compose in (folder / "compose.yml", folder / "cluster.yml"):
+        subprocess.run([*schema, compose], check=True, stdout=subprocess.DEVNULL)
+        document = yaml.safe_load(compose.read_text())
+        for service in document["services"].values():
+            for volume in service.get("volumes", []):
+                path = volume.split(":")[0]
+                if path.startswith("."):
+                    if not (folder / path).resolve().exists():
+                        fail(f"{compose.name} mounts {path}, which is not there")
+                elif path not in document["volumes"]:
+                    fail(f"{compose.name} mounts {path}, which is no volume of it")
+            for name in service.get("environment", {}):
+                if name.startswith("COUNTERSIGN_") and f"`{name}`" not in names:
+                    fail(f"{compose.name} sets {name}, which is no setting")
+        next(iter(document["services"].values()))["port"] = []
+        wrong = subprocess.run([*schema, "-"], input=json.dumps(document), text=True, capture_output=True)
+        if wrong.returncode == 0:
+            fail(f"{compose.name} with a wrong key passed")
+    own = yaml.safe_load((ROOT / "packaging/prometheus/prometheus.yml").read_text())
+    inside = yaml.safe_load((folder / "prometheus.yml").read_text())
+    inside["scrape_configs"][0]["static_configs"][0]["targets"] = ["127.0.0.1:8787"]
+    if own != inside:
+        fail("compose/prometheus.yml differs from prometheus/prometheus.yml in more than the target")
+    own, inside = ([line for line in (path / "haproxy.cfg").read_text().splitlines() if not line.startswith(("#", "    bind", "    server"))]
+                   for path in (ROOT / "packaging/cluster", folder))
+    if own != inside:
+        fail("compose/haproxy.cfg differs from cluster/haproxy.cfg in more than the addresses")
+    print("deploy: the compose files are valid and all that they mount is there; no container was started")
+
+
+def check_workflows():
+    workflows = sorted((ROOT / ".github/workflows").glob("*.yml"))
+    subprocess.run([BIN / "actionlint", *workflows], check=True)
+    schema = [BIN / "check-jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    subprocess.run([*schema, *workflows], check=True, stdout=subprocess.DEVNULL)
+    wrong = workflows[0].read_text().replace("${{ github.ref }}", "${{ github.reff }}")
+    if subprocess.run([BIN / "actionlint", "-"], input=wrong, text=True, capture_output=True).returncode == 0:
+        fail("actionlint takes anything")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    for workflow in workflows:
+        for target in re.findall(r"make ([a-z-]+)", re.sub(r"install .*", "", workflow.read_text())):
+            if target not in targets:
+                fail(f"{workflow.name} runs `make {target}`, which there is not")
+    print(f"deploy: {len(workflows)} workflows pass actionlint and their schema")
+
+
+def main(arguments):
+    check_workflows()
+    check_compose()
+    check_chart()

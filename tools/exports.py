@@ -1,0 +1,173 @@
+"""Kills a gateway while it writes hourly files, fills their disk, and loads the files by the commands of docs/exports.md. Each stored
+event must be in the listed files once and in order, and in each database."""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+import time
+
+import duckdb
+
+from .common import PROGRAM, ROOT, Skipped, output, preloaded, until, workshop
+from .gateway import Gateway
+from .postgresql import PostgreSQL, program
+
+EXAMPLE = "2026-11-22T19-000001.ndjson.zst"
+HOURS, EVENTS = 40, 12_000
+
+
+def blocks(heading):
+    """The code blocks of a part of the page."""
+    part = (ROOT / "docs/exports.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"```(?:sql|sh)\n(.*?)```", part, re.S)
+
+
+def send(gateway, numbers):
+    batch = [{"type": "track", "event": "Order", "messageId": f"m-{number}", "userId": f"u-{number % 97}",
+              "properties": {"note": "é\"\\ " + "x" * 80}} for number in numbers]
+    # A number as written must reach the files.
+    body = json.dumps({"batch": batch, "writeKey": gateway.key}).replace('"note"', '"price": 1.10, "note"')
+    status, answer = gateway.ask("POST", "/v1/batch", body)
+    assert status == 200, answer
+
+
+def fill(gateway):
+    """Stores events, and spreads their times over past hours, the oldest first."""
+    gateway.app()
+    gateway.start()
+    for start in range(0, EVENTS, 500):
+        send(gateway, range(start, start + 500))
+    gateway.stop()
+    with sqlite3.connect(gateway.data / "events.sqlite") as events:
+        events.execute("UPDATE event SET received_ms = received_ms - 3600000 * (? - seq * ? / ?)", (HOURS, HOURS - 1, EVENTS))
+
+
+def listed(folder):
+    manifest = folder / "manifest.ndjson"
+    text = manifest.read_bytes() if manifest.exists() else b""
+    return [json.loads(line) for line in text[:text.rfind(b"\n") + 1].splitlines()]
+
+
+def lines(folder, entry):
+    data = (folder / entry["file"]).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == entry["sha256"] and len(data) == entry["bytes"], entry
+    return output("zstd", "-dqc", folder / entry["file"]).splitlines()
+
+
+def audit(folder, stored):
+    """Waits until the listed files have all events, and compares them. No other file may be there."""
+    until("all events in files", lambda: sum(entry["events"] for entry in listed(folder)) >= len(stored), pause=0.2)
+    entries = listed(folder)
+    names = [entry["file"] for entry in entries]
+    assert sorted(os.listdir(folder)) == sorted([*names, "manifest.ndjson"]), "a file is not listed"
+    assert names == sorted(names)
+    found = [json.loads(line) for entry in entries for line in lines(folder, entry)]
+    assert [event["message_id"] for event in found] == stored, f"{len(found)} events in files, {len(stored)} stored"
+    assert all('"price": 1.10' in line for line in lines(folder, entries[0])), "a body was changed"
+    assert not any(entry["events_missed"] for entry in entries)
+    return entries
+
+
+def kills(gateway, folder, stored, rounds):
+    # A slow disk, so that kills meet each step.
+    slow, half, named = preloaded("slow-fsync", gateway.folder) | {"SLOW_FSYNC_MS": "20"}, 0, 0
+    gateway.environment |= slow
+    for _ in range(rounds):
+        gateway.start()
+        time.sleep(random.uniform(0, 0.3))
+        gateway.kill()
+        left = {path.name for path in folder.glob("*")} - {entry["file"] for entry in listed(folder)}
+        half += any(name.endswith(".tmp") for name in left)
+        named += any(name.endswith(".zst") for name in left)
+    gateway.environment = {name: value for name, value in gateway.environment.items() if name not in slow}
+    gateway.start()
+    entries = audit(folder, stored)
+    gateway.stop()
+    print(f"{len(stored)} events once and in order in {len(entries)} files, after {rounds} kills: {half} in the middle of a file, "
+          f"{named} between its name and its line", flush=True)
+    return entries
+
+
+def full_disk(options, gateway, stored):
+    """Events are stored while the disk of the files is full, and are in files once there is room."""
+    small = gateway.folder / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", small], capture_output=True).returncode:
+        return print("a full disk: skipped, only root may mount one")
+    # Without a floor, so that the disk is really full.
+    writer = Gateway(options.countersign, gateway.folder, "full", flags=("--event-files", small, "--disk-floor-bytes", "0"))
+    writer.key = gateway.key
+    try:
+        writer.start()
+        until("a full disk", lambda: "event files not written" in writer.log.read_text(), pause=0.2)
+        written = sum(entry["events"] for entry in listed(small / "shop"))
+        assert 0 < written < len(stored), written
+        for number in range(100):
+            send(writer, [EVENTS + number])
+        subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+        audit(small / "shop", stored)
+        writer.stop()
+        assert len(writer.stored()) == len(stored) + 100
+        print(f"a full disk: {written} events were in files, 100 more were stored meanwhile, and all came once there was room")
+    finally:
+        writer.kill()
+        subprocess.run(["umount", "-l", small], check=False)
+
+
+def load_duckdb(folder, entries, stored):
+    database = duckdb.connect()
+    make, take = blocks("DuckDB")
+    database.execute(make)
+    for entry in entries + entries[:1]:
+        if not database.execute("SELECT 1 FROM loaded WHERE file = ?", [entry["file"]]).fetchone():
+            database.execute(take.replace("/srv/events/shop", str(folder)).replace(EXAMPLE, entry["file"]))
+    ids = [row[0] for row in database.execute("SELECT message_id FROM event ORDER BY seq").fetchall()]
+    assert ids == stored, "DuckDB has other events"
+    print(f"DuckDB {duckdb.__version__}: {len(ids)} events")
+
+
+def load_postgresql(folder, entries, stored):
+    server = PostgreSQL(folder.parent.parent)
+    try:
+        make, take = blocks("PostgreSQL")[:2]
+        server.sql(make, "postgres")
+        environment = {**os.environ, "PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "postgres", "PGDATABASE": "postgres",
+                       "PATH": f"{os.path.dirname(program('psql'))}:{os.environ['PATH']}"}
+        for entry in entries:
+            output("sh", "-c", take.replace("/srv/events/shop", str(folder)).replace(EXAMPLE, entry["file"]), env=environment)
+        ids = server.sql("SELECT message_id FROM event ORDER BY seq", "postgres").split()
+        assert ids == stored, "PostgreSQL has other events"
+        assert "1.10" in server.sql("SELECT body FROM event LIMIT 1", "postgres")
+        print(f"PostgreSQL: {len(ids)} events")
+    finally:
+        server.stop()
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m tools exports", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
+    options = parser.parse_args(arguments)
+    place = workshop()
+    files = place / "files"
+    gateway = Gateway(options.countersign, place, flags=("--event-files", files))
+    try:
+        fill(gateway)
+        folder, stored = files / "shop", gateway.stored()
+        shutil.rmtree(files, ignore_errors=True)
+        entries = kills(gateway, folder, stored, options.rounds)
+        load_duckdb(folder, entries, stored)
+        try:
+            load_postgresql(folder, entries, stored)
+        except Skipped as reason:
+            print(f"PostgreSQL: skipped, {reason}")
+        full_disk(options, gateway, stored)
+    finally:
+        gateway.kill()
+        shutil.rmtree(place, ignore_errors=True)

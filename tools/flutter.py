@@ -1,0 +1,161 @@
+"""Compares the Dart bindings (Clients/flutter) with countersign.h: nothing here can run them.
+
+Functions, callbacks and statuses must have the header's types, in Dart's own view of them too; what the clients call must be
+methods of their mode, with members that the header names; what the examples name must be in the library that they import. Each file
+must parse by tree-sitter's grammar of Dart, which is not a compiler, if it can be installed.
+"""
+import re
+import sys
+
+from .common import ROOT
+
+HEADER = (ROOT / "Sources/SDK/CCountersign/include/countersign.h").read_text()
+PACKAGE = ROOT / "Clients/flutter/lib"
+EXAMPLES = ROOT / "Clients/flutter/example"
+MODES = ("signed_user", "access_token", "bloomreach")
+
+# What dart:ffi calls a type of the header, and what Dart calls it then.
+NATIVE = {
+    "void": "Void", "const char *": "Pointer<Utf8>", "char *": "Pointer<Utf8>", "char **": "Pointer<Pointer<Utf8>>",
+    "void *": "Pointer<Void>", "size_t": "Size", "size_t *": "Pointer<Size>", "uint64_t": "Uint64", "countersign_status": "Int32",
+    "countersign_client *": "Pointer<Client>",
+    **{f"countersign_{name}": f"Pointer<NativeFunction<{name.capitalize()}Callback>>" for name in ("result", "event", "provider")},
+}
+DART = {"Void": "void", "Size": "int", "Uint64": "int", "Int32": "int"}
+
+problems = []
+
+
+def expect(what, expected, found):
+    if expected != found:
+        problems.append(f"{what}: the header has {expected}, the bindings have {found}")
+
+
+def split(parameters):
+    """Types of a list of parameters in C."""
+    if parameters.strip() == "void":
+        return []
+    found = []
+    for parameter in parameters.split(","):
+        kind = re.match(r"\s*(.*?[\s*])\w+\s*$", parameter, re.S)[1]
+        found.append(NATIVE[re.sub(r"\s*(\*+)", r" \1", " ".join(kind.split())).strip()])
+    return found
+
+
+def of_header():
+    """Functions, callbacks and statuses: type of the result and of each parameter, as dart:ffi has them."""
+    code = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
+    callbacks = {name.capitalize() + "Callback": ("Void", split(parameters)) for name, parameters in re.findall(
+        r"typedef void \(\*countersign_(\w+)\)\((.*?)\);", code, re.S)}
+    code = re.sub(r"typedef [^;]*;", "", code)
+    functions = {name: (NATIVE[" ".join(kind.split())], split(parameters)) for kind, name, parameters in re.findall(
+        r"^([a-z][\w ]*?\**)\s*(countersign_\w+)\(([^)]*)\);", code.replace(" *countersign_", " * countersign_"), re.M)}
+    statuses = dict(re.findall(r"#define COUNTERSIGN_(\w+) (\d+)", code))
+    return functions, callbacks, statuses
+
+
+def of_bindings():
+    code = re.sub(r"//.*", "", (PACKAGE / "src/bindings.dart").read_text())
+    types = {}
+    for name, result, parameters in re.findall(r"typedef (\w+) =\s*(.*?) Function\((.*?)\);", code, re.S):
+        # Commas within angle brackets there are none.
+        types[name] = (result, [re.sub(r"\s+\w+$", "", one.strip()) for one in parameters.split(",") if one.strip()])
+    looked_up = {symbol: (native, dart) for native, dart, symbol in re.findall(
+        r"lookupFunction<(\w+), (\w+)>\('(\w+)'\)", code)}
+    statuses = dict(re.findall(r"(\w+) = (\d)", re.search(r"const (.*?);", code, re.S)[1]))
+    return types, looked_up, statuses
+
+
+def check_functions():
+    functions, callbacks, statuses = of_header()
+    types, looked_up, codes = of_bindings()
+    if len(functions) != 8 or len(callbacks) != 3:
+        problems.append(f"the header was not understood: {sorted(functions)}, {sorted(callbacks)}")
+    expect("functions", sorted(functions), sorted(looked_up))
+    for symbol in functions.keys() & looked_up.keys():
+        native, dart = looked_up[symbol]
+        expect(symbol, functions[symbol], types.get(native))
+        result, parameters = functions[symbol]
+        expect(f"{symbol} in Dart", (DART.get(result, result), [DART.get(one, one) for one in parameters]), types.get(dart))
+    for name, signature in callbacks.items():
+        expect(name, signature, types.get(name))
+    expect("statuses", {name.lower(): value for name, value in statuses.items()}, codes)
+
+
+def methods_of(mode):
+    """The methods that the header documents for a mode, with the members of their arguments; None where they are not listed."""
+    text = re.search(r"/\*((?:(?!\*/).)*?)\*/\s*countersign_client \*countersign_open_" + mode, HEADER, re.S)[1]
+    text = re.sub(r"\n \*", "\n", text)
+    found = {}
+    for names, members in re.findall(r"^   (\w+(?:, \w+)*)\s+(\{(?:[^{}]|\{[^{}]*\})*\})", text.split("Methods")[1], re.M):
+        for name in names.split(", "):
+            found[name] = None if "..." in re.sub(r"\{\.\.\.\}", "", members) else set(re.findall(r'"(\w+)"', members))
+    shared = re.search(r"^   (\w+(?:, \w+)+)   as for a signed user", text, re.M)
+    return {**found, **dict.fromkeys(shared[1].split(", ") if shared else [], set())}
+
+
+def check_calls():
+    code = (PACKAGE / "src/clients.dart").read_text()
+    classes = re.split(r"^final class ", code, flags=re.M)[1:]
+    expect("modes", sorted(MODES), sorted(re.search(r"super\('(\w+)'", one)[1] for one in classes))
+    for one in classes:
+        mode = re.search(r"super\('(\w+)'", one)[1]
+        methods = methods_of(mode)
+        if len(methods) < 8:
+            problems.append(f"the header's methods of {mode} were not understood: {sorted(methods)}")
+        for name, arguments in re.findall(r"[ (]call\('(\w+)'(?:, (\{.*?\}))?", one, re.S):
+            if name not in methods:
+                problems.append(f"{mode}: the header has no method {name}")
+            elif methods[name] is not None and (unknown := set(re.findall(r"'(\w+)':", arguments)) - methods[name]):
+                problems.append(f"{mode}: {name} has no {', '.join(sorted(unknown))}")
+    if "'keepsTexts': true" not in (PACKAGE / "src/handle.dart").read_text() or '"keepsTexts": true' not in HEADER:
+        problems.append("a listener runs after its callback has returned: the client must keep texts")
+    # The vendor's keys are read by the SDK.
+    reader = (ROOT / "Sources/SDK/CountersignBloomreach/BloomreachConfiguration+Map.swift").read_text()
+    for key in re.findall(r"'(\w+)':", (PACKAGE / "exponea.dart").read_text()):
+        if f'"{key}"' not in reader:
+            problems.append(f"exponea.dart: the SDK reads no {key}")
+
+
+def check_examples():
+    """Methods and named arguments of the vendors' samples."""
+    examples = sorted(EXAMPLES.glob("*.dart"))
+    expect("examples", ["braze.dart", "exponea.dart"], [path.name for path in examples])
+    for path in examples:
+        code, library = path.read_text(), (PACKAGE / path.name).read_text()
+        for method in re.findall(r"\b(?:braze|_plugin)\.(\w+)\(", code):
+            if not re.search(rf"\b{method}\(", library):
+                problems.append(f"{path.name}: the library has no method {method}")
+        for argument in re.findall(r"[(,]\s+(\w+): ", code):
+            if not re.search(rf"(this\.|\w\? ){argument}\b", library):
+                problems.append(f"{path.name}: the library has no argument {argument}")
+
+
+def check_syntax():
+    import tree_sitter
+    import tree_sitter_dart
+
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_dart.language()))
+    for path in sorted([*PACKAGE.rglob("*.dart"), *EXAMPLES.glob("*.dart")]):
+        pending = [parser.parse(path.read_bytes()).root_node]
+        while pending:
+            node = pending.pop()
+            if node.is_error or node.is_missing:
+                problems.append(f"{path.relative_to(ROOT)}:{node.start_point[0] + 1}: no Dart by the grammar")
+            elif node.has_error:
+                pending += node.children
+
+
+def main(arguments):
+    check_functions()
+    check_calls()
+    check_examples()
+    try:
+        check_syntax()
+    except ImportError:
+        print("flutter: skipped, without tree-sitter the syntax is not checked", file=sys.stderr)
+    for problem in problems:
+        print(f"flutter: {problem}", file=sys.stderr)
+    if not problems:
+        print("flutter: the bindings agree with countersign.h")
+    return 1 if problems else 0

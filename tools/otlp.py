@@ -1,0 +1,220 @@
+"""Lets a gateway export to a receiver that reads OTLP by OpenTelemetry's own messages, and checks the spans and metrics of real
+requests."""
+
+import argparse
+import base64
+import gzip
+import json
+import os
+import queue
+import re
+import ssl
+import time
+
+from google.protobuf import json_format
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from opentelemetry.proto.metrics.v1 import metrics_pb2
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from .common import PROGRAM, certify
+from .gateway import Gateway
+from .receiver import Receiver
+
+SECRET = "collector-secret"
+CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+IDS = {"traceId": 32, "spanId": 16, "parentSpanId": 16}
+REQUESTS = {
+    "/v1/traces": trace_service_pb2.ExportTraceServiceRequest,
+    "/v1/metrics": metrics_service_pb2.ExportMetricsServiceRequest,
+}
+
+
+def check(what, found, expected):
+    if found != expected:
+        raise SystemExit(f"otlp: {what} is {found!r}, not {expected!r}")
+
+
+def parse(path, body):
+    """A request as OpenTelemetry reads it. Unknown names, numbers of the wrong kind and malformed ids are errors."""
+
+    def ids(value):
+        # OTLP writes ids as hexadecimal, where the JSON mapping of Protocol Buffers has base64 (OTLP specification, JSON encoding).
+        if isinstance(value, list):
+            return [ids(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        made = {name: ids(item) for name, item in value.items()}
+        for name in IDS.keys() & made.keys():
+            if not re.fullmatch(f"[0-9a-f]{{{IDS[name]}}}", made[name]):
+                raise ValueError(f"{name} {made[name]!r}")
+            made[name] = base64.b64encode(bytes.fromhex(made[name])).decode()
+        return made
+
+    return json_format.ParseDict(ids(json.loads(body)), REQUESTS[path](), ignore_unknown_fields=False)
+
+
+def strictness():
+    """Malformed requests must be errors."""
+    good = '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%s","spanId":"%s"}]}]}]}'
+    parse("/v1/traces", good % ("1" * 32, "1" * 16))
+    for bad in (good % ("1" * 31, "1" * 16), good % ("z" * 32, "1" * 16), '{"resource_span":[]}',
+                '{"resourceSpans":[{"scopeSpans":[{"spans":[{"kind":"7x"}]}]}]}'):
+        try:
+            parse("/v1/traces", bad)
+        except (ValueError, json_format.ParseError):
+            continue
+        raise SystemExit(f"otlp: {bad} is taken")
+
+
+class Collector:
+    """Answers the first request for traces as overloaded, and keeps the others."""
+
+    def __init__(self, folder):
+        self.kept, self.refused = queue.Queue(), 0
+        self.certificate, key = certify(folder, "collector")
+        receiver = Receiver(self.take)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, key)
+        receiver.socket = context.wrap_socket(receiver.socket, server_side=True)
+        self.url = receiver.start().url.replace("http:", "https:") + "/otel/"
+
+    def take(self, path, body, headers):
+        if (headers["content-type"], headers["content-encoding"], headers["x-tenant"]) != ("application/json", "gzip", SECRET):
+            return 400
+        if path == "/otel/v1/traces" and not self.refused:
+            self.refused = 1
+            return 503, {"Retry-After": 1}, b""
+        path, body = path.removeprefix("/otel"), gzip.decompress(body)
+        try:
+            self.kept.put((path, parse(path, body), body))
+        except (KeyError, ValueError, json_format.ParseError) as error:
+            self.kept.put((path, error, body))
+            return 400
+        return 200, {}, b'{"partialSuccess":{"errorMessage":"a word from the collector"}}'
+
+
+def attributes(item):
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in item.attributes}
+
+
+def gather(kept, path):
+    kind, found = path.removeprefix("/v1/").replace("traces", "spans"), []
+    for request in [request for where, request, _ in kept if where == path]:
+        for resource in getattr(request, f"resource_{kind}"):
+            own = attributes(resource.resource)
+            check("service.name", own["service.name"], "countersign")
+            check("the resource", sorted(own), ["service.instance.id", "service.name", "service.version"])
+            for scope in getattr(resource, f"scope_{kind}"):
+                check("the scope", scope.scope.name, "countersign")
+                found += getattr(scope, kind)
+    return found
+
+
+def check_traces(traces, port):
+    own = {span.name: span for span in traces if span.trace_id == bytes.fromhex(CALLER[3:35])}
+    check("the spans", sorted(own), ["POST /v1/batch", "admission", "answer", "store", "verify"])
+    server = own["POST /v1/batch"]
+    check("its parent", server.parent_span_id.hex(), CALLER[36:52])
+    check("its kind and flags", (server.kind, server.flags), (trace_pb2.Span.SPAN_KIND_SERVER, 0x301))
+    check("its attributes", attributes(server), {
+        "http.request.method": "POST", "http.route": "/v1/batch", "http.response.status_code": 200, "url.scheme": "http",
+        "server.address": "127.0.0.1", "server.port": port, "countersign.app": "shop", "countersign.verdict": "accepted",
+        "countersign.events.accepted": 1})
+    for name, parent in (("admission", server), ("verify", own["admission"]), ("store", server), ("answer", server)):
+        span = own[name]
+        check(f"the parent of {name}", span.parent_span_id, parent.span_id)
+        check(f"the kind of {name}", span.kind, trace_pb2.Span.SPAN_KIND_INTERNAL)
+        times = [parent.start_time_unix_nano, span.start_time_unix_nano, span.end_time_unix_nano, parent.end_time_unix_nano]
+        check(f"{name} is within its parent", times, sorted(times))
+    check("the time of the spans is now", abs(server.start_time_unix_nano / 1e9 - time.time()) < 300, True)
+    roots = [span for span in traces if span.kind == trace_pb2.Span.SPAN_KIND_SERVER and not span.parent_span_id]
+    refused = [span for span in roots if attributes(span).get("error.type") == "EXPIRED"]
+    check("the refused request", [(attributes(span)["http.response.status_code"], span.status.code) for span in refused],
+          [(401, trace_pb2.Status.STATUS_CODE_UNSET)])
+    check("an unknown path", [span.name for span in roots if attributes(span).get("error.type") == "not_found"], ["GET"])
+    check("traces whose caller does not record them", [span.name for span in traces if span.trace_id == bytes.fromhex("11" * 16)], [])
+
+
+def check_metrics(metrics, text):
+    by_name = {metric.name: metric for metric in metrics}
+    names = {re.sub(r"_(bucket|sum|count)$", "", re.split("[{ ]", line)[0]) for line in text.splitlines() if not line.startswith("#")}
+    check("the difference to /metrics", sorted(set(by_name) ^ names), [])
+    requests = by_name["countersign_requests_total"].sum
+    check("the temporality", requests.aggregation_temporality, metrics_pb2.AGGREGATION_TEMPORALITY_CUMULATIVE)
+    check("a counter only grows", requests.is_monotonic, True)
+    counts = {(attributes(point)["route"], attributes(point)["status"]): point.as_int for point in requests.data_points}
+    check("the good and the refused requests", (counts["/v1/batch", "2xx"], counts["/v1/batch", "4xx"]), (1, 1))
+    check("each counter has a beginning", all(0 < point.start_time_unix_nano < point.time_unix_nano for point in requests.data_points), True)
+    durations = by_name["countersign_request_duration_seconds"]
+    point = next(point for point in durations.histogram.data_points if attributes(point)["route"] == "/v1/batch")
+    check("the histogram", (durations.unit, point.count, sum(point.bucket_counts), len(point.bucket_counts)),
+          ("s", 2, 2, len(point.explicit_bounds) + 1))
+    check("a gauge", by_name["countersign_disk_free_bytes"].gauge.data_points[0].as_double > 0, True)
+
+
+def exported(gateway):
+    collector = Collector(gateway.folder)
+    headers = gateway.folder / "headers"
+    headers.write_text(f"X-Tenant: {SECRET}\n")
+    gateway.flags += ("--otlp-endpoint", collector.url, "--otlp-ca-file", str(collector.certificate), "--otlp-headers-file", str(headers),
+                      "--otlp-sample-ratio", "1")
+    key = gateway.app(enforcement="required")
+    gateway.pairs("good")
+    gateway.run("key", "add", "shop", gateway.path("good", "public.pem"))
+    gateway.start()
+
+    def send(token, name, **more):
+        event = {"type": "track", "event": "Seen", "messageId": f"m-{name}", "userId": "user-1"}
+        return gateway.ask("POST", "/v1/batch", {"batch": [event]}, {"X-Write-Key": key, "Authorization": f"Bearer {token}", **more})[0]
+
+    good, expired = gateway.token("user-1"), gateway.token("user-1", "good", "--now", str(int(time.time()) - 7_200))
+    check("a good token", send(good, "one", traceparent=CALLER), 200)
+    check("an expired token", send(expired, "two"), 401)
+    check("an unknown path", gateway.ask("GET", "/no/such/path")[0], 404)
+    gateway.ask("GET", "/livez", headers={"traceparent": f"00-{'11' * 16}-{'22' * 8}-00"})
+    text = gateway.metrics()
+    # Traces come within five seconds, the first time in vain; metrics at the end.
+    kept = [collector.kept.get(timeout=60)]
+    began = time.monotonic()
+    gateway.stop()
+    took = time.monotonic() - began
+    while not collector.kept.empty():
+        kept.append(collector.kept.get())
+    check("what OpenTelemetry does not read", [(path, str(found)) for path, found, _ in kept if isinstance(found, Exception)], [])
+    check("refused requests", collector.refused, 1)
+    traces, metrics = gather(kept, "/v1/traces"), gather(kept, "/v1/metrics")
+    check_traces(traces, gateway.port)
+    check_metrics(metrics, text)
+    sent, said = b"".join(raw for *_, raw in kept).decode(), gateway.log.read_text()
+    check("exported secrets", [secret for secret in (good, expired, key, "user-1", "m-one", SECRET, "no/such/path") if secret in sent], [])
+    check("the log has the collector's secret", SECRET in said, False)
+    check("words that the log lacks", [word for word in ("telemetry not taken", "telemetry taken again", "a word from the collector")
+                                       if word not in said], [])
+    print(f"otlp: {len(traces)} spans and {len(metrics)} metrics are as OpenTelemetry reads them; stopped within {took:.1f} s")
+
+
+def held_up(gateway):
+    """A collector that never answers delays neither requests nor the end."""
+    silent = Receiver(None)  # It listens, and nothing serves it.
+    gateway.flags += ("--otlp-endpoint", silent.url, "--otlp-sample-ratio", "1")
+    gateway.start()
+    slowest = 0
+    for _ in range(600):
+        began = time.monotonic()
+        gateway.ask("GET", "/livez")
+        slowest = max(slowest, time.monotonic() - began)
+    began = time.monotonic()
+    gateway.stop()
+    took = time.monotonic() - began
+    check(f"a silent collector delays a request for {slowest:.1f} s and the end for {took:.1f} s", slowest > 2 or took > 8, False)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m tools otlp", description=__doc__)
+    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
+    program = parser.parse_args(arguments).countersign
+    strictness()
+    for run in (exported, held_up):
+        with Gateway(program, level="info") as gateway:
+            run(gateway)

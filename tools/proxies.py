@@ -1,0 +1,222 @@
+"""Runs packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway, and packaging/cluster in front of two, one of which is
+killed. Only ports, paths and the operators' address (127.0.0.3) differ from the files."""
+
+import argparse
+import getpass
+import grp
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+
+from .common import PROGRAM, ROOT, SYSTEM_PATH, certify, free_port, output, until
+from .gateway import Gateway
+from .metrics import unpacked
+
+CLIENT, OPERATOR = "127.0.0.2", "127.0.0.3"
+FORBIDDEN = """/admin /admin/ /admin/api/setup //admin/api/setup /x/../admin/api/setup /%61dmin/api/setup /Admin/api/setup
+    /admin;/api/setup /readyz /readyz/ //readyz /readyz?x /readyz/?x /%72eadyz /readyz%2F /metrics /metrics/ //metrics /metrics?x
+    /metrics/?x /%6detrics /metrics%2F""".split()
+# Lines in which the files for a cluster may differ.
+DIFFERENCES = {"nginx.conf": "least_conn;|server 127", "haproxy.cfg": "balance|retries|option redispatch|default-server|server gateway"}
+
+
+class Front:
+    """A proxy with one of the packaged configurations."""
+
+    def __init__(self, gateway, second):
+        self.gateway, self.folder, self.second, self.port = gateway, gateway.folder, second, free_port()
+
+    def configure(self, source):
+        text = (source / self.file).read_text()
+        for old, new in {"127.0.0.1:8787": f"127.0.0.1:{self.gateway.port}", "127.0.0.1:8797": f"127.0.0.1:{self.second.port}",
+                         "127.0.0.0/8": f"{OPERATOR}/32", **self.changes()}.items():
+            text = text.replace(old, new)
+        (self.folder / self.file).write_text(text)
+        self.check()
+
+    def ask(self, path, *options, client=CLIENT):
+        """The status and the output of curl. The client's address differs from the proxy's, so that the gateway can tell them apart."""
+        done = subprocess.run(["curl", "-sS", "--path-as-is", "--interface", client, "--cacert", self.folder / "collect.pem", "--connect-to",
+                               f"collect.example:443:127.0.0.1:{self.port}", "-w", "\n%{http_version} %{http_code}", *options,
+                               f"https://collect.example{path}"], capture_output=True, text=True, timeout=60)
+        text, _, last = done.stdout.rpartition("\n")
+        return int(last.split()[1]) if last else 0, f"{text} {last}"
+
+
+class Nginx(Front):
+    name, file = "nginx", "nginx.conf"
+
+    def changes(self):
+        group = grp.getgrgid(os.getgid()).gr_name
+        # Debian's build keeps temporary files where only its own user may write.
+        temporary = "".join(f"    {kind}_temp_path {self.folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        return {"listen 443": f"listen {self.port}", "/etc/ssl/collect/": f"{self.folder}/", "/run/nginx.pid": f"{self.folder}/nginx.pid",
+                "/var/log/nginx/error.log": f"{self.folder}/nginx.log", "user www-data;": f"user {getpass.getuser()} {group};",
+                "http {\n": "http {\n" + temporary}
+
+    def call(self, *more):
+        return output("nginx", "-e", self.folder / "nginx.log", "-p", self.folder, "-c", self.folder / self.file, *more)
+
+    def check(self):
+        self.call("-t")
+
+    def start(self):
+        self.call()
+
+    def reload(self):
+        self.call("-s", "reload")
+
+    def stop(self):
+        self.call("-s", "stop")
+
+
+class HAProxy(Front):
+    name, file = "haproxy", "haproxy.cfg"
+
+    def changes(self):
+        return {"bind :443": f"bind :{self.port}", "/etc/haproxy/collect.pem": f"{self.folder}/both.pem"}
+
+    def check(self):
+        output("haproxy", "-c", "-f", self.folder / self.file)
+
+    def start(self):
+        with open(self.folder / "haproxy.log", "w") as log:
+            self.process = subprocess.Popen(["haproxy", "-W", "-f", self.folder / self.file], stdout=log, stderr=log)
+
+    def reload(self):
+        self.process.send_signal(signal.SIGUSR2)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def logged(gateway, identifier):
+    """The log line of a request, which a thread may write after the answer."""
+    until(f"a log line of {identifier}", lambda: f'"{identifier}"' in gateway.log.read_text(), 10)
+    return next(line for line in gateway.log.read_text().splitlines() if f'"{identifier}"' in line)
+
+
+def signed(front, key, token):
+    """Signed events go through with ids and addresses, and rejections come through unchanged."""
+    gateway, name = front.gateway, front.name
+    headers = ("-H", f"X-Write-Key: {key}", "-H", f"Authorization: Bearer {token}")
+
+    def body(*identifiers, **more):
+        file = gateway.folder / "body"
+        file.write_text(json.dumps({"batch": [{"type": "track", "messageId": f"{name}-{one}", "userId": "user-1", "event": "Seen", **more}
+                                              for one in identifiers]}))
+        return "--data-binary", f"@{file}"
+
+    status, said = front.ask("/v1/batch", "--http2", *headers, "-H", f"X-Request-Id: trail-{name}", "-H", "X-Forwarded-For: 203.0.113.9",
+                             *body("1"), "-i")
+    assert '"accepted":1' in said and said.endswith(" 2 200") and f"x-request-id: trail-{name}" in said.lower(), said
+    # The address that the client claims is not believed; the one that the proxy saw is.
+    assert f'"client":"{CLIENT}"' in logged(gateway, f"trail-{name}")
+    # Without an id the proxy makes one, which the gateway keeps.
+    said = front.ask("/v1/batch", *headers, *body("1"), "-i")[1]
+    logged(gateway, re.search(r"x-request-id: ([\w.-]+)", said, re.I)[1])
+    status, said = front.ask("/v1/batch", *headers[:2], *body("1"))
+    assert status == 401 and "MISSING_TOKEN" in said, said
+    # 3 MB go through, 5 MB do not.
+    large = {"event": "Large", "properties": {"text": "x" * 300_000}}
+    assert front.ask("/v1/batch", *headers, *body(*(f"large-{number}" for number in range(10)), **large))[0] == 200
+    huge = gateway.folder / "huge"
+    huge.write_bytes(bytes(5_000_000))
+    assert front.ask("/v1/batch", *headers[:2], "-H", "Expect:", "--data-binary", f"@{huge}")[0] == 413
+    # New configuration under traffic: no request is lost.
+    for number in range(1, 61):
+        status, said = front.ask("/v1/batch", *headers, *body(f"reload-{number}"))
+        assert status == 200, f"{name}: request {number} around a reload: {said}"
+        if number in (20, 40):
+            front.reload()
+    stored = gateway.rows("SELECT count(*) FROM event WHERE message_id LIKE ?", f"{name}-%")[0][0]
+    assert stored == 71, f"{name}: {stored} events are stored"
+
+
+def closed(front, bearer):
+    """Operators' paths are closed to the internet. The live view is not buffered. Incomplete bodies do not reach the gateway."""
+    for path in FORBIDDEN:
+        status, _ = front.ask(path, "-o", "/dev/null")
+        assert status in (400, 403, 404), f"{front.name}: {path} from outside: {status}"
+    assert front.ask("/admin/", "-o", "/dev/null", client=OPERATOR)[0] == 200
+    live = front.ask("/admin/api/live", "-N", "--max-time", "3", "-H", f"Authorization: {bearer['Authorization']}", client=OPERATOR)[1]
+    assert live.startswith("event: sampling"), f"{front.name} buffers the live view: {live[:200]}"
+    held, context = [], ssl.create_default_context(cafile=front.folder / "collect.pem")
+    for number in range(100):
+        plain = socket.create_connection(("127.0.0.1", front.port), 10, (f"127.0.4.{1 + number % 4}", 0))
+        held.append(context.wrap_socket(plain, server_hostname="collect.example"))
+        held[-1].sendall(b"POST /v1/batch HTTP/1.1\r\nHost: collect.example\r\nContent-Length: 60000\r\n\r\n" + b" " * 40000)
+    for _ in range(3):
+        time.sleep(0.3)
+        # From another address than the proxies', which the log must not have.
+        direct = http.client.HTTPConnection("127.0.0.1", front.gateway.port, timeout=10, source_address=("127.0.0.5", 0))
+        direct.request("GET", "/metrics")
+        connections = float(re.search(r"^countersign_connections (\S+)", direct.getresponse().read().decode(), re.M)[1])
+        assert connections <= 30, f"{front.name}: the gateway has {connections:.0f} connections"
+    for one in held:
+        one.close()
+
+
+def cluster(fronts, gateway, second):
+    """The same with two gateways: no client notices that one is killed."""
+    for front in fronts:
+        lines = [set((folder / front.file).read_text().splitlines()) for folder in (ROOT / "packaging", ROOT / "packaging/cluster")]
+        different = [line for line in lines[0] ^ lines[1] if not re.match(rf"\s*(#|$)|.*({DIFFERENCES[front.file]})", line)]
+        assert not different, f"packaging/cluster/{front.file} differs in {different}"
+        front.configure(ROOT / "packaging/cluster")
+        front.reload()
+    second.start()
+    time.sleep(3)  # Both proxies check each second whether a gateway is there.
+    for path in ("one-of-two", "the-other-was-killed"):
+        for front in fronts:
+            # The log has a path only if it does not exist.
+            statuses = {front.ask(f"/{path}-{front.name}", "-o", "/dev/null")[0] for _ in range(20)}
+            assert statuses == {404}, f"{front.name}: {path}: {statuses}"
+        if second.is_running:
+            for front in fronts:
+                for one in (gateway, second):
+                    assert f"/{path}-{front.name}" in one.log.read_text(), f"{front.name} asked {one.name} nothing"
+            second.kill()
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m tools proxies", description=__doc__)
+    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
+    program = parser.parse_args(arguments).countersign
+    trusted = ("--trusted-proxies", "127.0.0.1")
+    with Gateway(program, flags=trusted, level="info") as gateway, Gateway(program, name="second", flags=trusted, level="info") as second:
+        os.environ["PATH"] = SYSTEM_PATH
+        unpacked(gateway.folder, ["nginx", "haproxy"], "nginx", "haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1")
+        key = gateway.app(enforcement="required")
+        gateway.pairs("good").run("key", "add", "shop", gateway.path("good", "public.pem"))
+        token, bearer = gateway.token("user-1"), gateway.bearer("proxies")
+        certificate, private = certify(gateway.folder, "collect", "DNS:collect.example")
+        for name, text in {"fullchain.pem": certificate.read_text(), "key.pem": private.read_text(),
+                           "both.pem": certificate.read_text() + private.read_text()}.items():
+            (gateway.folder / name).write_text(text)
+        for folder in ("var/lib/nginx", "var/log/nginx"):
+            (gateway.folder / folder).mkdir(parents=True)
+        gateway.start()
+        fronts = [Nginx(gateway, second), HAProxy(gateway, second)]
+        try:
+            for front in fronts:
+                front.configure(ROOT / "packaging")
+                front.start()
+                until(front.name, lambda: front.ask("/livez")[0] == 200)
+                signed(front, key, token)
+                closed(front, bearer)
+                print(f"proxies: {front.name} passes signed events, ids, addresses and rejections; reloads lose nothing", flush=True)
+            cluster(fronts, gateway, second)
+        finally:
+            for front in fronts:
+                front.stop()
+        # At this level the health checks of HAProxy are not logged; each other request has its client.
+        assert '"client":"127.0.0.1"' not in gateway.log.read_text(), "some request lost its client"
+    print("proxies: no client notices that one of two gateways is killed")

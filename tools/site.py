@@ -1,0 +1,217 @@
+"""Makes one static site of the libraries' documentation (.build/docs/*.doccarchive) and of docs/*.md.
+
+A site that is served below a path needs it as --base, because pages of the archives name their files from the root.
+"""
+
+import argparse
+import html
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import markdown
+
+from .common import ROOT, Skipped
+
+# Pages by what somebody wants; one that stands nowhere here is an error.
+SECTIONS = [
+    ("Start", ["README", "developing", "troubleshooting-sdk", "web", "clients", "clients-android", "http-api", "samples", "value-types",
+               "error-codes", "consuming-events", "webhooks", "stream", "exports"]),
+    ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "scaling", "upgrades", "configuration", "cli",
+                         "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "slo", "limits"]),
+    ("Reference", ["admin-api", "tokens", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",
+                   "performance", "threat-model"]),
+    ("Contribute", ["architecture", "delivery-pipeline", "releasing", "CONTRIBUTING", "CHANGELOG", "SECURITY"]),
+]
+NAMES = {"README": "Overview"}
+
+
+def source(page):
+    return ROOT / f"{page}.md" if page.isupper() else ROOT / "docs" / f"{page}.md"
+
+
+def pages():
+    listed = [page for _, names in SECTIONS for page in names]
+    there = [str(p.relative_to(ROOT / "docs"))[:-3] for p in sorted((ROOT / "docs").rglob("*.md"))]
+    decisions = [page for page in there if page.startswith("adr/")]
+    missing = set(there) - set(decisions) - set(listed)
+    if missing:
+        sys.exit(f"site: in no section of tools/site.py: {', '.join(sorted(missing))}")
+    return SECTIONS + [("Decisions", decisions)]
+
+
+def title(text, page):
+    return NAMES.get(page) or re.sub(r"[*`]", "", re.search(r"^# (.+)$", text, re.M)[1])
+
+
+class Site:
+    def __init__(self, archives, folder, base):
+        self.archives, self.folder, self.base = archives, folder, base.rstrip("/")
+        self.sections = pages()
+        self.outputs = {source(page): f"{page}.html" for _, names in self.sections for page in names}
+        self.index = []
+        self.files = set()
+        self.problems = []
+        self.seen = set()
+
+    def make(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.titles = {page: title(source(page).read_text(), page) for _, names in self.sections for page in names}
+        self.modules = [self.archive(path) for path in sorted(self.archives.glob("*.doccarchive"))]
+        for _, names in self.sections:
+            for page in names:
+                self.page(page)
+        shutil.copyfile(self.folder / "README.html", self.folder / "index.html")
+        for path in sorted(self.files):
+            self.copy(path)
+        for name in ("site.css", "site.js"):
+            shutil.copyfile(ROOT / "docs/site" / name, self.folder / name)
+        (self.folder / "search.json").write_text(json.dumps(self.index, separators=(",", ":")))
+        self.check_links()
+        if self.problems:
+            sys.exit("site: " + "\nsite: ".join(self.problems))
+        print(f"site: {len(self.outputs)} pages, {len(self.modules)} libraries, {len(self.index)} entries to search,"
+              f" in {os.path.relpath(self.folder)}")
+
+    def check_links(self):
+        """Every link of a page leads to a file of the site, and to a heading where it names one."""
+        for page in self.outputs.values():
+            text = (self.folder / page).read_text()
+            for target in re.findall(r'href="(?![a-z]+:)([^"]+)"', text):
+                path, _, anchor = html.unescape(target).partition("#")
+                file = (self.folder / page).parent / path if path else self.folder / page
+                file = file / "index.html" if path.endswith("/") else file
+                if not file.exists():
+                    self.problems.append(f"{page}: {target} leads nowhere")
+                elif anchor and "/api/" not in str(file) and f'id="{anchor}"' not in file.read_text():
+                    self.problems.append(f"{page}: there is no heading {target}")
+
+    def page(self, page):
+        text = source(page).read_text()
+        output = self.folder / f"{page}.html"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        up = "../" * page.count("/")
+        reader = markdown.Markdown(extensions=["tables", "fenced_code", "toc", "sane_lists", "md_in_html"],
+                                   extension_configs={"toc": {"slugify": slug}})
+        body = reader.convert(text)
+        body = re.sub(r'(href|src)="([^"]+)"', lambda m: f'{m[1]}="{self.link(m[2], page, up)}"', body)
+        for entry in flat(reader.toc_tokens):
+            where = "" if entry["level"] == 1 else "#" + entry["id"]
+            self.index.append({"t": html.unescape(entry["name"]), "p": self.titles[page], "u": f"{page}.html{where}"})
+        output.write_text(TEMPLATE.format(title=html.escape(self.titles[page]), up=up, nav=self.nav(page, up), body=body))
+
+    def nav(self, current, up):
+        parts = []
+        for name, names in self.sections:
+            links = "".join(
+                f'<li><a href="{up}{page}.html"{" aria-current=page" if page == current else ""}>'
+                f"{html.escape(self.titles[page])}</a></li>" for page in names)
+            isOpen = name != "Decisions" or current in names
+            parts.append(f'<details{" open" if isOpen else ""}><summary>{name}</summary><ul>{links}</ul></details>')
+        links = "".join(f'<li><a href="{up}api/{m}/documentation/{m.lower()}/">{m}</a></li>' for m in self.modules)
+        return "".join(parts) + f"<details open><summary>Libraries</summary><ul>{links}</ul></details>"
+
+    def link(self, target, page, up):
+        """Where a link of a document leads in the site."""
+        target = html.unescape(target)
+        if re.match(r"[a-z]+:|#", target):
+            return html.escape(target)
+        path, _, anchor = target.partition("#")
+        found = (source(page).parent / path).resolve()
+        tail = "#" + anchor if anchor else ""
+        if found in self.outputs:
+            return up + self.outputs[found] + tail
+        if found.suffix == ".md" and found.parent.suffix == ".docc":
+            module, article = found.parent.stem, found.stem.lower()
+            leaf = "" if article == module.lower() else article + "/"
+            return f"{up}api/{module}/documentation/{module.lower()}/{leaf}{tail}"
+        if not found.exists():
+            self.problems.append(f"{page}: {target} leads nowhere")
+        elif found.is_dir():
+            read = found / "README.md"
+            found = read if read.exists() else found
+        self.files.add(found)
+        return up + "files/" + str(found.relative_to(ROOT)) + (".txt" if found.suffix != ".png" and found.suffix != ".svg"
+                                                              else "")
+
+    def copy(self, path):
+        """What a document points at and what is no page: pictures as they are, sources as text, folders as a list."""
+        name = path.relative_to(ROOT)
+        target = self.folder / "files" / (str(name) if path.suffix in (".png", ".svg") else f"{name}.txt")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            target.write_text("".join(f"{p.relative_to(ROOT)}\n" for p in sorted(path.rglob("*"))
+                                      if p.is_file() and ".build" not in p.parts))
+        elif path.exists():
+            shutil.copyfile(path, target)
+
+    def archive(self, path):
+        module = path.stem
+        target = self.folder / "api" / module
+        target.parent.mkdir(exist_ok=True)
+        beside = pathlib.Path(shutil.which("swift")).resolve().parent / "docc"
+        subprocess.run([beside if beside.exists() else "docc", "process-archive", "transform-for-static-hosting", str(path), "--output-path", str(target),
+                        "--hosting-base-path", f"{self.base}/api/{module}"], check=True, stdout=subprocess.DEVNULL)
+        for file in target.rglob("index.html"):
+            text = file.read_text()
+            file.write_text(text.replace("<noscript>", HINT + "<noscript>", 1))
+        languages = json.loads((path / "index/index.json").read_text())["interfaceLanguages"]
+        for node in languages.get("swift", []):
+            self.symbols(node, module)
+        return module
+
+    def symbols(self, node, module):
+        path = node.get("path", "")
+        # What every Equatable type inherits is no use in a search; a symbol may stand in several groups.
+        if path and "-implementations" not in path and path not in self.seen:
+            self.seen.add(path)
+            self.index.append({"t": node["title"], "p": module, "u": f"api/{module}{path}/"})
+        for child in node.get("children", []):
+            self.symbols(child, module)
+
+
+def slug(text, separator):
+    """As GitHub makes anchors, which the documents use."""
+    return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", "-")
+
+
+def flat(tokens):
+    for token in tokens:
+        yield token
+        yield from flat(token["children"])
+
+
+HINT = ("<script>if(location.protocol==='file:')document.write('<p style=\"font:16px sans-serif;margin:3em\">These pages "
+        "need a web server: run <code>make docs OPEN=1</code>.</p>')</script>")
+
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title} - Countersign</title>
+<link rel="stylesheet" href="{up}site.css"><script src="{up}site.js" data-root="{up}" defer></script>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the text</a>
+<header><a href="{up}index.html">Countersign</a>
+<form role="search"><input type="search" placeholder="Search (press /)" aria-label="Search" autocomplete="off"></form>
+<ol id="results" hidden></ol></header>
+<p id="hint" hidden>Opened as a file: the pages can be read, but search and the libraries' reference need a web server. Run <code>make docs OPEN=1</code>.</p>
+<div class="columns"><nav aria-label="Pages">{nav}</nav><main id="content">{body}</main></div>
+</body>
+</html>
+"""
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m tools site", description=__doc__.splitlines()[0])
+    parser.add_argument("--base", default="")
+    docs = ROOT / ".build/docs"
+    if not list(docs.glob("*.doccarchive")):
+        raise Skipped("the libraries' documentation is not built")
+    Site(docs, docs / "site", parser.parse_args(arguments).base).make()

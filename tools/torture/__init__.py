@@ -1,0 +1,68 @@
+"""Crash tests: gateways, databases, disks and networks fail under load; what was acknowledged must be stored once.
+
+The crash tests of devices are in Torture, because they link the SDK.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+
+from ..common import PROGRAM, ROOT, Skipped
+from . import cluster, floods, single
+from .trial import Trial
+
+
+def devices(options, rounds):
+    """The crash tests of the SDK (Torture)."""
+    for command in (["swift", "build", "-c", "release", "--package-path", "Torture"],
+                    ["Torture/.build/release/CountersignTorture", "all", *([str(rounds)] if rounds else [])]):
+        if subprocess.run(command, cwd=ROOT).returncode:
+            return False
+    return True
+
+
+# The rounds of each scenario, by the storage and the parts that it needs.
+GROUPS = {
+    "devices": {devices: 0},
+    "gateway": {single.kill: 200, single.power: 100, single.fsync: 40, single.full: 20, single.delete: 20, single.consumers: 3},
+    "cluster": {
+        cluster.gateways: 100, cluster.database: 30, cluster.wire: 5, cluster.network: 5, cluster.unknown: 20, cluster.pooler: 10,
+        cluster.failover: 2, cluster.migrate: 10, cluster.rolling: 10, cluster.upgrade: 3, cluster.clocks: 10, cluster.refresh: 100,
+        cluster.keys: 40, cluster.chain: 20},
+    "floods": {floods.floods: 8, floods.growing: 8},
+}
+SCENARIOS = {run.__name__: (run, rounds) for group in GROUPS.values() for run, rounds in group.items()}
+
+
+def main(arguments):
+    listed = "\n".join(f"  {name:11}{run.__doc__.split(':')[0].split('.')[0]}" for name, (run, _) in SCENARIOS.items())
+    parser = argparse.ArgumentParser(
+        prog="python3 -m tools torture", formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"Scenarios:\n{listed}\n\nExit status: 0 all was survived, 1 otherwise, 2 it could not be tried.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"scenarios, or groups of them: {', '.join(GROUPS)} (default: gateway)")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--gateways", type=int, default=3, help="how many gateways a cluster has")
+    parser.add_argument("--countersign", type=os.path.abspath, default=str(PROGRAM))
+    parser.add_argument("--before", type=os.path.abspath, help="a program of the version before, for upgrade")
+    options = parser.parse_args(arguments)
+    chosen = [name for given in options.names or ["gateway"] for name in expanded(given)]
+    unknown = [name for name in chosen if name not in SCENARIOS]
+    if unknown or not os.access(options.countersign, os.X_OK):
+        print(f"torture: there is no {unknown[0] if unknown else options.countersign}", file=sys.stderr)
+        return 2
+    good = True
+    for name in chosen:
+        run, rounds = SCENARIOS[name]
+        try:
+            good = run(options, options.rounds or rounds) and good
+        except Skipped as reason:
+            print(f"{name}: skipped, {reason}", flush=True)
+        finally:
+            if Trial.latest:
+                Trial.latest.stop()
+    return 0 if good else 1
+
+
+def expanded(name):
+    return [run.__name__ for run in GROUPS[name]] if name in GROUPS else [name]

@@ -1,0 +1,484 @@
+"""Scenarios of several gateways on one PostgreSQL: the database, the network, the clocks and the gateways themselves fail."""
+
+import json
+import random
+import statistics
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from ..audit import ERRORS
+from ..common import until
+from ..gateway import Gateway
+from ..network import Namespace, Proxy, faketime
+from ..postgresql import NAME, Pooler
+from .trial import Trial, usual
+
+
+def ask(gateway, *arguments, **more):
+    """The status and the answer of a gateway; None and nothing if there is none."""
+    try:
+        return gateway.ask(*arguments, **more)
+    except ERRORS:
+        return None, {}
+
+
+def middle(times, unit="s"):
+    """Median and maximum."""
+    factor = 1000 if unit == "ms" else 1
+    return f"{statistics.median(times) * factor:.2f} {unit}, at most {max(times):.2f} s"
+
+
+def gateways(options, rounds):
+    """kill -9 of gateways."""
+    made = usual(options, "gateways")
+    for _ in range(rounds):
+        time.sleep(random.uniform(0.02, 0.4))
+        gateway = random.choice(made.gateways)
+        gateway.kill()
+        if random.random() < 0.5:
+            time.sleep(random.uniform(0, 0.3))
+        gateway.start()
+    made.progress()
+    return made.end(f"{rounds} gateways killed")
+
+
+def database(options, rounds):
+    """kill -9 of PostgreSQL's first process, or of one that works for a gateway."""
+    made, back, killed = usual(options, "database"), [], Counter()
+    for number in range(rounds):
+        time.sleep(random.uniform(0.1, 0.8))
+        began = time.monotonic()
+        if number % 2:
+            killed["one of its processes"] += made.servers[0].kill_backend()
+        else:
+            killed["the first process"] += 1
+            made.servers[0].kill()
+            made.servers[0].start()
+        made.progress()
+        back.append(time.monotonic() - began)
+    said = " and ".join(f"{what} {count} times" for what, count in killed.items())
+    return made.end(f"killed {said}, back in {middle(back)}")
+
+
+def refusal(made, gateway, seconds):
+    """How long a gateway that is cut off takes to say 503, and the statuses until then."""
+    said, began = [], time.monotonic()
+    while time.monotonic() - began < seconds:
+        identifier = f"cut-{random.getrandbits(64)}"
+        made.load.sent.add(("cut", identifier))
+        event = {"type": "track", "event": "Cut", "messageId": identifier, "userId": "cut"}
+        said.append(ask(gateway, "POST", "/v1/batch", {"writeKey": made.key, "batch": [event]}, timeout=seconds)[0])
+        if said[-1] == 503:
+            return time.monotonic() - began, said
+        time.sleep(0.05)
+    return None, said
+
+
+def cut_rounds(made, gateway, line, rounds, bound=20):
+    """Stalls the line of one gateway and asks the gateway."""
+    problems, refused, back = [], [], []
+    made.begin(timeout=30)
+    made.progress()
+    for _ in range(rounds):
+        time.sleep(random.uniform(0.2, 0.6))
+        line.stall()
+        seconds, said = refusal(made, gateway, bound)
+        if seconds is None:
+            problems.append(f"cut off it said {Counter(said)} in {bound} s")
+        else:
+            refused.append(seconds)
+        problems += ["cut off it acknowledged an event"] * (200 in said)
+        problems += ["cut off it said that it was ready"] * (ask(gateway, "GET", "/readyz", timeout=bound)[0] == 200)
+        line.mend()
+        back.append(until(f"{made.name}: a gateway that is ready again", lambda: ask(gateway, "GET", "/readyz", timeout=5)[0] == 200))
+    times = f"503 after {middle(refused)}, ready again in {max(back):.1f} s" if refused else "never refused"
+    return made.end(f"{rounds} times cut off, {times}", problems)
+
+
+def wire(options, rounds):
+    """The connection of one gateway to the server stalls without ending: the gateway says 503 meanwhile."""
+    made = Trial(options, "wire")
+    made.server()
+    made.app()
+    for _ in range(options.gateways - 1):
+        made.gateway()
+    return cut_rounds(made, *made.proxied(), rounds)
+
+
+def network(options, rounds):
+    """The network of one gateway is gone (needs root): it says 503, and /readyz says no."""
+    namespace = Namespace()
+    try:
+        made = Trial(options, "network")
+        address = namespace.server + ".1"
+        made.server(addresses=("127.0.0.1", address))
+        made.app()
+        for _ in range(options.gateways - 1):
+            made.gateway()
+        gateway = made.gateway(database=made.servers[0].url(address=address), host=namespace.devices + ".2",
+                               prefix=("ip", "netns", "exec", namespace.name))
+        return cut_rounds(made, gateway, namespace, rounds)
+    finally:
+        namespace.remove()
+
+
+def unknown(options, rounds):
+    """Answers of the database are lost, so that nobody knows whether a commit succeeded."""
+    made = usual(options, "unknown", loss=0.01)
+    time.sleep(rounds)
+    refused = sum(count for status, count in made.load.answers.items() if status != 200)
+    return made.end(f"{rounds} s in which one of 100 answers of the database was lost, {refused} requests sent again",
+                    [] if refused else ["no answer was lost"])
+
+
+def pooler(options, rounds):
+    """kill -9 of pgbouncer between the gateways and the server."""
+    made, back = Trial(options, "pooler"), []
+    server = made.server()
+    made.app()
+    between = Pooler(made.folder, server)
+    made.proxies.append(between)
+    for _ in range(options.gateways):
+        made.gateway(database=server.url(port=between.port))
+    made.begin()
+    made.progress()
+    for _ in range(rounds):
+        time.sleep(random.uniform(0.2, 0.8))
+        began = time.monotonic()
+        between.stop()
+        between.start()
+        made.progress()
+        back.append(time.monotonic() - began)
+    return made.end(f"pgbouncer killed {rounds} times, back in {middle(back)}")
+
+
+def failover(options, rounds):
+    """The primary is killed and its standby promoted. Asynchronous: acknowledged events may be gone, but no reader may pass
+    over a stored one. Synchronous: none may be gone."""
+    return all([promotion(options, is_synchronous=number % 2 == 1) for number in range(rounds)])
+
+
+def promotion(options, is_synchronous):
+    made = Trial(options, "failover")
+    first = made.server()
+    line = Proxy(first.port)
+    made.proxies.append(line)
+    second = made.server(primary=first, through=line.port)
+    if is_synchronous:
+        first.sql("ALTER SYSTEM SET synchronous_standby_names = '*'", "postgres")
+        first.sql("SELECT pg_reload_conf()", "postgres")
+    state = "sync" if is_synchronous else "async"
+    until("the standby follows", lambda: [[state]] == first.rows("SELECT sync_state FROM pg_stat_replication"))
+    made.app()
+    both = f"postgresql://{NAME}@127.0.0.1:{first.port},127.0.0.1:{second.port}/{NAME}?target_session_attrs=read-write"
+    for _ in range(options.gateways):
+        made.gateway(database=both)
+    made.begin()
+    time.sleep(random.uniform(1, 3))
+    # The standby never receives what comes now: acknowledged events only where the server does not wait for it.
+    line.stall()
+    time.sleep(0.5)
+    began = time.monotonic()
+    first.kill()
+    line.cut()
+    second.promote()
+    made.progress()
+    back = time.monotonic() - began
+    time.sleep(1)
+    return made.end(f"{state}hronous, acknowledged again after {back:.2f} s", lossy=not is_synchronous)
+
+
+def migrate(options, rounds, many=8):
+    """Many gateways start at once on an empty database, and one is killed: each step of the schema is made once."""
+    made, problems, slowest, versions = Trial(options, "migrate"), [], 0.0, []
+    server = made.server()
+    for number in range(rounds):
+        name = f"migrate{number}"
+        server.make(name)
+        began = time.monotonic()
+        made.gateways = [Gateway(options.countersign, made.folder, f"gateway-{index}", database=server.url(name))
+                         for index in range(many)]
+        for gateway in made.gateways:
+            gateway.launch()
+        victim = random.choice(made.gateways)
+        time.sleep(random.uniform(0, 0.3))
+        victim.kill()
+        for gateway in made.gateways:
+            if gateway is not victim and not gateway.started():
+                problems.append(f"round {number}: a gateway did not start; see {gateway.log}")
+        slowest = max(slowest, time.monotonic() - began)
+        versions = [int(row[0]) for row in server.rows("SELECT version FROM countersign.schema_version ORDER BY version", name)]
+        if versions != list(range(1, len(versions) + 1)) or not versions:
+            problems.append(f"round {number}: the steps are {versions}")
+        for gateway in made.gateways:
+            gateway.kill()
+    return made.verdict(f"{rounds} times {many} gateways at once on an empty database, one killed; {len(versions)} steps, each once, "
+                        f"{slowest:.1f} s at most", problems)
+
+
+def rolling(options, rounds):
+    """Each gateway is stopped and started again."""
+    made, problems = usual(options, "rolling"), []
+    for _ in range(rounds):
+        for gateway in made.gateways:
+            time.sleep(random.uniform(0.1, 0.3))
+            problems += ["a gateway did not stop well"] * (gateway.stop() != 0)
+            gateway.start()
+    return made.end(f"{rounds} rounds over {options.gateways} gateways, 503 to {made.load.answers[503]} requests",
+                    problems + made.strange(None))
+
+
+def upgrade(options, rounds):
+    """The schema gains what a later version adds: gateways go on, and none starts on it any more. With `--before`, gateways
+    of that version are replaced one after the other: no client notices."""
+    return (not options.before or replaced(options)) and added(options, rounds)
+
+
+def newest(server):
+    return int(server.rows("SELECT max(version) FROM countersign.schema_version")[0][0])
+
+
+def replaced(options):
+    made, problems = usual(options, "upgrade", program=options.before), []
+    old = newest(made.servers[0])
+    token = made.command("session", "create", "shop", "--user", "user-1")
+    for number, gateway in enumerate(made.gateways):
+        problems += ["a gateway did not stop well"] * (gateway.stop() != 0)
+        gateway.program = options.countersign
+        gateway.start()
+        # Each version's gateways go on with what the other's have written.
+        for other in made.gateways:
+            status, renewed = exchange(other, token)
+            problems += [f"a refresh token met {status} after {number + 1} were replaced"] * (status != 200)
+            token = renewed or token
+            for path, body in (("/admin/api/apps", {"id": f"app-{number}-{other.port}", "name": "New"}),
+                               ("/admin/api/apps/shop/sessions", {"user": "user-2"})):
+                status, _ = other.ask("POST", path, body, made.admin)
+                problems += [f"POST {path} met {status} after {number + 1} were replaced"] * (status != 201)
+        made.progress()
+    made.program = options.countersign
+    if len(json.loads(made.command("app", "list", "--json"))) != 1 + len(made.gateways) ** 2:
+        problems.append("a confirmed change is gone")
+    return made.end(f"{len(made.gateways)} gateways replaced one after the other, schema {old} to {newest(made.servers[0])}, "
+                    f"503 to {made.load.answers[503]} requests", problems + made.strange(None))
+
+
+def added(options, rounds):
+    made, problems = usual(options, "upgrade"), []
+    server = made.servers[0]
+    first = newest(server) + 1
+    for number in range(first, first + rounds):
+        server.sql(f"""
+            BEGIN;
+            ALTER TABLE countersign.event ADD COLUMN later_{number} TEXT;
+            ALTER TABLE countersign.app ADD COLUMN later_{number} BIGINT NOT NULL DEFAULT 0;
+            INSERT INTO countersign.schema_version VALUES ({number}, now(), 'later');
+            COMMIT""")
+        made.progress()
+        time.sleep(1)
+    late = Gateway(options.countersign, made.folder, "late", database=made.database)
+    late.launch()
+    if late.started():
+        problems.append("an older program starts on a newer schema")
+        late.kill()
+    elif late.process.wait(60) == 0 or "newer version" not in late.log.read_text():
+        problems.append(f"a newer schema is not rejected with a reason; see {late.log}")
+    return made.end(f"{rounds} later versions' steps under load", problems + made.strange())
+
+
+def exchange(gateway, token):
+    """The status and the new refresh token."""
+    status, answer = ask(gateway, "POST", "/api/refresh_token", {"refresh_token": token})
+    return status, answer.get("refreshToken") or answer.get("refresh_token")
+
+
+def clocks(options, rounds):
+    """Gateways whose clocks are an hour apart: no lease and no refresh token is lost, and a warning says so."""
+    made, problems, stolen = Trial(options, "clocks"), [], 0
+    prefixes = [(), faketime("-3600"), faketime("+3600")]
+    made.server()
+    made.app()
+    for prefix in prefixes:
+        made.gateway(prefix=prefix)
+    made.command("app", "create", "later")
+    made.command("enforcement", "set", "later", "required", "--at", "30m", "--yes")
+    made.begin()
+    made.progress()
+    # A lease that one gateway has given is not taken away by another.
+    made.command("consumer", "create", "shop", "leased")
+    for _ in range(rounds):
+        one, other = random.sample(made.gateways, 2)
+
+        def lease(gateway, what, body):
+            return gateway.ask("POST", f"/v1/apps/shop/consumers/leased/{what}", body, made.reader)
+
+        _, first = lease(one, "poll", {"limit": 5, "lease_seconds": 60, "wait": 5})
+        _, second = lease(other, "poll", {"limit": 5, "lease_seconds": 60, "wait": 0})
+        if not first.get("lease"):
+            problems.append(f"nothing to lease: {first}")
+            continue
+        stolen += bool({event["seq"] for event in first["events"]} & {event["seq"] for event in second.get("events", [])})
+        status, answer = lease(other, "ack", {"lease": first["lease"]["id"]})
+        problems += [f"a lease could not be confirmed elsewhere: {status} {answer}"] * (status != 200)
+        if second.get("lease"):
+            lease(one, "release", {"lease": second["lease"]["id"]})
+    problems += [f"{stolen} leases were given to another"] * bool(stolen)
+    # A refresh token is good, and good once more for a minute, at all of them.
+    token = made.command("session", "create", "shop", "--user", "user-1")
+    for number in range(rounds):
+        one, other = random.sample(made.gateways, 2)
+        answers = [exchange(one, token), exchange(other, token)]
+        if [status for status, _ in answers] != [200, 200] or answers[0][1] != answers[1][1]:
+            problems.append(f"refresh {number} was answered {[status for status, _ in answers]}, or with two tokens")
+            break
+        token = answers[0][1]
+    # The gateway whose clock is an hour ahead does not make a switch that is due in half an hour.
+    state = json.loads(made.command("enforcement", "show", "later", "--json"))["state"]
+    problems += [f"half an hour early the app was switched to {state}"] * (state != "disabled")
+    warned = [warning["code"] for warning in json.loads(made.command("cluster", "status", "--json"))["warnings"]]
+    problems += [f"cluster status warns of {warned}"] * (warned.count("clock") != 2)
+    return made.end(f"clocks an hour apart, {rounds} leases, {rounds} refreshes at two gateways", problems)
+
+
+def refresh(options, rounds, many=16):
+    """One refresh token at all gateways at once, gateways killed: one rotation a generation."""
+    made, problems, statuses, kills = Trial(options, "refresh"), [], Counter(), 0
+    made.server()
+    made.app()
+    for _ in range(options.gateways):
+        made.gateway(environment={"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0"})
+    token = made.command("session", "create", "shop", "--user", "user-1")
+    with ThreadPoolExecutor(many) as pool:
+        for number in range(rounds):
+            asked = pool.map(lambda gateway: exchange(gateway, token), (made.gateways * many)[:many])
+            victim = random.choice(made.gateways) if number % 10 == 9 else None
+            if victim:
+                time.sleep(random.uniform(0, 0.03))
+                victim.kill()
+                kills += 1
+            answers = list(asked)
+            if victim:
+                victim.start()
+            seen = Counter(status for status, _ in answers)
+            statuses += seen
+            children = {child for status, child in answers if status == 200}
+            if len(children) != 1 or token in children or seen.keys() - {200, 503, None}:
+                problems.append(f"generation {number}: {len(children)} children, {seen}")
+                break
+            token = children.pop()
+    return made.verdict(f"{rounds} generations, each {many} times at once over {options.gateways} gateways, {kills} of them killed, "
+                        f"answers {dict(statuses)}", problems)
+
+
+class Prober(threading.Thread):
+    """Sends events with the current token to one gateway, and notes each token, beginning, end and status."""
+
+    def __init__(self, gateway, key):
+        super().__init__(daemon=True)
+        self.gateway, self.key, self.token, self.answers, self.is_stopping = gateway, key, None, [], False
+        self.start()
+
+    def run(self):
+        while not self.is_stopping:
+            token, began = self.token, time.monotonic()
+            if token:
+                event = {"type": "track", "event": "Probe", "messageId": f"probe-{random.getrandbits(64)}", "userId": "u"}
+                status, _ = ask(self.gateway, "POST", "/v1/batch", {"writeKey": self.key, "batch": [event]},
+                                {"Authorization": "Bearer " + token})
+                self.answers.append((token, began, time.monotonic(), status))
+            time.sleep(0.003)
+
+    def accepted(self, token, since):
+        """The times of the 200s to requests that began with a token after a time."""
+        return [end for known, begun, end, status in list(self.answers) if known == token and begun > since and status == 200]
+
+    def answered(self, since):
+        return any(begun > since and status for _, begun, _, status in self.answers[-50:])
+
+
+def keys(options, rounds):
+    """Keys are added and deleted at one gateway while all are asked, one is killed or stalls: none accepts a request that
+    began after the deletion was confirmed."""
+    made, problems, heard, confirmed, gone = Trial(options, "keys"), [], [], [], []
+    made.server()
+    made.app()
+    for _ in range(options.gateways - 1):
+        made.gateway()
+    gateway, line = made.proxied()
+    made.command("enforcement", "set", "shop", "required", "--yes")
+    names = [f"key-{number}" for number in range(4)]
+    gateway.pairs(*names)
+    pairs = [(gateway.read(name, "public.pem"), gateway.token("u", name)) for name in names]
+    probers = [Prober(each, made.key) for each in made.gateways]
+    for number in range(rounds):
+        public, token = pairs[number % len(pairs)]
+        is_stalled, is_killed = number % 5 == 4, number % 5 == 2
+        one, other = random.sample(made.gateways[:-1] if is_stalled or is_killed else made.gateways, 2)
+        asked = time.monotonic()
+        status, answer = one.ask("POST", "/admin/api/apps/shop/keys", {"text": public}, made.admin)
+        if status != 201:
+            problems.append(f"a key was not added: {status} {answer}")
+            break
+        identifier, since = answer["id"], time.monotonic()
+        for prober in probers:
+            prober.token = token
+        until("each gateway takes the new key", lambda: all(prober.accepted(token, since) for prober in probers), 30)
+        heard += [min(prober.accepted(token, since)) - since for prober in probers]
+        if is_stalled:
+            line.stall()
+        if is_killed:
+            gateway.kill()
+        began = time.monotonic()
+        status, answer = other.ask("DELETE", f"/admin/api/apps/shop/keys/{identifier}", headers=made.admin, timeout=60)
+        done = time.monotonic()
+        problems += [f"a key was not deleted: {status} {answer}"] * (status not in (200, 204))
+        confirmed.append(done - began)
+        gone = [(known, start, min(end, asked) if known == token else end) for known, start, end in gone]
+        gone.append((token, done, float("inf")))
+        line.mend()
+        if is_killed:
+            gateway.start()
+        until("each gateway answers after the deletion", lambda: all(prober.answered(done) for prober in probers))
+        time.sleep(0.3)
+        for prober in probers:
+            prober.token = None
+        time.sleep(0.1)
+    for prober in probers:
+        prober.is_stopping = True
+        prober.join(timeout=60)
+    answers = [answer for prober in probers for answer in prober.answers]
+    late = sum(status == 200 and known == token and start < begun < end
+               for token, start, end in gone for known, begun, _, status in answers)
+    problems += [f"{late} requests were accepted after the deletion was confirmed"] * bool(late)
+    return made.verdict(f"{len(gone)} keys added and deleted, {dict(Counter(answer[3] for answer in answers))}; heard after "
+                        f"{middle(heard, 'ms')}; confirmed after {middle(confirmed, 'ms')}", problems)
+
+
+def chain(options, rounds):
+    """Changes through all gateways at once, gateways killed: the audit log's chain is whole."""
+    made, problems = Trial(options, "chain"), []
+    made.server()
+    made.app()
+    for _ in range(options.gateways):
+        made.gateway()
+
+    def change(number):
+        body = {"id": f"app-{number}", "name": "One of many"}
+        return number, ask(random.choice(made.gateways), "POST", "/admin/api/apps", body, made.admin)[0]
+
+    with ThreadPoolExecutor(6) as pool:
+        futures = [pool.submit(change, number) for number in range(rounds * 10)]
+        for _ in range(3):
+            time.sleep(0.3)
+            victim = random.choice(made.gateways)
+            victim.kill()
+            victim.start()
+        results = dict(future.result() for future in futures)
+    listed = {app["id"] for app in json.loads(made.command("app", "list", "--json"))}
+    missing = [number for number, status in results.items() if status == 201 and f"app-{number}" not in listed]
+    problems += [f"{len(missing)} confirmed changes are gone"] * bool(missing)
+    said = json.loads(made.command("audit", "verify", "--json"))
+    problems += [f"audit verify says {said}"] * (not said.get("ok"))
+    return made.verdict(f"{dict(Counter(results.values()))} to changes by 6 writers, {said.get('entries')} entries", problems)

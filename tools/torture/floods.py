@@ -1,0 +1,298 @@
+"""Floods of gateways with default settings, which must hold less than 300 MB, and for work that grows answer /livez in 20 ms.
+
+The senders have addresses of 127.0.0.0/8, a hundred connections each.
+"""
+
+import contextlib
+import gzip
+import json
+import multiprocessing
+import os
+import random
+import re
+import selectors
+import socket
+import sqlite3
+import struct
+import threading
+import time
+from collections import Counter
+
+from ..common import on_linux
+from ..gateway import Gateway
+from .trial import say
+
+MEGABYTES, MILLISECONDS, PER_ADDRESS = 300, 20, 100
+BODY, ID = 4 * 1024 * 1024, b"0123456789abcdef"
+
+
+def message(path, body=b"", method="POST", length=None, **fields):
+    lines = [f"{method} {path} HTTP/1.1", "Host: a"] + [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    if length is not None or body:
+        lines.append(f"Content-Length: {len(body) if length is None else length}")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def batch(count, size):
+    return json.dumps({"batch": [{"type": "track", "messageId": f"{ID.decode()}-{number}", "anonymousId": "a", "event": "E",
+                                  "properties": {"t": "x" * size}} for number in range(count)]}).encode()
+
+
+def fresh(payload):
+    """The payload with other message ids each time, so that its events are no duplicates."""
+    return lambda: payload.replace(ID, os.urandom(8).hex().encode())
+
+
+class Client:
+    """Requests a path repeatedly, each time over a new connection, in a process that the flood does not delay."""
+
+    def __init__(self, gateway, payload):
+        self.port, self.payload = gateway.port, payload
+        self.stopped, self.results = multiprocessing.Event(), multiprocessing.Queue()
+        self.process = multiprocessing.Process(target=self.run, daemon=True)
+        self.process.start()
+
+    def run(self):
+        times, statuses = [], Counter()
+        while not self.stopped.wait(0.02):
+            began, status = time.monotonic(), 0
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                with socket.create_connection(("127.0.0.1", self.port), 10, ("127.0.200.1", 0)) as connection:
+                    connection.sendall(self.payload().replace(b"Host: a", b"Host: a\r\nConnection: close", 1))
+                    status = int(connection.recv(64).split()[1])
+            times.append(time.monotonic() - began)
+            statuses[status] += 1
+        self.results.put((sorted(times) or [0], statuses))
+
+    def end(self):
+        """The p99 in milliseconds, and the statuses; 0 is no answer."""
+        self.stopped.set()
+        times, statuses = self.results.get(timeout=30)
+        self.process.join()
+        return times[int((len(times) - 1) * 0.99)] * 1000, statuses
+
+
+def livez(**fields):
+    return message("/livez", method="GET", **fields)
+
+
+def flood(gateway, count, payload, seconds, reads=True, again=True, buffer=None, resets=False):
+    """So many connections send for some seconds. Those that end begin again.
+
+    `reads`: whether they read their answers. `resets`: whether they reset the connection as soon as all is sent.
+    """
+    selector, silent, totals = selectors.DefaultSelector(), [], Counter()
+    make = payload if callable(payload) else lambda: payload
+
+    def begin(number):
+        connection = socket.socket()
+        if buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        if resets:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        address = number // PER_ADDRESS
+        connection.bind((f"127.0.{1 + address // 250}.{1 + address % 250}", 0))
+        connection.setblocking(False)
+        connection.connect_ex(("127.0.0.1", gateway.port))
+        totals["opened"] += 1
+        selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, [number, memoryview(make())])
+
+    def restart(connection, state):
+        selector.unregister(connection)
+        connection.close()
+        if again and time.monotonic() < end:
+            begin(state[0])
+
+    end = time.monotonic() + seconds
+    for number in range(count):
+        begin(number)
+    while time.monotonic() < end:
+        for key, events in selector.select(0.2):
+            connection, state = key.fileobj, key.data
+            try:
+                if events & selectors.EVENT_WRITE and state[1]:
+                    state[1] = state[1][connection.send(state[1][:262144]):]
+                    if not state[1] and not reads:
+                        selector.unregister(connection)
+                        silent.append(connection)
+                        continue
+                    if not state[1] and resets:
+                        restart(connection, state)
+                        continue
+                    if not state[1]:
+                        selector.modify(connection, selectors.EVENT_READ, state)
+                if events & selectors.EVENT_READ:
+                    if not connection.recv(65536):
+                        raise ConnectionResetError
+                    totals["answers"] += 1
+                    if again and not state[1]:
+                        state[1] = memoryview(make())
+                        selector.modify(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, state)
+            except OSError:
+                totals["closed"] += 1
+                restart(connection, state)
+    for connection in [key.fileobj for key in selector.get_map().values()] + silent:
+        connection.close()
+    selector.close()
+    return ", ".join(f"{totals[name]} {name}" for name in ("opened", "answers", "closed"))
+
+
+def requests(gateway, bearer):
+    """Each flood: how many connections, what they send, and how."""
+    key = {"X_Write_Key": gateway.key}
+    chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
+    filler = message("/v1/batch", gzip.compress(os.urandom(42_000) + b" " * (BODY - 50_000), 9), Content_Encoding="gzip")
+    events = fresh(message("/v1/batch", batch(900, 4_000), **key))
+    page = gateway.ask("GET", "/admin/", headers=bearer)[1]
+    files = [f"/admin/assets/{name}" for name in re.findall(r'assets/([A-Za-z0-9_./-]+)"', page)] + ["/openapi.json"]
+    sign_in = json.dumps({"name": "n" * 1000, "password": "p" * 1000}).encode()
+    slow = {"reads": False, "buffer": 4096}
+    return {
+        "bodies that stop before their end": (1000, message("/v1/batch", b" " * (BODY * 15 // 16), length=BODY), {}),
+        "chunked bodies that stop": (1000, message("/v1/batch", Transfer_Encoding="chunked") + chunk * 60, {}),
+        "small bodies that stop": (4000, message("/v1/batch", b" " * 60_000, length=65_000), {}),
+        "gzip bodies": (500, filler, {}),
+        "gzip bombs": (500, message("/v1/batch", gzip.compress(b" " * (BODY - 1000), 9), Content_Encoding="gzip"), {}),
+        "dense JSON": (500, message("/v1/batch", b'{"batch":[' + b"{}," * (BODY // 3 - 10) + b"{}]}", **key), {}),
+        "dense numbers": (500, message("/v1/batch", b'{"batch":[' + b"1," * (BODY // 2 - 10) + b"1]}", **key), {}),
+        "events": (500, events, {}),
+        "large events": (500, fresh(message("/v1/batch", batch(7, 510_000), **key)), {}),
+        "events whose senders reset": (500, events, {"resets": True}),
+        "gzip bodies whose senders reset": (500, filler, {"resets": True}),
+        "headers that never end": (5000, b"GET /livez HTTP/1.1\r\nHost: a\r\nX-Long: " + b"x" * 15_000, {}),
+        "idle connections": (5000, livez(), {"again": False}),
+        **{f"slow readers of {file}": (4000, message(file, method="GET") * 20, slow) for file in files},
+        "live streams that nobody reads": (1000, message("/admin/api/live", method="GET", **bearer), slow),
+        "sign-ins": (400, message("/admin/api/session", sign_in), {}),
+        "large admin bodies": (500, message("/admin/api/session", b'{"name":"' + b"n" * 4_000_000 + b'"}'), {}),
+    }
+
+
+def floods(options, rounds):
+    """Many connections that send too much, too slowly or never read; `--rounds` is the seconds of each."""
+    on_linux("the memory of a process")
+    with Gateway(options.countersign, level="off") as gateway:
+        gateway.app()
+        bearer = gateway.bearer()
+        gateway.start()
+        return all([one_flood(gateway, bearer, name, rounds, *flood) for name, flood in requests(gateway, bearer).items()])
+
+
+def one_flood(gateway, bearer, name, seconds, count, payload, how):
+    with open(f"/proc/{gateway.process.pid}/clear_refs", "w") as file:
+        file.write("5")  # Resets VmHWM.
+    clients = {"/livez": Client(gateway, livez), "events": Client(gateway, fresh(message("/v1/batch", batch(1, 200), X_Write_Key=gateway.key))),
+               "admin API": Client(gateway, lambda: message("/admin/api/session", method="GET", **bearer))}
+    said = flood(gateway, count, payload, seconds, **how)
+    reports = "; ".join(f"{what} p99 {client[0]:.0f} ms, {dict(client[1])}" for what, client in (
+        (what, client.end()) for what, client in clients.items()))
+    if not gateway.is_running:
+        return say(name, said, ["the gateway ended"])
+    peak = gateway.memory("VmHWM")
+    time.sleep(2)
+    return say(name, f"peak {peak:.0f} MB, afterwards {gateway.memory():.0f} MB; {said}; {reports}", ["too much memory"] * (peak >= MEGABYTES))
+
+
+# MARK: Work that grows with what is stored or open, from eight connections or addresses
+
+
+def retention(gateway, seconds):
+    """Retention of a small app in a log with many events of another app. Sweeps run once a minute."""
+    gateway.run("app", "create", "idle")
+    body = fresh(message("/v1/batch", batch(900, 20), X_Write_Key=gateway.key))
+    with socket.create_connection(("127.0.0.1", gateway.port), 60) as connection:
+        for _ in range(400):
+            connection.sendall(body())
+            assert b" 200 " in connection.recv(65536).split(b"\r\n")[0], "the log cannot be filled"
+    gateway.run("app", "retention", "idle", "--days", "30")
+    yield flood(gateway, 8, fresh(message("/v1/batch", batch(1, 200), X_Write_Key=gateway.key)), max(70, seconds))
+
+
+def properties(gateway, seconds):
+    """Anonymous profiles with ever more properties, merged into one profile."""
+    def payload():
+        ids, names = {"cookie": f"c{random.randrange(12)}"}, {}
+        if random.random() < 0.1:
+            ids["registered"] = "u"
+        else:
+            start = os.urandom(6).hex()
+            names = {f"{start}{number}": 0 for number in range(30_000)}
+        body = json.dumps({"customer_ids": ids, "properties": names, "timestamp": 1}).encode()
+        return message("/track/v2/projects/shop/customers", body, Authorization=f"Token {gateway.key}", Content_Type="application/json")
+    yield flood(gateway, 8, payload, seconds)
+
+
+def locked(gateway, seconds):
+    """Lists of apps while another process locks the database of the counts: settings do not wait for counts."""
+    bearer = gateway.bearer()
+    lock = sqlite3.connect(gateway.data / "analytics.sqlite", isolation_level=None, timeout=10)
+    lock.execute("BEGIN EXCLUSIVE")
+    setting = Client(gateway, lambda: message("/admin/api/apps/shop/enforcement", method="GET", **bearer))
+    yield flood(gateway, 8, message("/admin/api/apps", method="GET", **bearer), seconds)
+    milliseconds, statuses = setting.end()
+    lock.close()
+    if statuses[0] or milliseconds >= 1_000:
+        yield f"settings wait for counts: p99 {milliseconds:.0f} ms, {dict(statuses)}"
+
+
+def limited(gateway, seconds):
+    """Addresses of very many networks, while one address has used up its limit: it gets no new one."""
+    throttled, stopped = [], threading.Event()
+
+    def ask():
+        with socket.create_connection(("127.0.0.1", gateway.port), 10) as connection:
+            while not stopped.wait(0.02):
+                connection.sendall(livez(X_Forwarded_For="198.51.100.9"))
+                throttled.append(connection.recv(4096).split(b" ", 2)[1])
+    thread = threading.Thread(target=ask)
+    thread.start()
+    yield flood(gateway, 8, lambda: livez(X_Forwarded_For=network()), seconds)
+    stopped.set()
+    thread.join()
+    if (allowed := throttled.count(b"200")) > 25 + 5 * (seconds + 2):
+        yield f"{allowed} of {len(throttled)} requests of a throttled address were allowed"
+
+
+def network():
+    return f"2001:db8:{random.randrange(65536):x}:{random.randrange(65536):x}::1"
+
+
+def idle(gateway, seconds):
+    """1,300 connections that send nothing are open all the time."""
+    connections, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        for number in range(1_300):
+            connection = socket.socket()
+            connection.bind((f"127.0.1.{1 + number % 8}", 0))
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", gateway.port))
+            connections.append(connection)
+        time.sleep(1)
+        for connection in connections[:-1_300]:
+            connection.close()
+        connections = connections[-1_300:]
+    for connection in connections:
+        connection.close()
+    yield "1,300 open all the time"
+
+
+def growing(options, rounds):
+    """Requests whose cost grows with stored data or open connections; `--rounds` is the seconds of each."""
+    on_linux("the memory of a process")
+    limit = ("--requests-per-second-per-address", "5", "--trusted-proxies", "127.0.0.0/8")
+    good = True
+    for run, more in ((retention, {}), (properties, {}), (locked, {}), (limited, {"flags": limit}), (idle, {"files": 1_024}),
+                      (idle, {"files": 160})):
+        with Gateway(options.countersign, level="off", **more) as gateway:
+            gateway.app()
+            gateway.start()
+            pulse = Client(gateway, lambda: livez(X_Forwarded_For=network()) if run is limited else livez())
+            said, *problems = run(gateway, rounds)
+            milliseconds, statuses = pulse.end()
+            peak = gateway.memory("VmHWM") if gateway.is_running else 0
+            problems += ["/livez is slow"] * (milliseconds >= MILLISECONDS) + ["too much memory"] * (peak >= MEGABYTES)
+            problems += ["requests got no answer"] * (statuses[0] > sum(statuses.values()) / 100)
+            problems += ["the gateway ended"] * (not gateway.is_running)
+            name = run.__name__ + (f", {gateway.files} files" if gateway.files else "")
+            good = say(name, f"/livez p99 {milliseconds:.1f} ms, {dict(statuses)}, peak {peak:.0f} MB; {said}", problems) and good
+    return good

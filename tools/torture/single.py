@@ -1,0 +1,290 @@
+"""Scenarios of one gateway on SQLite: kills, power failures, failing and full disks, deletions, hostile consumers."""
+
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from ..audit import Consumer, Load, account
+from ..common import Skipped, on_linux, output, preloaded, until
+from ..gateway import Gateway
+from .trial import Trial
+
+
+def integrity(data):
+    """Problems of the database of events itself."""
+    database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
+    found = database.execute("PRAGMA integrity_check").fetchone()[0]
+    problems = [] if found == "ok" else [f"integrity_check says {found}"]
+    # After the control's power failure even the tables may be gone.
+    if database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'app_usage'").fetchone():
+        events, counted = (database.execute(query).fetchone()[0] for query in (
+            "SELECT count(*) FROM event", "SELECT coalesce(sum(events), 0) FROM app_usage"))
+        # Counts are written once a second; the next start adds the rest.
+        if database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'counted'").fetchone():
+            counted += database.execute("SELECT count(*) FROM event WHERE seq > (SELECT seq FROM counted)").fetchone()[0]
+        if counted != events:
+            problems.append(f"app_usage counts {counted} of {events} events")
+    database.close()
+    return problems
+
+
+class OtherProgram(threading.Thread):
+    """Opens and closes the databases all the time, as a program that queries them with SQL."""
+
+    def __init__(self, data):
+        super().__init__(daemon=True)
+        self.data, self.reads, self.stopping = data, 0, False
+        self.start()
+
+    def run(self):
+        while not self.stopping:
+            for path in Path(self.data).glob("*.sqlite"):
+                try:
+                    database = sqlite3.connect(path, timeout=5)
+                    database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+                    database.close()
+                    self.reads += path.name == "events.sqlite"
+                except sqlite3.Error:
+                    pass
+
+
+def kill(options, rounds):
+    """kill -9 under load, while another program reads the databases."""
+    made = Trial(options, "kill")
+    made.app()
+    gateway, slowest, problems = made.gateway(), 0.0, []
+    other = OtherProgram(gateway.data)
+    made.begin()
+    for _ in range(rounds):
+        time.sleep(random.uniform(0.01, 0.25))
+        gateway.kill()
+        began = time.monotonic()
+        gateway.start()
+        slowest = max(slowest, time.monotonic() - began)
+    made.load.stop()
+    for reader in made.readers:
+        reader.stop()
+    if (code := gateway.stop()) != 0:
+        problems.append(f"the last stop ended with {code}")
+    other.stopping = True
+    other.join()
+    problems += integrity(gateway.data) + ["no other program read the databases"] * (other.reads == 0)
+    problems += ["a start took two seconds or more"] * (slowest >= 2)
+    return made.end(f"{rounds} kills, {other.reads} reads by another program, slowest start {slowest:.2f} s", problems)
+
+
+def relaxed(program, folder):
+    """The same program, but it commits without syncing. The model of the disk must be able to see that."""
+    text = Path(program).read_bytes()
+    if b"PRAGMA synchronous = FULL" not in text:
+        raise SystemExit("power: the program does not contain its setting for syncing; there is no control")
+    changed = folder / "countersign-relaxed"
+    changed.write_bytes(text.replace(b"PRAGMA synchronous = FULL", b"PRAGMA synchronous = 1   "))
+    changed.chmod(0o700)
+    return changed
+
+
+class Outage:
+    """A gateway that loses its power: `data` is then what a disk keeps that forgets all writes that were not synced."""
+
+    def __init__(self, made, number, program=None, environment=None, seconds=None):
+        folder = made.folder / str(number)
+        folder.mkdir()
+        self.gateway = Gateway(made.program, folder)
+        key = self.gateway.app()
+        self.data, image = self.gateway.data, folder / "image"
+        shutil.copytree(self.data, image)
+        self.gateway.program = str(program or made.program)
+        self.gateway.environment |= preloaded("powerfail", made.folder) | {
+            "PF_DIR": str(self.data), "PF_IMG": str(image), **(environment or {})}
+        self.gateway.launch()
+        has_started = self.gateway.started()
+        self.load = Load([self.gateway], key) if has_started else None
+        if has_started:
+            time.sleep(seconds or random.uniform(0.05, 0.4))
+        self.gateway.kill()
+        if has_started:
+            self.load.stop(abandon=True)
+        shutil.rmtree(self.data)
+        image.rename(self.data)
+        self.data.chmod(0o700)
+
+    def stored(self):
+        # The power may fail before the first table is on disk.
+        has_table = self.gateway.rows("SELECT 1 FROM sqlite_schema WHERE name = 'event'", mode="rwc")
+        return self.gateway.rows("SELECT seq, user_id, message_id FROM event ORDER BY seq", mode="rwc") if has_table else []
+
+    def lost(self):
+        """How many acknowledged events are gone."""
+        return len(self.load.acknowledged - {row[1:] for row in self.stored()}) if self.load else 0
+
+    def problems(self):
+        """Starts the real program on the data that the disk has kept."""
+        found = account(self.stored(), self.load) if self.load and self.load.acknowledged else []
+        found += integrity(self.data)
+        self.gateway.environment.pop("LD_PRELOAD")
+        self.gateway.launch()
+        if not self.gateway.started() or self.gateway.stop() != 0:
+            found.append(f"it does not start and stop on {self.data}")
+        return found
+
+    @property
+    def refused(self):
+        return self.load.answers[503] if self.load else 0
+
+
+def power(options, rounds):
+    """Power failures, and a control without syncing that must lose events."""
+    on_linux("the model of a power failure")
+    made = Trial(options, "power")
+    outages = [Outage(made, number) for number in range(rounds)]
+    problems = [problem for outage in outages for problem in outage.problems()]
+    program, lost = relaxed(options.countersign, made.folder), 0
+    for number in range(10):
+        lost += Outage(made, f"control-{number}", program, seconds=0.4).lost()
+    acknowledged = sum(len(outage.load.acknowledged) for outage in outages if outage.load)
+    problems += ["the control lost nothing, so the test is blind"] * (not lost) + ["nothing was acknowledged"] * (not acknowledged)
+    return made.verdict(f"{rounds} power failures, {acknowledged} events acknowledged; the control lost {lost}", problems)
+
+
+def fsync(options, rounds):
+    """fsync fails once, or from some call on."""
+    on_linux("the model of a failing disk")
+    made = Trial(options, "fsync")
+    # With fewer rounds, no call may fail between the first event and the kill.
+    rounds, outages, recovered = max(rounds, 12), [], 0
+    for number in range(rounds):
+        mode = "once" if number % 2 else "always"
+        outage = Outage(made, number, seconds=0.8, environment={"PF_FAIL_AFTER": str(random.randint(5, 80)), "PF_FAIL_MODE": mode})
+        outages.append(outage)
+        recovered += mode == "once" and outage.refused > 0 and outage.load.last > outage.load.refused_at
+    problems = [problem for outage in outages for problem in outage.problems()]
+    refused = sum(outage.refused > 0 for outage in outages)
+    problems += ["no disk failed while events came"] * (not refused) + ["none recovered from one failure"] * (not recovered)
+    return made.verdict(f"{rounds} failing disks, {refused} answered 503, {recovered} recovered from one failure", problems)
+
+
+def full(options, rounds):
+    """The disk is full, and has room again."""
+    made = Trial(options, "full")
+    disk = made.folder / "small"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", str(disk)], capture_output=True).returncode:
+        raise Skipped("no tmpfs can be mounted (it needs root)")
+    problems, slowest, refusals, acknowledged = [], 0.0, 0, 0
+    try:
+        for number in range(rounds):
+            folder = disk / str(number)
+            folder.mkdir()
+            gateway = Gateway(options.countersign, folder, flags=("--disk-floor-bytes", "0"))
+            key = gateway.app()
+            gateway.start()
+            free, ballast = os.statvfs(disk), disk / "ballast"
+            ballast.write_bytes(b"x" * max(0, free.f_bavail * free.f_frsize - random.randint(200_000, 1_500_000)))
+            load = Load([gateway], key, padding=4_000)
+            until("full: a full disk", lambda: load.answers[503], 20)
+            time.sleep(random.uniform(0, 0.2))
+            ballast.unlink()
+            freed = time.monotonic()
+            slowest = max(slowest, until("full: an event after the disk has room", lambda: load.last > freed, 10))
+            load.stop()
+            refusals += load.answers[503]
+            acknowledged += len(load.acknowledged)
+            problems += [f"{load.answers[None]} requests got no answer"] * (load.answers[None] > 0)
+            problems += ["the gateway did not stop"] * (gateway.stop() != 0) + integrity(gateway.data)
+            problems += account(gateway.rows("SELECT seq, user_id, message_id FROM event ORDER BY seq"), load)
+            shutil.rmtree(folder)
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+    problems += ["a recovery took five seconds or more"] * (slowest >= 5)
+    return made.verdict(f"{rounds} full disks, {refusals} answers 503, {acknowledged} events acknowledged, "
+                        f"slowest recovery {slowest:.2f} s", problems)
+
+
+def rows_of(gateway, app):
+    """How many rows of an app each table has that has a column for the app."""
+    found = Counter()
+    for file in ("control", "events", "analytics", "tokens"):
+        for (table,) in gateway.rows("SELECT m.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c "
+                                     "WHERE m.type = 'table' AND c.name = 'app_id'", file=file):
+            if table not in ("audit", "app_deletion"):
+                found[table] = gateway.rows(f"SELECT count(*) FROM {table} WHERE app_id = ?", app, file=file)[0][0]
+    return +found
+
+
+def delete(options, rounds):
+    """kill -9 of the gateway while an app is deleted, and of the command that deletes it."""
+    made, problems, middle, whole = Trial(options, "delete"), [], 0, 0
+    for number in range(rounds):
+        folder = made.folder / str(number)
+        folder.mkdir()
+        gateway = Gateway(options.countersign, folder)
+        keys = [gateway.app("shop"), gateway.app("kiosk")]
+        gateway.start()
+        loads = [Load([gateway], key, padding=1_000) for key in keys]
+        time.sleep(1.5)
+
+        def reached(column):
+            rows = gateway.rows(f"SELECT {column} FROM app_deletion WHERE app_id = 'shop'", file="control")
+            return bool(rows) and rows[0][0] is not None
+
+        command = subprocess.Popen([options.countersign, "app", "delete", "shop", "--confirm", "shop", "--data", str(gateway.data)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if number % 2:
+            time.sleep(random.uniform(0.02, 0.25))
+            command.kill()
+        command.wait()
+        if not number % 2:
+            # Within a second the gateway notes until when the id is reserved, and then starts to delete rows.
+            until("delete: the deletion", lambda: reached("free_ms"), 10)
+        time.sleep(random.uniform(0, 0.03))
+        gateway.kill()
+        for load in loads:
+            load.stop(abandon=True)
+        is_whole = bool(gateway.rows("SELECT 1 FROM app WHERE id = 'shop'", file="control", mode="rwc"))
+        whole += is_whole
+        middle += not is_whole and not reached("erased_ms") and "event" in rows_of(gateway, "shop")
+        gateway.start()
+        status = gateway.batch([{"type": "track", "event": "Late", "messageId": "late", "userId": "u"}], keys[0])[0]
+        if status != (200 if is_whole else 401):
+            problems.append(f"round {number}: the app is {'whole' if is_whole else 'gone'}, an event met {status}")
+        if is_whole:
+            gateway.run("app", "delete", "shop", "--confirm", "shop")
+        until("delete: the end of the deletion", lambda: reached("erased_ms"), 60)
+        left = rows_of(gateway, "shop")
+        problems += [f"round {number}: {left} are left"] * bool(left)
+        problems += [f"round {number}: the gateway did not stop"] * (gateway.stop() != 0)
+        problems += account(gateway.rows("SELECT seq, user_id, message_id FROM event WHERE app_id = 'kiosk' ORDER BY seq"), loads[1])
+        problems += integrity(gateway.data)
+    return made.verdict(f"{rounds} deletions, {middle} killed in the middle, {whole} before they began", problems)
+
+
+def consumers(options, rounds):
+    """Consumers whose workers die, are slow, confirm parts and are moved backwards, and kill -9 of the gateway."""
+    return all([consume(options) for _ in range(rounds)])
+
+
+def consume(options, seconds=15):
+    made, kills = Trial(options, "consumers"), 0
+    made.app()
+    gateway = made.gateway()
+    for name, partitions in (("one", 1), ("two", 4), ("back", 1)):
+        made.command("consumer", "create", "shop", name, "--partitions", partitions)
+    made.load = Load(made.gateways, made.key, threads=3)
+    made.readers = [Consumer(name, made.gateways, made.reader, workers, partitions, hostile=True)
+                    for name, workers, partitions in (("one", 1, 1), ("two", 2, 4), ("back", 1, 1))]
+    end, back = time.monotonic() + seconds, made.readers[-1]
+    while time.monotonic() < end:
+        time.sleep(random.uniform(0.3, 1.2))
+        gateway.kill()
+        gateway.start()
+        kills += 1
+        if not back.sought and time.monotonic() > end - seconds / 2:
+            back.seek()
+    return made.end(f"gateway killed {kills} times, {'moved back' if back.sought else 'not moved back'}")

@@ -1,0 +1,134 @@
+"""One run of a scenario: the servers, gateways, devices and readers in it, and its verdict."""
+
+import shutil
+import sys
+import time
+
+from ..audit import Consumer, Follower, Load, account
+from ..common import until, workshop
+from ..gateway import Gateway, command, storage
+from ..network import Proxy
+from ..postgresql import PostgreSQL
+
+STORED = "SELECT position, user_id, message_id FROM countersign.event ORDER BY position"
+
+
+def say(name, text, problems=()):
+    """Prints the result of a scenario; returns whether it is good."""
+    print(f"{name}: {text}" + "".join(f"; {problem}" for problem in problems[:6]) + (": BAD" if problems else ": good"), flush=True)
+    return not problems
+
+
+class Trial:
+    """Gateways with the app `shop`, on a data directory or on the PostgreSQL that `server` has started."""
+
+    latest = None
+
+    def __init__(self, options, name, program=None):
+        self.options, self.name, self.program = options, name, program or options.countersign
+        self.folder = workshop(f"countersign-{name}-")
+        self.servers, self.gateways, self.proxies, self.readers, self.load, self.key = [], [], [], [], None, None
+        Trial.latest = self
+
+    # MARK: Parts
+
+    def server(self, **more):
+        self.servers.append(PostgreSQL(self.folder, f"server-{len(self.servers)}", **more))
+        return self.servers[-1]
+
+    @property
+    def database(self):
+        return self.servers[0].url() if self.servers else None
+
+    def command(self, *arguments):
+        return command(self.program, storage(self.folder, self.database), *arguments)
+
+    def app(self):
+        """Creates the app, a token of its reader and one of an administrator. Returns the write key."""
+        self.key = self.command("app", "create", "shop")
+        create = ("admin", "token", "create", "--name")
+        self.reader, self.admin = ({"Authorization": f"Bearer {self.command(*create, *more)}"} for more in (
+            ("reader", "--scopes", "reader", "--app", "shop"), ("owner", "--scopes", "admin")))
+        return self.key
+
+    def gateway(self, **more):
+        more = {"database": self.database, **more}
+        self.gateways.append(Gateway(more.pop("program", self.program), self.folder, f"gateway-{len(self.gateways)}", **more).start())
+        return self.gateways[-1]
+
+    def proxied(self, loss=0.0):
+        """A gateway whose connections to the server go through a proxy."""
+        self.proxies.append(Proxy(self.servers[0].port, loss))
+        return self.gateway(database=self.servers[0].url(port=self.proxies[-1].port)), self.proxies[-1]
+
+    def begin(self, **more):
+        """Starts the devices and two readers."""
+        self.command("consumer", "create", "shop", "named")
+        self.load = Load(self.gateways, self.key, **more)
+        self.readers = [Follower("by position", self.gateways, self.reader), Consumer("named", self.gateways, self.reader)]
+
+    def progress(self, seconds=60):
+        """Waits for an acknowledgement from now on. Returns the seconds that it took."""
+        began = time.monotonic()
+        return until(f"{self.name}: an acknowledged event", lambda: self.load.last > began, seconds)
+
+    # MARK: The end
+
+    def stored(self, server=None):
+        rows = (server or self.servers[-1]).rows(STORED) if self.servers else self.gateways[0].rows(
+            "SELECT seq, user_id, message_id FROM event ORDER BY seq")
+        return [(int(position), user, identifier) for position, user, identifier in rows]
+
+    def strange(self, *expected):
+        """Problems with the answers that devices got."""
+        found = {status: count for status, count in self.load.answers.items() if status not in (200, 503, *expected)}
+        return [f"devices were told {found}"] if found else []
+
+    def end(self, said, problems=(), lossy=False):
+        """Lets devices and readers finish; prints and returns the verdict."""
+        self.load.stop()
+        for reader in self.readers:
+            reader.stop()
+        stored = self.stored()
+        problems = list(problems) + account(stored, self.load, self.readers, lossy)
+        acknowledged = self.load.acknowledged
+        said += f"; {len(acknowledged)} events acknowledged, {len(stored)} stored"
+        if lossy:
+            said += f", {len(acknowledged - {row[1:] for row in stored})} gone"
+        counts = " and ".join(str(len(reader.seen)) for reader in self.readers)
+        return self.verdict(said + (f", read {counts}" if counts else ""), problems)
+
+    def verdict(self, said, problems):
+        good = say(self.name, said, problems)
+        self.stop()
+        if good:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        else:
+            print(f"{self.name}: the files are in {self.folder}", file=sys.stderr)
+        return good
+
+    def stop(self):
+        if self.load:
+            self.load.abandons = True
+            self.load.stopping.set()
+        for gateway in self.gateways:
+            gateway.kill()
+        for one in self.proxies + self.servers:
+            one.stop()
+
+
+def usual(options, name, loss=0.0, program=None):
+    """A server, an app, gateways, devices and readers, all at work."""
+    made = Trial(options, name, program)
+    made.server()
+    made.app()
+    for _ in range(options.gateways):
+        if loss:
+            made.proxied(loss)
+        else:
+            made.gateway()
+    made.begin()
+    made.progress()
+    for proxy in made.proxies:
+        proxy.lose()
+    return made

@@ -1,0 +1,142 @@
+"""Unchanged Python clients of other products: those of Segment and RudderStack deliver each event once; the others are told what to
+use instead."""
+
+import argparse
+import logging
+import os
+import threading
+
+from .common import PROGRAM
+from .gateway import Gateway
+
+EVENTS = 250
+# Clients that do not print the body of an answer, and their words when they give up.
+SILENT = {"snowplow": "gave up on 1", "otlp": "Failed to export spans batch code: 400"}
+
+
+def deliver(gateway):
+    import rudderstack.analytics.client as rudder
+    import segment.analytics.client as segment
+
+    for name, module, is_gzip in [("segment", segment, True), ("segment-plain", segment, False), ("rudder", rudder, True)]:
+        errors = []
+        client = module.Client(gateway.key, on_error=lambda error, items: errors.append(error), host=gateway.url, gzip=is_gzip)
+        user = f"{name}-user-0"
+        for number in range(EVENTS):
+            client.track(f"{name}-user-{number % 7}", "Order Placed", {"client": name, "number": number})
+        # Half an emoji, as in a truncated title.
+        client.track(user, "Seen", {"title": "a\ud83d"})
+        client.identify(user, {"plan": "pro"})
+        client.page(user, "docs", "home")
+        client.screen(user, "docs", "home")
+        client.group(user, "group-1")
+        client.alias(f"{name}-anonymous", user)
+        client.flush()
+        client.join()
+        rows = gateway.rows("SELECT type, count(*), count(DISTINCT message_id) FROM event WHERE user_id LIKE ? GROUP BY type ORDER BY type",
+                            f"{name}-user-%")
+        expected = [(kind, 1, 1) for kind in ("alias", "group", "identify", "page", "screen")] + [("track", EVENTS + 1, EVENTS + 1)]
+        if errors or rows != expected:
+            raise SystemExit(f"{name}: {errors or rows}")
+        print(f"{name}: {sum(row[1] for row in rows)} events, each once", flush=True)
+
+
+class Heard(logging.Handler):
+    """All log messages, and what clients report otherwise."""
+
+    def __init__(self):
+        super().__init__(logging.DEBUG)
+        self.text, self.changed = "", threading.Condition()
+
+    def emit(self, record):
+        self.note(f"{record.getMessage()} {record.exc_info[1] if record.exc_info else ''}")
+
+    def note(self, text):
+        with self.changed:
+            self.text += f"{text}\n"
+            self.changed.notify_all()
+
+    def wait(self, sentence):
+        with self.changed:
+            return self.changed.wait_for(lambda: sentence in self.text, timeout=20)
+
+
+def posthog(address, heard):
+    from posthog import Posthog
+
+    client = Posthog("phc_key", host=address, max_retries=0, on_error=lambda error, items: heard.note(error))
+    client.capture("Order Placed", distinct_id="user-1")
+    client.flush()
+    client.shutdown()
+
+
+def amplitude(address, heard):
+    from amplitude import Amplitude, BaseEvent
+
+    client = Amplitude("key")
+    client.configuration.server_url = address + "/2/httpapi"
+    client.configuration.callback = lambda event, code, message=None: heard.note(message)
+    client.track(BaseEvent("Order Placed", user_id="user-1"))
+    client.flush()
+    client.shutdown()
+
+
+def mixpanel(address, heard):
+    import mixpanel as library
+
+    try:
+        library.Mixpanel("token", consumer=library.Consumer(events_url=address + "/track", retry_limit=0)).track("user-1", "Order Placed")
+    except library.MixpanelException as error:
+        heard.note(error)
+
+
+def snowplow(address, heard):
+    from snowplow_tracker import Emitter, StructuredEvent, Tracker
+
+    protocol, endpoint = address.split("://")
+    emitter = Emitter(endpoint, protocol=protocol, batch_size=1, on_failure=lambda count, events: heard.note(f"gave up on {len(events)}"))
+    Tracker("t", emitter).track(StructuredEvent("orders", "placed"))
+    if emitter.retry_timer.is_active():
+        emitter.retry_timer.cancel()
+        raise SystemExit("snowplow: the client sends the same event again")
+
+
+def sentry(address, heard):
+    import sentry_sdk
+
+    sentry_sdk.init(dsn=address.replace("://", "://key@") + "/42", debug=True)
+    sentry_sdk.capture_message("hello")
+    sentry_sdk.flush(timeout=20)
+
+
+def otlp(address, heard):
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(endpoint=address + "/v1/traces", timeout=5)))
+    provider.get_tracer("t").start_span("order").end()
+    provider.shutdown()
+
+
+NAMES = {posthog: "PostHog", amplitude: "Amplitude", mixpanel: "Mixpanel", snowplow: "Snowplow", otlp: "OTLP", sentry: "Sentry"}
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m tools vendors", description=__doc__)
+    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
+    with Gateway(parser.parse_args(arguments).countersign) as gateway:
+        gateway.app()
+        gateway.start()
+        deliver(gateway)
+        loggers = [logging.getLogger(name) for name in ("", "posthog", "amplitude", "sentry_sdk.errors", "opentelemetry")]
+        for send, name in NAMES.items():
+            heard = Heard()
+            for logger in loggers:
+                logger.handlers = [heard]
+            send(gateway.url, heard)
+            silent = SILENT.get(send.__name__)
+            if not heard.wait(silent or f"the {name} protocol is not supported; send events to POST /v1/batch"):
+                raise SystemExit(f"{name}'s client says: {heard.text or 'nothing'}")
+            print(f"{name}: the client {'gives up' if silent else 'prints what to use'}", flush=True)

@@ -1,0 +1,134 @@
+"""Verifies deliveries to webhooks with the reference library of the Standard Webhooks specification, and kills the gateway in the
+middle of them: each event is delivered at least once and in order."""
+
+import argparse
+import json
+import os
+import random
+import threading
+import time
+
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from .common import PROGRAM, check
+from .gateway import Gateway
+from .receiver import Receiver
+
+
+class Deliveries:
+    """Keeps all deliveries, and the problems with their signatures; rejects `trouble` of 100."""
+
+    def __init__(self):
+        self.secrets, self.trouble, self.arrived, self.all, self.wrong = [], 0, threading.Condition(), [], []
+        self.url = Receiver(self.take).start().url + "/in"
+
+    def take(self, path, body, headers):
+        try:
+            for secret in self.secrets:
+                Webhook(secret).verify(body, headers)
+            if self.secrets:
+                self.reject(body + b" ", headers)
+        except WebhookVerificationError as error:
+            self.wrong.append(str(error))
+        status = 500 if random.randrange(100) < self.trouble else 204
+        with self.arrived:
+            self.all.append((headers["webhook-id"], status, json.loads(body), headers["webhook-signature"]))
+            self.arrived.notify_all()
+        return status
+
+    def reject(self, body, headers):
+        try:
+            Webhook(self.secrets[0]).verify(body, headers)
+            self.wrong.append("a changed body passed")
+        except WebhookVerificationError:
+            pass
+
+    def taken(self):
+        return {number for delivery in self.all if delivery[1] == 204 for number in numbers(delivery)}
+
+    def wait(self, what, holds, seconds=60):
+        with self.arrived:
+            if not self.arrived.wait_for(holds, seconds):
+                raise SystemExit(f"webhooks: {what}: not within {seconds} s; {len(self.all)} deliveries")
+
+
+def numbers(delivery):
+    return [event["seq"] for event in delivery[2].get("events", [])]
+
+
+def create(gateway, url, *arguments):
+    made = json.loads(gateway.run("webhook", "create", "shop", url, "--allow-private", "--json", *arguments))
+    return made["id"], made["secret"]
+
+
+def signatures(gateway):
+    receiver = Deliveries()
+    webhook, secret = create(gateway, receiver.url, "--batch-size", "10")
+    create(gateway, "http://127.0.0.1:1/nobody")
+    receiver.secrets = [secret]
+    gateway.start()
+    gateway.track(25)
+    receiver.wait("events", lambda: len(receiver.taken()) == 25)
+    check("the reference library verifies each delivery", not receiver.wrong, receiver.wrong)
+    check("deliveries have the size that was asked for", all(len(numbers(one)) <= 10 for one in receiver.all))
+    first = receiver.all[0][2]
+    check("the payload is as documented", first["type"] == "events" and first["app"] == "shop"
+          and {"seq", "message_id", "received_ms", "verdict", "body"} <= set(first["events"][0]), first)
+    renewed = json.loads(gateway.run("webhook", "rotate", "shop", webhook, "--json"))["secret"]
+    time.sleep(2)  # A running gateway sees it within a second.
+    receiver.secrets = [secret, renewed]
+    gateway.track(1)
+    receiver.wait("an event after the rotation", lambda: len(receiver.taken()) == 26)
+    check("both secrets verify while one replaces the other", not receiver.wrong and len(receiver.all[-1][3].split(" ")) == 2, receiver.wrong)
+    before = len(receiver.all)
+    gateway.run("webhook", "test", "shop", webhook)
+    gateway.run("webhook", "replay", "shop", webhook, "--from-seq", "1", "--to-seq", "5")
+    receiver.wait("a test and a replay", lambda: len(receiver.all) >= before + 2)
+    test, replay = receiver.all[before][2], receiver.all[before + 1][2]
+    check("a test and a replay are marked", test == {"type": "test"} and replay["replay"] is True and len(replay["events"]) == 5, (test, replay))
+    check("all of that is signed", not receiver.wrong, receiver.wrong)
+    attempts = [json.loads(line) for line in gateway.run("webhook", "deliveries", "shop", webhook, "--json").splitlines()]
+    check("the attempts are listed", {"events", "replay", "test"} == {one["kind"] for one in attempts}, attempts)
+    check("the gateway stops", gateway.stop() == 0)
+    check("no secret is in the log", not any(one[6:] in gateway.log.read_text() for one in receiver.secrets))
+    gateway.run("webhook", "delete", "shop", webhook)
+
+
+def kills(gateway, rounds):
+    receiver = Deliveries()
+    receiver.trouble = 20
+    receiver.secrets = [create(gateway, receiver.url, "--batch-size", "7", "--from", "start")[1]]
+    for _ in range(rounds):
+        gateway.start()
+        for _ in range(random.randrange(1, 6)):
+            gateway.track(random.randrange(1, 40))
+        time.sleep(random.random() * 1.5)
+        gateway.kill()
+    receiver.trouble = 0
+    gateway.start()
+    stored = [row[0] for row in gateway.rows("SELECT seq FROM event ORDER BY seq")]
+    receiver.wait("every event", lambda: receiver.taken() >= set(stored), 120)
+    gateway.stop()
+    index = {number: index for index, number in enumerate(stored)}
+    reached, batches = -1, {}
+    for delivery in receiver.all:
+        found = [index[number] for number in numbers(delivery)]
+        if found != list(range(found[0], found[-1] + 1)) or found[0] > reached + 1:
+            raise SystemExit(f"webhooks: out of order: {found[0]} to {found[-1]} after {reached}")
+        if delivery[1] == 204:
+            reached = max(reached, found[-1])
+        batches.setdefault(delivery[0], set()).add(tuple(found))
+    check("one id is one batch, however often it is tried", all(len(tried) == 1 for tried in batches.values()))
+    again = sum(len(numbers(one)) for one in receiver.all if one[1] == 204) - len(stored)
+    check(f"{rounds} kills: {len(stored)} events at least once and in order, {again} of them twice", not receiver.wrong, receiver.wrong)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m tools webhooks", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
+    options = parser.parse_args(arguments)
+    with Gateway(options.countersign) as gateway:
+        gateway.app()
+        signatures(gateway)
+        kills(gateway, options.rounds)
