@@ -25,6 +25,7 @@ PROGRAMS = {
     "oauth": ["authlib", "requests", "requests-oauthlib", "segment-analytics-python"],
     "openapi": ["schemathesis>=4,<5", "openapi-spec-validator"],
     "otlp": ["opentelemetry-proto>=1.30,<2"],
+    "postgresql": [],
     "proxies": [],
     "site": ["markdown>=3.4,<4"],
     "stream": NATS,

@@ -103,8 +103,8 @@ def main(arguments):
     with Gateway(program) as gateway, tempfile.TemporaryDirectory() as folder:
         gateway.app()
         bearer = gateway.bearer("test", "reader", "shop")
-        gateway.run("consumer", "create", "shop", "books", "--partitions", 2)
         gateway.start()
+        gateway.run("consumer", "create", "shop", "books", "--partitions", 2)
         compare(gateway, bearer, kill_workers(gateway, bearer, str(Path(folder) / "books.sqlite")))
     print(f"consumers: the unit tests pass; {EVENTS} events were each booked once by two workers, which were killed {DEATHS} times before "
           "their commit and once after it")

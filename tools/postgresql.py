@@ -1,8 +1,9 @@
-"""PostgreSQL servers that can be killed and promoted, and pgbouncer.
+"""PostgreSQL servers that can be killed and promoted, pgbouncer, and a command that runs beside a server of its own.
 
 A server is an ordinary process in a folder of its own. If root calls, it runs as `nobody`.
 """
 
+import argparse
 import glob
 import os
 import random
@@ -10,7 +11,9 @@ import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 from .common import SYSTEM_PATH, Skipped, certify, free_port, installed, is_open, output, until
 
@@ -36,11 +39,12 @@ class PostgreSQL:
 
     SETTINGS = {"unix_socket_directories": "", "max_connections": 200, "shared_buffers": "64MB", "log_min_messages": "warning"}
 
-    def __init__(self, folder, name="primary", addresses=("127.0.0.1",), primary=None, through=None):
+    def __init__(self, folder, name="primary", addresses=("127.0.0.1",), primary=None, through=None,
+                 settings=None, locale=()):
         """A standby follows its primary, through a proxy's port if there is one."""
         self.folder, self.name, self.port = folder / name, name, free_port()
         self.process, self.parameters = None, ""
-        self.settings = {**self.SETTINGS, "port": self.port, "listen_addresses": ",".join(addresses)}
+        self.settings = {**self.SETTINGS, "port": self.port, "listen_addresses": ",".join(addresses), **(settings or {})}
         self.log = folder / f"{name}.log"
         self.folder.mkdir(mode=0o700)
         if ordinary():
@@ -50,7 +54,7 @@ class PostgreSQL:
                      "--checkpoint", "fast", "--dbname", primary.url("postgres", user="postgres", port=through))
         else:
             self.run("initdb", "--pgdata", self.folder, "--username", "postgres", "--auth", "trust", "--encoding", "UTF8",
-                     "--no-sync")
+                     "--no-sync", *locale)
             with open(self.folder / "pg_hba.conf", "a") as file:
                 file.write("host all all 10.213.0.0/16 trust\n")
         self.start()
@@ -157,3 +161,47 @@ class Pooler:
     def stop(self):
         self.process.kill()
         self.process.wait()
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(
+        prog="scripts/postgresql.sh run", description="Runs a command beside a PostgreSQL server of its own. COUNTERSIGN_TEST_POSTGRESQL is "
+        "the URL of a superuser, COUNTERSIGN_TEST_POSTGRESQL_FOLDER the server's folder.")
+    parser.add_argument("--fast", action="store_true", help="a commit does not wait for the disk, and there is no vacuum")
+    parser.add_argument("--max-connections", type=int, default=100)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    if arguments[:1] != ["run"]:
+        parser.error("usage: scripts/postgresql.sh run [OPTION]... COMMAND...")
+    start = 1
+    while start < len(arguments) and arguments[start].startswith("--"):
+        start += 1 if arguments[start] == "--fast" else 2
+    options, command = parser.parse_args(arguments[1:start]), arguments[start:]
+    # The path of a socket has at most 107 bytes.
+    folder = Path(tempfile.mkdtemp(prefix="countersign-pg.", dir=os.environ.get("POSTGRESQL_TMPDIR", "/tmp")))
+    folder.chmod(0o711)
+    is_safe = "off" if options.fast else "on"
+    settings = {"unix_socket_directories": folder, "max_connections": options.max_connections, "fsync": is_safe, "full_page_writes": is_safe,
+                "autovacuum": is_safe, "max_wal_size": "4GB", "shared_buffers": "128MB"}
+    if ordinary():
+        shutil.chown(folder, "nobody", "nogroup")
+    server = child = None
+
+    def interrupted(number, _):
+        if child:
+            child.send_signal(number)
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
+    try:
+        server = PostgreSQL(folder, "data", settings=settings | dict(one.split("=", 1) for one in options.set), locale=("--locale", "C"))
+        server.sql(f"ALTER ROLE {NAME} SUPERUSER", "postgres")
+        child = subprocess.Popen(command, env={
+            **os.environ, "COUNTERSIGN_TEST_POSTGRESQL": server.url("postgres"), "COUNTERSIGN_TEST_POSTGRESQL_FOLDER": str(folder)})
+        return child.wait()
+    finally:
+        if child:
+            child.wait()
+        if server:
+            server.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -30,7 +30,7 @@ GROUPS = {
         cluster.gateways: 100, cluster.database: 30, cluster.wire: 5, cluster.network: 5, cluster.unknown: 20, cluster.pooler: 10,
         cluster.failover: 2, cluster.migrate: 10, cluster.rolling: 10, cluster.upgrade: 3, cluster.clocks: 10, cluster.refresh: 100,
         cluster.keys: 40, cluster.chain: 20},
-    "floods": {floods.floods: 8, floods.growing: 8},
+    "floods": {floods.floods: 8},
 }
 SCENARIOS = {run.__name__: (run, rounds) for group in GROUPS.values() for run, rounds in group.items()}
 

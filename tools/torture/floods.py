@@ -1,6 +1,5 @@
-"""Floods of gateways with default settings, which must hold less than 300 MB, and for work that grows answer /livez in 20 ms.
-
-The senders have addresses of 127.0.0.0/8, a hundred connections each.
+"""Floods of a gateway with default settings, which must hold less than 300 MB. The senders have addresses of 127.0.0.0/8, a hundred
+connections each.
 """
 
 import contextlib
@@ -8,13 +7,10 @@ import gzip
 import json
 import multiprocessing
 import os
-import random
 import re
 import selectors
 import socket
-import sqlite3
 import struct
-import threading
 import time
 from collections import Counter
 
@@ -22,7 +18,7 @@ from ..common import on_linux
 from ..gateway import Gateway
 from .trial import say
 
-MEGABYTES, MILLISECONDS, PER_ADDRESS = 300, 20, 100
+MEGABYTES, PER_ADDRESS = 300, 100
 BODY, ID = 4 * 1024 * 1024, b"0123456789abcdef"
 
 
@@ -191,108 +187,3 @@ def one_flood(gateway, bearer, name, seconds, count, payload, how):
     peak = gateway.memory("VmHWM")
     time.sleep(2)
     return say(name, f"peak {peak:.0f} MB, afterwards {gateway.memory():.0f} MB; {said}; {reports}", ["too much memory"] * (peak >= MEGABYTES))
-
-
-# MARK: Work that grows with what is stored or open, from eight connections or addresses
-
-
-def retention(gateway, seconds):
-    """Retention of a small app in a log with many events of another app. Sweeps run once a minute."""
-    gateway.run("app", "create", "idle")
-    body = fresh(message("/v1/batch", batch(900, 20), X_Write_Key=gateway.key))
-    with socket.create_connection(("127.0.0.1", gateway.port), 60) as connection:
-        for _ in range(400):
-            connection.sendall(body())
-            assert b" 200 " in connection.recv(65536).split(b"\r\n")[0], "the log cannot be filled"
-    gateway.run("app", "retention", "idle", "--days", "30")
-    yield flood(gateway, 8, fresh(message("/v1/batch", batch(1, 200), X_Write_Key=gateway.key)), max(70, seconds))
-
-
-def properties(gateway, seconds):
-    """Anonymous profiles with ever more properties, merged into one profile."""
-    def payload():
-        ids, names = {"cookie": f"c{random.randrange(12)}"}, {}
-        if random.random() < 0.1:
-            ids["registered"] = "u"
-        else:
-            start = os.urandom(6).hex()
-            names = {f"{start}{number}": 0 for number in range(30_000)}
-        body = json.dumps({"customer_ids": ids, "properties": names, "timestamp": 1}).encode()
-        return message("/track/v2/projects/shop/customers", body, Authorization=f"Token {gateway.key}", Content_Type="application/json")
-    yield flood(gateway, 8, payload, seconds)
-
-
-def locked(gateway, seconds):
-    """Lists of apps while another process locks the database of the counts: settings do not wait for counts."""
-    bearer = gateway.bearer()
-    lock = sqlite3.connect(gateway.data / "analytics.sqlite", isolation_level=None, timeout=10)
-    lock.execute("BEGIN EXCLUSIVE")
-    setting = Client(gateway, lambda: message("/admin/api/apps/shop/enforcement", method="GET", **bearer))
-    yield flood(gateway, 8, message("/admin/api/apps", method="GET", **bearer), seconds)
-    milliseconds, statuses = setting.end()
-    lock.close()
-    if statuses[0] or milliseconds >= 1_000:
-        yield f"settings wait for counts: p99 {milliseconds:.0f} ms, {dict(statuses)}"
-
-
-def limited(gateway, seconds):
-    """Addresses of very many networks, while one address has used up its limit: it gets no new one."""
-    throttled, stopped = [], threading.Event()
-
-    def ask():
-        with socket.create_connection(("127.0.0.1", gateway.port), 10) as connection:
-            while not stopped.wait(0.02):
-                connection.sendall(livez(X_Forwarded_For="198.51.100.9"))
-                throttled.append(connection.recv(4096).split(b" ", 2)[1])
-    thread = threading.Thread(target=ask)
-    thread.start()
-    yield flood(gateway, 8, lambda: livez(X_Forwarded_For=network()), seconds)
-    stopped.set()
-    thread.join()
-    if (allowed := throttled.count(b"200")) > 25 + 5 * (seconds + 2):
-        yield f"{allowed} of {len(throttled)} requests of a throttled address were allowed"
-
-
-def network():
-    return f"2001:db8:{random.randrange(65536):x}:{random.randrange(65536):x}::1"
-
-
-def idle(gateway, seconds):
-    """1,300 connections that send nothing are open all the time."""
-    connections, end = [], time.monotonic() + seconds
-    while time.monotonic() < end:
-        for number in range(1_300):
-            connection = socket.socket()
-            connection.bind((f"127.0.1.{1 + number % 8}", 0))
-            connection.setblocking(False)
-            connection.connect_ex(("127.0.0.1", gateway.port))
-            connections.append(connection)
-        time.sleep(1)
-        for connection in connections[:-1_300]:
-            connection.close()
-        connections = connections[-1_300:]
-    for connection in connections:
-        connection.close()
-    yield "1,300 open all the time"
-
-
-def growing(options, rounds):
-    """Requests whose cost grows with stored data or open connections; `--rounds` is the seconds of each."""
-    on_linux("the memory of a process")
-    limit = ("--requests-per-second-per-address", "5", "--trusted-proxies", "127.0.0.0/8")
-    good = True
-    for run, more in ((retention, {}), (properties, {}), (locked, {}), (limited, {"flags": limit}), (idle, {"files": 1_024}),
-                      (idle, {"files": 160})):
-        with Gateway(options.countersign, level="off", **more) as gateway:
-            gateway.app()
-            gateway.start()
-            pulse = Client(gateway, lambda: livez(X_Forwarded_For=network()) if run is limited else livez())
-            said, *problems = run(gateway, rounds)
-            milliseconds, statuses = pulse.end()
-            peak = gateway.memory("VmHWM") if gateway.is_running else 0
-            problems += ["/livez is slow"] * (milliseconds >= MILLISECONDS) + ["too much memory"] * (peak >= MEGABYTES)
-            problems += ["requests got no answer"] * (statuses[0] > sum(statuses.values()) / 100)
-            problems += ["the gateway ended"] * (not gateway.is_running)
-            name = run.__name__ + (f", {gateway.files} files" if gateway.files else "")
-            good = say(name, f"/livez p99 {milliseconds:.1f} ms, {dict(statuses)}, peak {peak:.0f} MB; {said}", problems) and good
-    return good

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from ..audit import Consumer, Load, account
-from ..common import Skipped, on_linux, output, preloaded, until
+from ..common import Skipped, on_linux, preloaded, until
 from ..gateway import Gateway
 from .trial import Trial
 
