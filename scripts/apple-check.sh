@@ -1,58 +1,66 @@
 #!/bin/sh
-# Type-checks the SDK, its samples and the SwiftUI example for Apple's systems with the checker beside the checkout, which
-# has declarations of Apple's frameworks. It runs nothing. Without the checker it says so and is skipped.
+# Type-checks the SDK, its samples and the SwiftUI example for Apple's systems on Linux: against declarations of Apple's frameworks
+# (Tests/Apple) and the toolchain's own standard library with its real availability. It proves availability, isolation, imports and
+# signatures as far as the declarations are right, and runs nothing. A declaration that is missing goes into Tests/Apple/stubs,
+# with Apple's own availability and isolation.
 # usage: apple-check.sh [ios15.0|macosx13.0]...
 set -eu
 cd "$(dirname "$0")/.."
-
-tools="${APPLE_CHECK:-../shared/tools}"
-[ -x "$tools/apple-check/apple-check.sh" ] || {
-    echo "apple: skipped, $tools has no apple-check" >&2
+[ "$(uname -s)" = Linux ] || {
+    echo "apple: skipped, here the compiler has Apple's own frameworks" >&2
     exit 0
 }
 [ $# -gt 0 ] || set -- ios15.0 macosx13.0
 
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
-# A copy of the checker, with the declarations that it lacks: each file here is added to its file of the same name.
-cp -r "$tools/apple-check" "$tools/ios-availability.sh" "$folder"
-for stub in scripts/apple-stubs/*.swift; do
-    [ ! -e "$stub" ] || cat "$stub" >>"$folder/apple-check/stubs/$(basename "$stub")"
+resources="$(dirname "$(dirname "$(readlink -f "$(command -v swift)")")")/lib/swift"
+sdk="$folder/sdk"
+ios=arm64-apple-ios.swiftinterface
+
+# The standard library's interfaces as Apple's systems have them; for type-checking only.
+for module in Swift _Concurrency Synchronization _StringProcessing SwiftOnoneSupport; do
+    mkdir -p "$sdk/$module.swiftmodule"
+    linux="$resources/linux/$module.swiftmodule/x86_64-unknown-linux-gnu.swiftinterface"
+    if [ -e "$linux" ]; then
+        sed -E -e 's/-target x86_64-unknown-linux-gnu/-target arm64-apple-ios12.2/' -e '/^import Glibc/d' "$linux" >"$sdk/$module.swiftmodule/$ios"
+    else
+        printf '%s\n' '// swift-interface-format-version: 1.0' "$(sed -n 2p "$sdk/Swift.swiftmodule/$ios")" \
+            "// swift-module-flags: -target arm64-apple-ios12.2 -disable-objc-interop -enable-library-evolution -swift-version 5 -module-name $module" \
+            'import Swift' >"$sdk/$module.swiftmodule/$ios"
+    fi
 done
-
-# Modules that the checker knows nothing of.
-checker="$folder/apple-check/apple-check.sh"
-sed -i 's/for m in Darwin Dispatch Foundation /for m in Darwin Dispatch os Foundation CryptoKit /' "$checker"
-grep -q ' Dispatch os Foundation CryptoKit ' "$checker" || {
-    echo "apple: the checker is another one than this script knows" >&2
-    exit 1
-}
-
-cat scripts/apple-stubs/sqlite-shim.h >>"$folder/apple-check/sqlite-shim.h"
+sed -i -e '/^@backDeployed(before: macOS 14.0, iOS 17.0, watchOS 10.0, tvOS 17.0)$/{N;N;s/^@backDeployed[^\n]*\n//}' \
+    -e 's/^    self = _stdlib_remainderl(self, other)$/    fatalError()/' -e 's/^    self = _stdlib_squareRootl(self)$/    fatalError()/' \
+    "$sdk/Swift.swiftmodule/$ios"
+for module in _Concurrency Synchronization _StringProcessing; do
+    sed -i -E -e 's/-target arm64-apple-ios12.2/& -disable-availability-checking/' -e 's/-target-min-inlining-version min//' \
+        -e 's/-library-level api//' -e 's/-enable-library-evolution//' -e '/^ *@backDeployed\([^)]*\)$/d' \
+        -e 's/^( *)@backDeployed\([^)]*\) /\1/' -e 's/_swift_stdlib_gettid\(\)/UInt32(0)/' "$sdk/$module.swiftmodule/$ios"
+done
+for interface in "$sdk"/*/"$ios"; do
+    sed 's/-target arm64-apple-ios12.2/-target arm64-apple-macosx10.14.4/' "$interface" >"${interface%ios.swiftinterface}macos.swiftinterface"
+done
 
 # A project that has samples and example as modules, too.
-sdk="CountersignCore CountersignSQLite CountersignTransport CountersignDelivery Countersign CountersignBloomreach CountersignLocations
+modules="CountersignCore CountersignSQLite CountersignTransport CountersignDelivery Countersign CountersignBloomreach CountersignLocations
 BrazeCompat BackgroundGeolocationCompat ExponeaCompat CountersignTesting CountersignC CountersignConsumer"
-sources="$folder/project/Sources"
-mkdir -p "$sources"
-for module in $sdk; do
-    folders="$(find Sources -maxdepth 2 -type d -name "$module")"
-    cp -r "$folders" "$sources/"
-done
-# The checker leaves Objective-C out: its surface is checked without that word against the rest of the module.
+sources="$folder/sources"
+mkdir "$sources"
+for module in $modules; do cp -r "Sources/SDK/$module" "$sources/"; done
+# The compiler runs without Objective-C: its surface is checked without that word against the rest of the module.
 for file in "$sources"/*/*+ObjectiveC.swift; do
     sed -i -e 's/canImport(ObjectiveC)/true/' -e 's/@objc([^)]*) *//' -e 's/@objc //' "$file"
 done
-samples=""
 for sample in Snippets/*.swift; do
     # Those for servers.
     ! grep -qE '^import Countersign(Gateway|JOSE)$' "$sample" || continue
     module="Sample$(basename "$sample" .swift)"
     mkdir "$sources/$module"
-    # What a sample does when it is run is the end of its file; a module has only declarations.
+    # The statements of a sample are the end of its file; a module has only declarations.
     awk '/^(if|guard|let|var|for|do|try|print)/ && !body { body = 1; print "func run() async throws {" } { print } END { if (body) print "}" }' \
         "$sample" >"$sources/$module/$module.swift"
-    samples="$samples $module"
+    modules="$modules $module"
 done
 mkdir "$sources/NotesApp"
 for file in Examples/NotesApp/Sources/*.swift; do
@@ -60,18 +68,41 @@ for file in Examples/NotesApp/Sources/*.swift; do
     sed 's/#if DEBUG/#if true/' "$file" >"$sources/NotesApp/$(basename "$file")"
 done
 
-# The header of `libcountersign` is a module of its own.
-cp -r Sources/SDK/CCountersign/include "$folder/CCountersign"
-echo 'module CCountersign { header "countersign.h" export * }' >"$folder/CCountersign/module.modulemap"
-export CPATH="$folder/CCountersign${CPATH:+:$CPATH}"
-status=0
+# C modules: SQLite, and the header of `libcountersign`.
+mkdir "$folder/c" "$folder/c/sqlite"
+cp Tests/Apple/sqlite-shim.h "$folder/c/sqlite/shim.h"
+echo 'module CSQLite [system] { header "shim.h" export * }' >"$folder/c/sqlite/module.modulemap"
+cp -r Sources/SDK/CCountersign/include "$folder/c/CCountersign"
+echo 'module CCountersign { header "countersign.h" export * }' >"$folder/c/CCountersign/module.modulemap"
+
+check() {
+    built="$folder/$1"
+    mkdir "$built"
+    compile="swiftc -frontend -target arm64-apple-$1 -sdk $sdk -I $sdk -I $built -I $folder/c/sqlite -I $folder/c/CCountersign
+        -resource-dir $resources -module-cache-path $built/cache -swift-version 6 -disable-objc-interop -parse-as-library
+        -plugin-path $resources/host/plugins"
+    for module in Darwin Dispatch os Foundation CryptoKit CoreLocation Security SwiftUI; do
+        $compile -emit-module -module-name $module -suppress-warnings -experimental-skip-all-function-bodies -o "$built/$module.swiftmodule" \
+            "Tests/Apple/stubs/$module.swift" 2>&1 | grep 'error:' || true
+    done
+    for module in $modules NotesApp; do
+        flags="-package-name countersign -enable-upcoming-feature ExistentialAny -enable-upcoming-feature InternalImportsByDefault
+            -enable-upcoming-feature MemberImportVisibility -module-name $module"
+        # shellcheck disable=SC2046
+        set -- $(find "$sources/$module" -name '*.swift')
+        said="$($compile $flags -typecheck "$@" 2>&1 | grep -E '^[^ ].*(error|warning):' | sort -u | sed "s#$folder/##" || true)"
+        if [ -n "$said" ]; then printf '%s:\n%s\n' "$module" "$said"; else echo "$module: good"; fi
+        $compile $flags -emit-module -suppress-warnings -experimental-skip-all-function-bodies -o "$built/$module.swiftmodule" "$@" >/dev/null 2>&1 || true
+    done
+}
 pids=""
 for system in "$@"; do
-    # shellcheck disable=SC2086 # lists of modules
-    "$folder/apple-check/apple-check.sh" "$folder/project" "$system" $sdk $samples NotesApp >"$folder/$system.log" 2>&1 &
+    # shellcheck disable=SC2086 # lists of flags
+    check "$system" >"$folder/$system.log" 2>&1 &
     pids="$pids $!"
 done
-for pid in $pids; do wait "$pid" || status=1; done
+for pid in $pids; do wait "$pid"; done
+status=0
 for system in "$@"; do
     if grep -v ': good$' "$folder/$system.log"; then status=1; fi
     echo "apple: $(grep -c ': good$' "$folder/$system.log") modules are good for $system"

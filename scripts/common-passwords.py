@@ -3,7 +3,7 @@
 
 usage: python3 -m venv .venv && .venv/bin/pip install zxcvbn==4.5.0 && .venv/bin/python scripts/common-passwords.py
 
-Takes the 10,000 commonest, and of the rest those that are long enough for a dashboard's password. What is written are
+Takes the 10,000 commonest, and of the rest those that are long enough for a dashboard's password. The table has
 the first five bytes of the SHA-256 of each in lower case, sorted: one chance in a hundred million to refuse another one.
 """
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Adds this package to another one as an app does, by URL and version, and builds that with both of SwiftPM's build systems:
-# its own and the one that Xcode uses. What is not committed yet comes along.
+# its own and Xcode's. Uncommitted changes are included.
 # usage: consumer-test.sh [native|swiftbuild]...
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the documentation of the libraries with docc from the toolchain, into .build/docs. A warning is an error.
-# Then compares their public API with the one that is written down.
+# Then compares their public API with docs/api.
 set -eu
 cd "$(dirname "$0")/.."
 

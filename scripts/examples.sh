@@ -35,7 +35,7 @@ read -r gateway <"$folder/gateway"
 pids="$pids $!"
 read -r backend <"$folder/backend"
 
-# The token of either backend is good for its user, and for nobody else.
+# The token of either backend is valid for its user only.
 "$examples/TokenBackend" "$folder/private.pem" user-1 >"$folder/token"
 "$countersign" token verify "$folder/token" --key "$folder/public.pem" --user user-1 >/dev/null 2>&1 || fail "the Swift backend's token"
 if "$countersign" token verify "$folder/token" --key "$folder/public.pem" --user user-2 >/dev/null 2>&1; then

@@ -27,7 +27,7 @@ fi
 out=.build/libcountersign
 rm -rf "$out"
 mkdir -p "$out"
-# What is built keeps its symbols: debuggers and sanitizers name functions with it.
+# The built library keeps its symbols for debuggers and sanitizers.
 strip -o "$out/$file" "$built"
 for name in $names; do ln -s "$file" "$out/$name"; done
 cp Sources/SDK/CCountersign/include/countersign.h "$out/"

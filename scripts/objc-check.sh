@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks what Objective-C sees of BrazeCompat, and the vendor's samples for it. The compiler checks the façade with @objc and
 # writes the header that an app for Apple's systems gets; clang checks the samples against that. NSObject, NSString and the
-# like are declared in scripts/objc-check. Nothing is linked or run: here is no runtime of Objective-C that Swift could use.
+# like are declared in Tests/Apple/objc. Nothing is linked or run: here is no runtime of Objective-C that Swift could use.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
     echo "objc: skipped, here the compiler checks @objc whenever it builds" >&2
     exit 0
 }
-checked=scripts/objc-check
+checked=Tests/Apple/objc
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Holds packaging/countersign.service and packaging/Containerfile against the systemd and the program that are here.
-# What is not on this machine (systemd, dpkg) is said to be skipped.
+# Skips the parts that need a missing program (systemd, dpkg).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -33,7 +33,7 @@ for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service 
     grep -q "\`$variable\`" docs/configuration.md || fail "$variable is no setting"
 done
 
-# What the image copies is a package that can be built; planning the build says so without building.
+# The files that the image copies are a complete package. Planning the build shows that without building.
 mkdir "$folder/source"
 for path in $(sed -n 's/^COPY \([^-][^ ]*\) .*/\1/p' packaging/Containerfile); do cp -r "$path" "$folder/source/"; done
 said="$(swift build --package-path "$folder/source" --product countersign-cli --print-manifest-job-graph 2>&1)" ||
@@ -52,7 +52,7 @@ if command -v dpkg >/dev/null 2>&1 && command -v objdump >/dev/null 2>&1; then
         echo "$installed" | grep -qx "$package" || fail "the program loads $library of $package, which the image does not install"
         echo "$package" >>"$folder/loaded"
     done
-    # What Foundation needs once it is linked in; the debug program has it through Swift's own libraries.
+    # Foundation needs it once it is linked in; the debug program gets it through Swift's own libraries.
     echo libxml2 >>"$folder/loaded"
     for package in $installed; do
         grep -qx "$package" "$folder/loaded" || fail "the image installs $package, which the program does not load"

@@ -4,7 +4,7 @@
     scripts/public-api.py FOLDER            compares the symbol graphs below FOLDER, which scripts/docs.sh extracts
     scripts/public-api.py FOLDER --accept   writes down what there is now
 
-Who changes the API on purpose accepts it, so that the change shows in the commit, and says it in CHANGELOG.md.
+Accept an intended change, so that it shows in the commit, and describe it in CHANGELOG.md.
 """
 
 import difflib

@@ -2,7 +2,7 @@
 """Fails when folders, or files, of one target refer to each other in a circle, or when the dependencies that a target
 declares are not the targets that its files import.
 
-The compiler keeps arrows between targets pointing down; inside a target nothing does but this. What a file refers to is
+The compiler checks the imports between targets; inside a target only this script does. References of a file are
 read from its text: the names of the types that other files of its target declare. A member of an extension is not seen.
 
     scripts/rooms.py            every target below Sources
@@ -23,7 +23,7 @@ GROUPS = {"SDK", "Gateway", "CShims"}
 DECLARATION = re.compile(
     r"^(?:@[\w(), .]+\s+)*(?:(?:public|package|internal|final|indirect|nonisolated)\s+)*"
     r"(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.MULTILINE)
-# What may hold a name without referring to a type.
+# Comments and strings, whose names are not references.
 SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|#*""".*?"""#*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 NAME = re.compile(r"(?<![\w.`])[A-Z]\w*")
 
@@ -59,7 +59,7 @@ def components(graph):
 
 
 def arrows(target):
-    """For each file of a target, the files that it refers to, each with a line and the name that stands there."""
+    """For each file of a target, the files that it refers to, each with a line and the name in it."""
     texts = {path: without_texts(path.read_text()) for path in sorted(target.rglob("*.swift"))}
     declared = defaultdict(set)
     for path, text in texts.items():

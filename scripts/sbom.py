@@ -18,7 +18,7 @@ def output(*command):
 
 
 def package_of(library, paths):
-    """Name and version of the Debian package that holds a library; None for what no package holds, such as Swift's own."""
+    """Name and version of the Debian package that holds a library; None without a package, as for Swift's own."""
     for path in (os.path.realpath(paths[library]), paths[library]) if library in paths else ():
         for name in (path, path.removeprefix("/usr")):
             found = subprocess.run(["dpkg", "-S", name], capture_output=True, text=True)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the system packages that building, testing and the demo need, when they are missing.
-# Runs again at no cost: what is there is not touched. With the argument `bench` also what the benchmarks need,
+# Running it again is cheap and changes nothing. With the argument `bench` also what the benchmarks need,
 # with `browser` what the test of the dashboard needs, with `screenshots` what its pictures need besides, with `web` what the
 # quick checks of the browser client need, with `python` and `jvm` what the tests of those clients need, with `cluster` what the
 # demo and the torture of several gateways need.
@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-# What is missing, as packages of each system's package manager.
+# The missing packages, for each system's package manager.
 missing_apt=""
 missing_brew=""
 
@@ -102,7 +102,7 @@ if [ "${1:-}" = screenshots ]; then
 fi
 need "$(cxx_check)" "g++ libc6-dev" -
 if [ "$(uname -s)" = Linux ] && [ -x "$toolchain/swift-build" ]; then
-    # What an unpacked toolchain itself loads.
+    # Libraries that an unpacked toolchain itself loads.
     need "! ldd '$toolchain/swift-build' | grep 'not found'" "libncurses6 libxml2" -
     need "test -e /usr/share/zoneinfo/UTC" tzdata -
 fi

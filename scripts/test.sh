@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs the Swift tests, without arguments all but those that need a server of PostgreSQL (make check ONLY=postgresql runs these).
-# What failed is repeated at the end: nobody finds it among thousands of lines.
-# A test that never ends is stopped and named, instead of holding everything until somebody looks.
+# Runs the Swift tests; without arguments all except GatewayPostgreSQLTests (make check ONLY=postgresql).
+# Repeats failures at the end of the output, and stops and names tests that never end.
 set -eu
 cd "$(dirname "$0")/.."
 # Ten times what they take on two idle cores.
@@ -19,7 +18,7 @@ swift build --build-tests
 if [ "$(uname -s)" = Linux ]; then scripts/text-lint.py; fi
 
 # Where there is room, tests keep their files in memory: on a disk they would mostly wait for it to flush, which says
-# nothing more. What a flush is for is shown by `make torture`.
+# nothing more. `make torture` tests durability.
 room="$(df -Pk /dev/shm 2>/dev/null | awk 'END { print $4 + 0 }')"
 if [ -z "${TMPDIR:-}" ] && [ "$room" -gt 4000000 ] && [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 
@@ -29,7 +28,7 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMU
 export SWT_SWIFT_ERROR_BACKTRACING_ENABLED=0
 # Memory that one test has given back is for the next: left alone, malloc hands it to the system and asks for it again.
 export MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TOP_PAD_=16777216
-# What failed is found by how its line begins.
+# Failures are found by the beginning of their lines.
 export NO_COLOR=1
 
 folder="$(mktemp -d)"
@@ -73,7 +72,7 @@ stop() {
 } >/dev/null 2>&1 &
 watchdog=$!
 trap 'kill_tree "$watchdog"; rm -rf "$folder"' EXIT
-# What runs in the background does not hear Ctrl-C.
+# Background processes do not receive Ctrl-C.
 trap 'stop TERM 2>/dev/null; exit 130' INT TERM
 
 postgresql='^GatewayPostgreSQLTests\.'

@@ -44,7 +44,7 @@ diff -r "$folder/types" $client/types || fail "$client/types is out of date: scr
 internal="$(paste -sd '|' $client/internal-names.txt)"
 esbuild --bundle --minify --format=esm --target=es2022 --mangle-props="^($internal)\$" $client/src/index.js \
     --outfile="$folder/bundle.js" --log-level=error
-# What gateways serve.
+# The file that gateways serve.
 served=Sources/CShims/CDashboard/Resources/countersign.js
 [ "$accepts" = no ] || cp "$folder/bundle.js" $served
 cmp -s "$folder/bundle.js" $served || fail "$served is out of date: scripts/web.sh --accept"

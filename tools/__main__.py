@@ -36,7 +36,7 @@ PROGRAMS = {
     "web": ["playwright"],
     "webhooks": ["standardwebhooks"],
 }
-# The programs that drive Chromium, and those that do a part of their work without their packages.
+# Programs that drive Chromium, and programs that can do a part of their work without their packages.
 CHROMIUM, PARTIAL = {"browser", "web"}, {"conformance", "flutter"}
 
 

@@ -132,7 +132,7 @@ class Follower(Reader):
 
 
 class Consumer(Reader):
-    """Reads as a named consumer, whose position the gateways keep. It may see an event again when an answer was lost.
+    """Reads as a named consumer. The gateways keep its position. It may see an event again when an answer was lost.
 
     With `hostile`, workers die with a lease, outlive it, or confirm only a part of it.
     """
@@ -188,7 +188,7 @@ class Consumer(Reader):
         return answer["lag_events"] if status == 200 else None
 
     def seek(self):
-        """Moves the consumer backwards, and never ahead of what it has confirmed."""
+        """Moves the consumer backwards, never ahead of its confirmed events."""
         _, answer = self.ask("GET", "events?limit=30")
         if answer.get("events") and self.confirmed and answer["events"][-1]["seq"] < max(self.confirmed)[0]:
             # Read before the request: a worker may get its next events before the answer is here.

@@ -55,7 +55,7 @@ CHECKS = {
     "service": "scripts/service-test.sh",
     "bench": "make --no-print-directory bench",
 }
-# First the storage, then these beside each other, because each waits much of the time.
+# These run in parallel after `storage`, because each waits much of the time.
 LANES = (("browser", "web"), ("docs", "packages", "apple", "objc", "flutter"), ("package", "consumers", "c"))
 
 

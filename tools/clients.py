@@ -237,7 +237,7 @@ def kill(client, bench, rounds, name, mode):
                 time.sleep(random.random() / 100)
                 process.send_signal(signal.SIGKILL)
                 break
-        # Lines from before the kill that are still in the pipe count too, except one that was cut short.
+        # Complete lines that are still in the pipe count too.
         told.update(f"kill {number} {line.strip()}" for line in process.stdout if line.endswith("\n"))
         errors = process.stderr.read()
         if process.wait() != -signal.SIGKILL:

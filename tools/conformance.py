@@ -1,7 +1,7 @@
 """Runs the scenarios of Conformance against every client and prints a table: scenarios by clients.
 
-Clients are swift, web (in Node), chromium (the same client over IndexedDB) and c, all where none is named. What this machine
-cannot run is left out and named. With --build the Swift tests and the library are built first. Exit status 1 when a scenario
+The clients are swift, web (in Node), chromium (the same client over IndexedDB) and c; default all. Clients that this machine
+cannot run are left out and named. With --build the Swift tests and the library are built first. Exit status 1 when a scenario
 failed, was not run by a client that it is for and does not say why, or is no scenario by Conformance/schema.json.
 """
 
@@ -25,7 +25,7 @@ ALL = {"signed_user", "access_token", "bloomreach"}
 
 
 class Client(typing.NamedTuple):
-    """What scenarios call it, which modes it has, and what runs it."""
+    """Its name in scenarios, its modes, and the command that runs it."""
     name: str
     modes: set
     command: list
@@ -40,7 +40,7 @@ CLIENTS = {
 
 
 def lack(name):
-    """What a client needs and this machine has not; None where it can be run."""
+    """The missing requirement of a client; None if it can run."""
     if name == "web" and not shutil.which("node"):
         return "there is no node"
     if name == "chromium":
@@ -83,7 +83,7 @@ def check():
 
 
 def run(client):
-    """What the client made of each scenario, by mode and name: whether it passed, or why it was not run."""
+    """The outcome of each scenario, by mode and name: whether it passed, or the reason why it was not run."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
         environment = dict(os.environ, COUNTERSIGN_CONFORMANCE_REPORT=str(report))

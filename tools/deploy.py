@@ -1,8 +1,7 @@
 """Checks what deploys the gateway, without a cluster: the chart, the compose file, and the workflows.
 
-The chart is linted and rendered by Helm's own library, and what comes out is held against the schemas of Kubernetes; the compose
-file against its specification; the workflows by actionlint. Each check has to refuse something wrong, too. What a container
-would do is not checked: none is started.
+Helm's own library lints and renders the chart, and the result is validated by the schemas of Kubernetes. The compose file is
+validated by its specification, the workflows by actionlint. Each check must also reject something wrong. No container is started.
 """
 
 import copy
@@ -20,7 +19,7 @@ from .common import ROOT
 
 CHART = ROOT / "packaging/helm/countersign"
 BIN = pathlib.Path(sys.executable).parent
-# The newest that the schemas know is not what clusters run; the oldest is what the chart asks for.
+# The oldest version that the chart supports, and one that clusters run.
 VERSIONS = ["1.29", "1.33"]
 FULL = {
     "publicURL": "https://collect.example",

@@ -1,7 +1,7 @@
 """Compares the Dart bindings (Clients/flutter) with countersign.h: nothing here can run them.
 
-Functions, callbacks and statuses must have the header's types, in Dart's own view of them too; what the clients call must be
-methods of their mode, with members that the header names; what the examples name must be in the library that they import. Each file
+Functions, callbacks and statuses must have the header's types, for dart:ffi and for Dart. Calls of the clients must be
+methods of their mode, with members that the header names. Names in the examples must be in the library that they import. Each file
 must parse by tree-sitter's grammar of Dart, which is not a compiler, if it can be installed.
 """
 import re
@@ -14,7 +14,7 @@ PACKAGE = ROOT / "Clients/flutter/lib"
 EXAMPLES = ROOT / "Clients/flutter/example"
 MODES = ("signed_user", "access_token", "bloomreach")
 
-# What dart:ffi calls a type of the header, and what Dart calls it then.
+# The types of dart:ffi for those of the header, and Dart's types for those.
 NATIVE = {
     "void": "Void", "const char *": "Pointer<Utf8>", "char *": "Pointer<Utf8>", "char **": "Pointer<Pointer<Utf8>>",
     "void *": "Pointer<Void>", "size_t": "Size", "size_t *": "Pointer<Size>", "uint64_t": "Uint64", "countersign_status": "Int32",
@@ -58,7 +58,7 @@ def of_bindings():
     code = re.sub(r"//.*", "", (PACKAGE / "src/bindings.dart").read_text())
     types = {}
     for name, result, parameters in re.findall(r"typedef (\w+) =\s*(.*?) Function\((.*?)\);", code, re.S):
-        # Commas within angle brackets there are none.
+        # No type has a comma within angle brackets.
         types[name] = (result, [re.sub(r"\s+\w+$", "", one.strip()) for one in parameters.split(",") if one.strip()])
     looked_up = {symbol: (native, dart) for native, dart, symbol in re.findall(
         r"lookupFunction<(\w+), (\w+)>\('(\w+)'\)", code)}

@@ -67,7 +67,7 @@ class Gateway:
 
     def __init__(self, program, folder=None, name="gateway", *, database=None, environment=None, flags=(), prefix=(),
                  host="127.0.0.1", level="warning", files=None):
-        """`prefix` is what the program is started through, `files` its limit of open files."""
+        """`prefix` is a command that starts the program, `files` the limit of open files."""
         self.program, self.name, self.host, self.port = os.path.abspath(program), name, host, free_port()
         self.folder = Path(folder) if folder else workshop()
         self.log, self.url = self.folder / f"{name}.log", f"http://{host}:{self.port}"
@@ -193,7 +193,7 @@ class Gateway:
         status, answer = self.batch(events, timeout=30)
         assert status == 200, answer
 
-    # MARK: What is stored
+    # MARK: Stored events
 
     def rows(self, query, *values, file="events", mode="ro"):
         database = sqlite3.connect(f"file:{self.data}/{file}.sqlite?mode={mode}", uri=True, timeout=30)

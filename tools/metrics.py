@@ -32,7 +32,7 @@ def unpacked(folder, programs, *packages):
 
 
 def promtool(*arguments, text=None):
-    """The problems that promtool prints; empty if there is none."""
+    """The problems that promtool prints, or an empty text."""
     done = subprocess.run(["promtool", *map(str, arguments)], input=text, capture_output=True, text=True)
     return done.stdout + done.stderr or "failed" if done.returncode else ""
 

@@ -89,7 +89,7 @@ class NATS:
             self.process = None
 
     def delete_last(self, count):
-        """Deletes the last messages, whose ids the server still knows."""
+        """Deletes the last messages. The server still knows their ids."""
         with Client(self.port) as client:
             last = client.ask(f"STREAM.INFO.{STREAM}")["state"]["last_seq"]
             for number in range(max(1, last - count), last + 1):
@@ -210,7 +210,7 @@ class Key:
 
 
 class Operator:
-    """An operator with an account that may have streams. `config` is what a server needs that trusts it."""
+    """An operator with an account that may have streams. `config` is the configuration of a server that trusts it."""
 
     NO_LIMIT = {name: -1 for name in ("subs", "data", "payload", "imports", "exports", "conn", "leaf")} | {"wildcards": True}
     STREAMS = {name: -1 for name in ("mem_storage", "disk_storage", "streams", "consumer")}

@@ -174,7 +174,7 @@ def exported(gateway):
     check("an unknown path", gateway.ask("GET", "/no/such/path")[0], 404)
     gateway.ask("GET", "/livez", headers={"traceparent": f"00-{'11' * 16}-{'22' * 8}-00"})
     text = gateway.metrics()
-    # Traces come within five seconds, the first time in vain; metrics at the end.
+    # Traces come within five seconds, and the first request fails; metrics come at the end.
     kept = [collector.kept.get(timeout=60)]
     began = time.monotonic()
     gateway.stop()

@@ -17,7 +17,7 @@ import markdown
 
 from .common import ROOT, Skipped
 
-# Pages by what somebody wants; one that stands nowhere here is an error.
+# Pages by topic. A page that is missing here is an error.
 SECTIONS = [
     ("Start", ["README", "developing", "troubleshooting-sdk", "web", "clients", "clients-android", "http-api", "samples", "value-types",
                "error-codes", "consuming-events", "webhooks", "stream", "exports"]),
@@ -140,7 +140,7 @@ class Site:
                                                               else "")
 
     def copy(self, path):
-        """What a document points at and what is no page: pictures as they are, sources as text, folders as a list."""
+        """Copies a file that a page links to: pictures as they are, sources as text, folders as a list."""
         name = path.relative_to(ROOT)
         target = self.folder / "files" / (str(name) if path.suffix in (".png", ".svg") else f"{name}.txt")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ class Site:
 
     def symbols(self, node, module):
         path = node.get("path", "")
-        # What every Equatable type inherits is no use in a search; a symbol may stand in several groups.
+        # Inherited implementations are left out of the search. A symbol may be in several groups.
         if path and "-implementations" not in path and path not in self.seen:
             self.seen.add(path)
             self.index.append({"t": node["title"], "p": module, "u": f"api/{module}{path}/"})

@@ -42,7 +42,7 @@ def deliver(gateway):
 
 
 class Heard(logging.Handler):
-    """All log messages, and what clients report otherwise."""
+    """All log messages, and other reports of the clients."""
 
     def __init__(self):
         super().__init__(logging.DEBUG)

@@ -73,7 +73,7 @@ def main(arguments):
             except BaseException:
                 say(f"a check failed; what the gateway complained of, and its last lines:\n{gateway.complaints()}")
                 with contextlib.suppress(Exception):
-                    # The window that was used last is mostly the one that failed.
+                    # The check mostly failed in the last window.
                     browser.contexts[-1].pages[-1].screenshot(path="browser-test-failure.png")
                 for window in Visitor.windows:
                     with contextlib.suppress(Exception):

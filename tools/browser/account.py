@@ -1,4 +1,4 @@
-"""What a person does for themselves: another password."""
+"""A person changes their own password."""
 import re
 
 from playwright.sync_api import expect

@@ -111,7 +111,7 @@ class Day:
         self.gateway.stop()
 
     def changes(self):
-        """What the operator does; yields the hour of the next."""
+        """The operator's changes. Yields the hour of the next change."""
         yield 17.6
         key = self.operate("key", "add", "shop", self.gateway.path("next", "public.pem"), "--description", "token service, 2026", at=self.now)
         yield 19.5

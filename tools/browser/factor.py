@@ -1,4 +1,4 @@
-"""The second factor: set up with its QR code, asked for at sign-in, required of everybody, reset by an owner."""
+"""The second factor: set up with its QR code, asked for at sign-in, required of all members, reset by an owner."""
 import base64
 import hmac
 import re
@@ -78,7 +78,7 @@ def second_factor(browser, gateway):
         visitor.page.goto(f"{gateway.url}/admin/")
         visitor.sign_in(name)
         expect(visitor.page.get_by_role("heading", name="Overview")).to_be_visible()
-    # An owner without one cannot ask for what would lock the owner out.
+    # An owner without a second factor cannot require it: that would lock the owner out.
     owner.open("members")
     owner.page.get_by_text("Require a second factor from every member", exact=True).click()
     owner.button("Require it").click()
@@ -116,7 +116,7 @@ def second_factor(browser, gateway):
     expect(member.page.get_by_role("heading", name="Audit log")).to_be_visible()
     member.leave()
 
-    # Already on the page, a visit to it reads nothing anew.
+    # Opening the page that is already open would not load it again.
     owner.open("")
     owner.open("members")
     owner.button(f"Reset the second factor of {MEMBER}").click()

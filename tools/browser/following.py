@@ -1,4 +1,4 @@
-"""What becomes of stored events: found by verdict, read by consumers, delivered to a webhook."""
+"""Stored events are found by verdict, read by consumers, and delivered to streams and webhooks."""
 import re
 import threading
 
@@ -71,7 +71,7 @@ def consumers(visitor, gateway):
 
 
 def sinks(visitor, gateway):
-    """Nobody listens there: the screen says so, and pauses it."""
+    """A stream whose server does not exist: the screen shows the failure, and pauses it."""
     page = visitor.page
     visitor.open("apps/shop/events")
     expect(page.get_by_role("table", name="Consumers").or_(page.get_by_text("No consumers yet"))).to_be_visible()

@@ -123,7 +123,7 @@ def read_chart(visitor):
     origins = page.locator(".card").filter(has=page.get_by_role("heading", name="Where failures with 22 EXPIRED come from"))
     expect(origins.get_by_role("table")).to_be_visible()
     page.mouse.move(0, 0)
-    # The code that was chosen is the only one that is shown.
+    # Only the chosen code is shown.
     expect(page.locator(".bar:not([data-code='22'])")).to_have_count(0)
     page.get_by_role("button", name="Remove the filter 22 EXPIRED").first.click()
     expect(page.locator(".bar:not([data-code='22'])").first).to_be_visible()

@@ -1,4 +1,4 @@
-"""What operators need beyond the first way through the page: each check is of something that once went wrong for them."""
+"""Details that operators need. Each check is for a problem that operators have had."""
 import json
 import re
 import time
@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from .page import MARKUP, Visitor, say
 from .screens import accessible
 
-# What a browser may load before the overview is there.
+# The most that a browser may load for the overview.
 MOST_REQUESTS = 8
 MOST_BYTES = 120_000
 # When something is first to be seen. A machine with other work paints late now and then, so the best of a few loads counts.
@@ -208,7 +208,7 @@ def chart(visitor):
 
 
 def live(visitor, gateway):
-    """The live tail begins with what came before, and each request opens."""
+    """The live tail begins with earlier requests, and each request opens."""
     page = visitor.page
     assert gateway.send("user-1", gateway.token("user-1"), version="before-the-tail") < 300
     # A gateway that is busy says when to ask again, and is asked again.
@@ -232,7 +232,7 @@ def live(visitor, gateway):
 
 
 def event(visitor, browser, gateway, storage):
-    """One event has an address, what is known of it, and the way to the rest of its user; the search is in the address."""
+    """One event has an address, its details, and a link to the other events of its user. The search is in the address."""
     page = visitor.page
     visitor.open("apps/shop/events")
     expect(page.get_by_label("Type", exact=True).locator("option")).not_to_have_count(0)
@@ -275,7 +275,7 @@ def event(visitor, browser, gateway, storage):
 
 
 def new_app(visitor):
-    """What is wrong with an id is said by the page, in words."""
+    """The page explains the mistake in an id."""
     visitor.open("")
     visitor.button("New app").click()
     field = visitor.dialog.get_by_label("Id", exact=True)
@@ -393,11 +393,11 @@ def go_to(visitor):
     visitor.open("apps/shop/failures")
     find("expired", "22 EXPIRED", r"range=7d&code=22")
     find("the new key", re.compile("^the new key"), r"#/apps/shop/keys")
-    # What a name begins with: searches for the text are there before the settings have come.
+    # By the beginning of a name: searches for the text appear before the settings are loaded.
     find("body-bytes", re.compile("^body-bytes"), r"#/system\?setting=body-bytes")
     visitor.open("apps/shop/failures")
     find("user-1", "Events of user user-1", r"events$")
-    # Whose events they are stays out of the address.
+    # The user is not in the address.
     expect(page.get_by_label("User", exact=True)).to_have_value("user-1")
     message = page.evaluate("fetch('/admin/api/apps/shop/events?limit=1').then(answer => answer.json()).then(page => page.items[0].message_id)")
     position = page.evaluate("fetch('/admin/api/apps/shop/events?limit=1').then(answer => answer.json()).then(page => page.items[0].position)")
@@ -509,7 +509,7 @@ def two_browsers(visitor, browser, url, storage):
         expect(badge).to_have_text(state, timeout=2000)
         slowest = max(slowest, other.page.evaluate(f"window.seen['{state}']") - at)
     assert slowest < 1000, f"the other browser's header lied for {slowest:.0f} ms"
-    # What nobody can know is not said.
+    # An unknown state is shown as unknown.
     other.context.route("**/admin/api/apps/shop/enforcement", lambda route: route.abort())
     expect(badge).to_have_text("Unknown", timeout=3000)
     other.context.unroute("**/admin/api/apps/shop/enforcement")
@@ -519,7 +519,7 @@ def two_browsers(visitor, browser, url, storage):
 
 
 def weaker_policy(visitor):
-    """A policy that accepts more than before asks first, in the words of what happens."""
+    """A policy that accepts more than before asks first, and names the consequences."""
     page = visitor.page
     visitor.open("apps/calm/policy")
     page.get_by_label("Issuer (iss)").fill("https://login.example.com")
@@ -546,7 +546,7 @@ def recommended(visitor, gateway):
     visitor.open("apps/shop/enforcement")
     expect(filled).to_have_text(["Look at the failures"])
     assert json.loads(gateway.run("enforcement", "show", "shop", "--json"))["state"] == "optional"
-    # What came while nobody looked at tokens says nothing about Required.
+    # Requests from before tokens were verified do not predict the effect of Required.
     key = gateway.run("app", "create", "unjudged").strip()
     # The gateway hears of a new app within a second.
     while gateway.send("ada", key=key) != 200:

@@ -1,4 +1,4 @@
-"""What every test of the page needs: signing in, opening a screen, and watching for what must never happen."""
+"""Signing in, opening a screen, and watching for violations, for all tests of the page."""
 import os
 import shutil
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ def say(text):
 
 
 class Visitor:
-    """A browser window of its own. What breaks a rule of the page is kept in `faults`."""
+    """A browser window. `faults` has all violations of the page's rules."""
 
     windows = []
 
@@ -60,7 +60,7 @@ class Visitor:
             self.faults.append(f"console: {message.text}")
 
     def describe(self):
-        """What the window shows and which requests failed, for whoever reads why a check failed."""
+        """The content of the window and its failed requests, for the report of a failed check."""
         shown = self.page.locator("body").inner_text(timeout=2_000)
         return f"{self.page.url}\n{shown[:4_000]}\nrequests that failed: {self.unanswered[-20:]}\nfaults: {self.faults}"
 
@@ -80,7 +80,7 @@ class Visitor:
 
     @contextmanager
     def renewed(self):
-        """What is done inside makes the screen anew; waits until that is there, since for a moment the previous one stays."""
+        """Waits until the action inside has replaced the screen, because the previous screen stays for a moment."""
         self.page.evaluate("document.querySelector('.screen')?.setAttribute('data-before', '')")
         yield
         expect(self.page.locator("[data-before]")).to_have_count(0)

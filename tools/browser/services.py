@@ -8,7 +8,7 @@ from .page import MARKUP, say
 
 
 def secret(visitor, pattern):
-    """What a dialog shows once."""
+    """Reads a secret that a dialog shows once."""
     expect(visitor.dialog.get_by_text("You won't see this again.")).to_be_visible()
     shown = visitor.dialog.locator("pre").inner_text().strip()
     assert re.fullmatch(pattern, shown), "the secret has another form"
@@ -119,7 +119,7 @@ def bloomreach(visitor):
 
 
 def house(visitor):
-    """What owners look after: published keys, alerts, backups, signing keys and settings."""
+    """The tasks of owners: published keys, alerts, backups, signing keys and settings."""
     page = visitor.page
     visitor.open("apps/shop/keys")
     visitor.button("Follow a JWK Set").click()
@@ -192,7 +192,7 @@ def house(visitor):
 
 
 def last_key(visitor, gateway):
-    """Whoever deletes the last key of an app is told what that means for its users."""
+    """The deletion of the last key of an app names the consequences for its users."""
     gateway.run("app", "create", "lone")
     gateway.run("key", "add", "lone", gateway.path("good", "public.pem"))
     for state, said in (("disabled", None), ("optional", "gets a warning"), ("required", "is refused")):

@@ -1,4 +1,4 @@
-"""What goes wrong around the page: other roles, ended sessions, lost connections, a stopped gateway."""
+"""Problems around the page: other roles, ended sessions, lost connections, a stopped gateway."""
 import re
 
 from playwright.sync_api import expect
@@ -154,7 +154,7 @@ def expired(browser, url):
     token = visitor.context.request.get(f"{url}/admin/api/session").json()["csrf"]
     ended = visitor.context.request.delete(f"{url}/admin/api/session", headers={"X-CSRF-Token": token, "Origin": url})
     assert ended.ok, ended.text()
-    # Nobody presses anything: the header asks for the app's enforcement all the time.
+    # Without any input: the header requests the app's enforcement all the time.
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     visitor.sign_in("ada")
     expect(page.get_by_role("table", name="Failures per bucket")).to_be_visible()

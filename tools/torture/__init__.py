@@ -1,4 +1,4 @@
-"""Crash tests: gateways, databases, disks and networks fail under load; what was acknowledged must be stored once.
+"""Crash tests: gateways, databases, disks and networks fail under load; each acknowledged event must be stored once.
 
 The crash tests of devices are in Torture, because they link the SDK.
 """

@@ -17,7 +17,7 @@ from .trial import Trial, usual
 
 
 def ask(gateway, *arguments, **more):
-    """The status and the answer of a gateway; None and nothing if there is none."""
+    """The status and the answer of a gateway; None and nothing without an answer."""
     try:
         return gateway.ask(*arguments, **more)
     except ERRORS:
@@ -45,7 +45,7 @@ def gateways(options, rounds):
 
 
 def database(options, rounds):
-    """kill -9 of PostgreSQL's first process, or of one that works for a gateway."""
+    """kill -9 of PostgreSQL's first process, or of a backend of a gateway."""
     made, back, killed = usual(options, "database"), [], Counter()
     for number in range(rounds):
         time.sleep(random.uniform(0.1, 0.8))
@@ -125,7 +125,7 @@ def network(options, rounds):
 
 
 def unknown(options, rounds):
-    """Answers of the database are lost, so that nobody knows whether a commit succeeded."""
+    """Answers of the database are lost, so that the result of a commit is unknown."""
     made = usual(options, "unknown", loss=0.01)
     time.sleep(rounds)
     refused = sum(count for status, count in made.load.answers.items() if status != 200)
@@ -248,7 +248,7 @@ def replaced(options):
         problems += ["a gateway did not stop well"] * (gateway.stop() != 0)
         gateway.program = options.countersign
         gateway.start()
-        # Each version's gateways go on with what the other's have written.
+        # Each version's gateways work with the data of the other version.
         for other in made.gateways:
             status, renewed = exchange(other, token)
             problems += [f"a refresh token met {status} after {number + 1} were replaced"] * (status != 200)

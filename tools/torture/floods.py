@@ -73,7 +73,7 @@ def livez(**fields):
 
 
 def flood(gateway, count, payload, seconds, reads=True, again=True, buffer=None, resets=False):
-    """So many connections send for some seconds. Those that end begin again.
+    """`count` connections send for some seconds. A connection that ends is opened again.
 
     `reads`: whether they read their answers. `resets`: whether they reset the connection as soon as all is sent.
     """
@@ -134,7 +134,7 @@ def flood(gateway, count, payload, seconds, reads=True, again=True, buffer=None,
 
 
 def requests(gateway, bearer):
-    """Each flood: how many connections, what they send, and how."""
+    """For each flood the number of connections, the payload, and arguments of `flood`."""
     key = {"X_Write_Key": gateway.key}
     chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
     filler = message("/v1/batch", gzip.compress(os.urandom(42_000) + b" " * (BODY - 50_000), 9), Content_Encoding="gzip")

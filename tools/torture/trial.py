@@ -44,7 +44,7 @@ class Trial:
         return command(self.program, storage(self.folder, self.database), *arguments)
 
     def app(self):
-        """Creates the app, a token of its reader and one of an administrator. Returns the write key."""
+        """Creates the app and API tokens of a reader and an administrator. Returns the write key."""
         self.key = self.command("app", "create", "shop")
         create = ("admin", "token", "create", "--name")
         self.reader, self.admin = ({"Authorization": f"Bearer {self.command(*create, *more)}"} for more in (
@@ -68,7 +68,7 @@ class Trial:
         self.readers = [Follower("by position", self.gateways, self.reader), Consumer("named", self.gateways, self.reader)]
 
     def progress(self, seconds=60):
-        """Waits for an acknowledgement from now on. Returns the seconds that it took."""
+        """Waits for the next acknowledgement. Returns the seconds that it took."""
         began = time.monotonic()
         return until(f"{self.name}: an acknowledged event", lambda: self.load.last > began, seconds)
 

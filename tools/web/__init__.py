@@ -1,6 +1,6 @@
 """Drives the browser client (Clients/web) in Chromium against a real gateway with real tokens.
 
-Each scenario says what it saw and is read back from the gateway's database: what a page was told is stored is there, and
+Each scenario compares the gateway's database with its page: an event that was reported as stored is there, and
 once. The first that fails ends the run with exit code 1. `--rounds` is how often tabs that record are killed with SIGKILL,
 in each of the ways to open them.
 """
@@ -61,7 +61,7 @@ def reload(browser, stand):
     say("30 events recorded while the gateway was away survive a reload, with user and token, and are sent by themselves")
 
 
-# How a page of `kill` gets its tokens, and what its browser lacks.
+# For each kind of page in `kill`: its query, and a script that runs first.
 WAYS = {
     "under a token": ({}, None),
     "under a provider's tokens": ({"provider": 1}, None),
@@ -221,7 +221,7 @@ def tabs(browser, stand):
     assert len(visit.asked) == 1, visit.asked
     senders = {request.frame.page for request in visit.requests}
     assert len(senders) == 1, "both tabs have sent"
-    # The other one goes on when the one that sends is closed.
+    # The other tab takes over when the sending tab is closed.
     first = senders.pop()
     other = two if first is one else one
     first.close()
@@ -343,7 +343,7 @@ def lost(browser, stand):
 
 
 def stuck(browser, stand):
-    """As in web apps of iOS, whose transactions never end."""
+    """As in web apps of iOS, where transactions may never end."""
     visit = Visit(browser, stand, script=BAD_DATABASE)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))

@@ -12,7 +12,7 @@ SCENARIOS = ROOT / "Conformance/scenarios"
 
 
 def outcomes(browser, site):
-    """What became of each scenario: `mode`, `name` and `failure`, which is None for those that passed."""
+    """The outcome of each scenario: `mode`, `name` and `failure`, which is None if it passed."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{site.url}/test/pages/conformance.html")

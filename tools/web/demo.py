@@ -4,9 +4,9 @@ import urllib.parse
 
 
 class Demo:
-    """The site's page for it, and what that page can have done: to its network, and to the tokens that it gets.
+    """The page, and its actions on its network and on its tokens.
 
-    `told` has the ids of the events that the page was told are stored: what is to arrive, once.
+    `told` has the ids of the events that were reported as stored. Each must arrive once.
     """
 
     def __init__(self, stand):
@@ -32,7 +32,7 @@ class Demo:
         return self.stand.gateway.token(user, "good", *(() if self.are_tokens_good else old))
 
     def state(self):
-        """What the gateway's database has of it."""
+        """Compares the gateway's database with the page."""
         stored = self.stand.stored("demo")
         return {"told": len(self.told), "stored": len(set(stored)), "lost": len(self.told - set(stored)),
                 "twice": len(stored) - len(set(stored))}

@@ -45,7 +45,7 @@ class Site:
                 self.send_response(200)
                 self.send_header("Content-Type", self.guess_type(address.path))
                 self.end_headers()
-                # Whoever asked may have been killed.
+                # The page may have been killed.
                 with contextlib.suppress(ConnectionError):
                     self.wfile.write(text.encode())
 

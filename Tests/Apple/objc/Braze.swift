@@ -1,3 +1,4 @@
+// swift-format-ignore-file
 // What the façade uses of Swift's `Braze`. Declarations only: scripts/apple-check.sh checks the façade, without the word @objc,
 // against the real ones.
 public final class Braze: Sendable {

@@ -1,4 +1,4 @@
-// The checker knows of no module `CryptoKit`; scripts/apple-check.sh adds it.
+// swift-format-ignore-file
 public import Foundation
 
 @available(iOS 13.0, macOS 10.15, *)

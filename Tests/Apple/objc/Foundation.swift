@@ -1,3 +1,4 @@
+// swift-format-ignore-file
 // Bridges the types that the façade has in common with Objective-C. Declarations only.
 @_exported import Foundation
 

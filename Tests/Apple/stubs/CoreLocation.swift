@@ -1,3 +1,10 @@
+// swift-format-ignore-file
+public import Foundation
+public typealias CLLocationDegrees = Double
+public struct CLLocationCoordinate2D { public var latitude: Double; public var longitude: Double }
+open class CLLocation: NSObject, @unchecked Sendable { open var coordinate: CLLocationCoordinate2D { fatalError() }; open var timestamp: Date { Date() }; open var horizontalAccuracy: Double { 0 }; open var altitude: Double { 0 }; open var verticalAccuracy: Double { 0 }; open var speed: Double { 0 }; open var course: Double { 0 } }
+public protocol CLLocationManagerDelegate: NSObjectProtocol { func locationManager(_ manager: CLLocationManager, didUpdateLocations locations: [CLLocation]) }
+open class CLLocationManager: NSObject { weak open var delegate: (any CLLocationManagerDelegate)?; open func startUpdatingLocation() {}; open func stopUpdatingLocation() {} }
 public let kCLLocationAccuracyBest: Double = -1
 public let kCLDistanceFilterNone: Double = -1
 public enum CLAuthorizationStatus: Int32, Sendable {

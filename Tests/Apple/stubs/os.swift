@@ -1,4 +1,4 @@
-// The checker knows of no module `os`; scripts/apple-check.sh adds it.
+// swift-format-ignore-file
 public struct OSLogPrivacy: Sendable {
     public static var `public`: OSLogPrivacy { OSLogPrivacy() }
 }

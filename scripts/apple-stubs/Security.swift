@@ -1,2 +1,0 @@
-public let kSecAttrAccessGroup: CFString = ""
-public var errSecDuplicateItem: OSStatus { 0 }
