@@ -44,6 +44,7 @@ def enrol(visitor):
     expect(page.get_by_text("The code is wrong")).to_be_visible()
     page.get_by_label("Code from the app").fill(phone.code())
     assert visitor.press(visitor.button("Turn it on")) == 200
+    expect(visitor.button("I have stored them")).to_be_visible()
     codes = page.locator(".copyable code").inner_text().split()
     assert len(codes) == 10 and all(re.fullmatch(r"([a-z2-7]{4}-){3}[a-z2-7]{4}", code) for code in codes), codes
     accessible(visitor, "the recovery codes")
