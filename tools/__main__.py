@@ -36,6 +36,8 @@ PROGRAMS = {
     "web": ["playwright"],
     "webhooks": ["standardwebhooks"],
 }
+# Test suites that are beside their subjects, as packages.
+ELSEWHERE = {"browser": ("Tests", "Dashboard"), "clients": ("Tests/Clients", "clients"), "web": ("Clients/web/test", "chromium")}
 # Programs that drive Chromium, and programs that can do a part of their work without their packages.
 CHROMIUM, PARTIAL = {"browser", "web"}, {"conformance", "flutter"}
 
@@ -77,7 +79,9 @@ def main():
             if name not in PARTIAL:
                 raise
             print(f"{name}: {reason}", file=sys.stderr)
-        module = importlib.import_module(f"tools.{name}")
+        folder, module = ELSEWHERE.get(name, ("", f"tools.{name}"))
+        sys.path.insert(1, folder)
+        module = importlib.import_module(module)
         return module.main(sys.argv[2:])
     except Skipped as reason:
         print(f"{name}: skipped, {reason}", file=sys.stderr)

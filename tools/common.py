@@ -72,6 +72,12 @@ def installed(program, package):
     return found
 
 
+def chromium():
+    """The arguments that start the system's Chromium with Playwright."""
+    return {"executable_path": shutil.which("chromium") or shutil.which("chromium-browser"),
+            "args": ["--no-sandbox"] if os.getuid() == 0 else []}
+
+
 def preloaded(name, folder):
     """The environment that starts a program with Torture/Faults/NAME.c in LD_PRELOAD."""
     library = Path(folder) / f"{name}.so"

@@ -1,4 +1,4 @@
-"""Against a real gateway, whose credentials are in the environment (tools/clients.py)."""
+"""Against a real gateway, whose credentials are in the environment (Tests/Clients/clients.py)."""
 import collections
 import dataclasses
 import datetime

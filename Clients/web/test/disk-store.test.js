@@ -1,4 +1,4 @@
-// `DiskStore` on connections that are lost. tools/web tests it on good ones, in Chromium.
+// `DiskStore` on connections that are lost. test/chromium tests it on good ones, in Chromium.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DiskStore } from '../src/disk-store.js';

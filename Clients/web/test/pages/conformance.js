@@ -1,4 +1,4 @@
-// Scenarios of Conformance over IndexedDB, as tools/web asks for them.
+// Scenarios of Conformance over IndexedDB, as test/chromium asks for them.
 import { DiskStore } from '../../src/disk-store.js';
 import { Bench, watched } from '../bench.js';
 import { run, scenariosOf } from '../scenarios.js';

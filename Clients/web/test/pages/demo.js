@@ -1,4 +1,4 @@
-// The page of `make web DEMO=1`: tools/web/demo.py does what its buttons say.
+// The page of `make web DEMO=1`: test/chromium/demo.py does what its buttons say.
 import { Countersign } from '../../src/index.js';
 
 const query = new URLSearchParams(location.search);

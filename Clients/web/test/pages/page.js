@@ -1,4 +1,4 @@
-// A page of an app, as tools/web drives it: the query says how it begins.
+// A page of an app, as test/chromium drives it: the query says how it begins.
 import * as braze from '../../src/braze.js';
 import { Countersign } from '../../src/index.js';
 

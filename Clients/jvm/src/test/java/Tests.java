@@ -42,7 +42,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 
-/** Against a real gateway, whose credentials are in the environment (tools/clients.py). */
+/** Against a real gateway, whose credentials are in the environment (Tests/Clients/clients.py). */
 public final class Tests {
     static String stand(String name) {
         return System.getenv("STAND_" + name);

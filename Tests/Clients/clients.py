@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from .common import PROGRAM, ROOT, output, until
-from .gateway import Shop
+from tools.common import PROGRAM, ROOT, output, until
+from tools.gateway import Shop
 
 HEADER = ROOT / "Sources/CCountersign/include"
 BUILT = {"c": ROOT / ".build/static/release/libCountersignC.so"}

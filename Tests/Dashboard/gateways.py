@@ -4,9 +4,9 @@ import shutil
 
 from playwright.sync_api import expect
 
-from ..common import Skipped, workshop
-from ..gateway import Shop
-from ..postgresql import PostgreSQL
+from tools.common import Skipped, workshop
+from tools.gateway import Shop
+from tools.postgresql import PostgreSQL
 from . import journey, screens
 from .page import Visitor, say
 

@@ -1,6 +1,4 @@
 """Signing in, opening a screen, and watching for violations, for all tests of the page."""
-import os
-import shutil
 from contextlib import contextmanager
 
 from playwright.sync_api import expect
@@ -9,12 +7,6 @@ PASSWORD = "a long sentence for the test"
 # The page looks again every 5 to 10 seconds.
 expect.set_options(timeout=15_000)
 MARKUP = '<script>window.hacked=1</script><img src=x onerror="window.hacked=1">'
-
-
-def launch():
-    """The arguments that start the system's Chromium."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    return {"executable_path": chromium, "args": ["--no-sandbox"] if os.getuid() == 0 else []}
 
 
 def say(text):

@@ -4,8 +4,7 @@ import os
 
 from playwright.sync_api import sync_playwright
 
-from ..browser.page import launch
-from ..common import ROOT
+from tools.common import ROOT, chromium
 from .pages import Site, Visit, run, say
 
 SCENARIOS = ROOT / "Conformance/scenarios"
@@ -25,7 +24,7 @@ def outcomes(browser, site):
 def main():
     with sync_playwright() as playwright:
         # Nothing is sent: the scenarios have a server of their own.
-        found = outcomes(playwright.chromium.launch(**launch()), Site("http://127.0.0.1:1", None))
+        found = outcomes(playwright.chromium.launch(**chromium()), Site("http://127.0.0.1:1", None))
     report = os.environ.get("COUNTERSIGN_CONFORMANCE_REPORT")
     for outcome in found:
         passed = outcome["failure"] is None

@@ -10,7 +10,7 @@ import math
 import random
 import time
 
-from ..network import faketime
+from tools.network import faketime
 from .page import say
 
 SECONDS = 180

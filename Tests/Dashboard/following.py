@@ -4,7 +4,7 @@ import threading
 
 from playwright.sync_api import expect
 
-from ..receiver import Receiver
+from tools.receiver import Receiver
 from .page import say
 from .services import secret
 

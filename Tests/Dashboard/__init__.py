@@ -8,11 +8,11 @@ import os
 
 from playwright.sync_api import sync_playwright
 
-from ..common import PROGRAM
-from ..gateway import Shop
+from tools.common import PROGRAM, chromium
+from tools.gateway import Shop
 from . import account, factor, following, gateways, journey, operators, rules, screens, services, trouble
 from .day import Day
-from .page import Visitor, launch, say
+from .page import Visitor, say
 
 
 def test(browser, owner, gateway):
@@ -60,7 +60,7 @@ def main(arguments):
     gateway = Shop(options.countersign)
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(**launch())
+            browser = playwright.chromium.launch(**chromium())
             owner = Visitor(browser, gateway.url)
             try:
                 if options.screenshots:

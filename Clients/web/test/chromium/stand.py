@@ -2,9 +2,9 @@
 import json
 import time
 
-from ..common import until as wait_until
-from ..gateway import Shop
-from ..network import Proxy
+from tools.common import until as wait_until
+from tools.gateway import Shop
+from tools.network import Proxy
 from .pages import Site
 
 

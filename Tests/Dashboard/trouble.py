@@ -3,7 +3,7 @@ import re
 
 from playwright.sync_api import expect
 
-from ..network import Proxy
+from tools.network import Proxy
 from .page import PASSWORD, Visitor, say
 
 WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save .*|Save|Make.*|Create.*|Back up.*|New.*|Delete.*|Revoke.*|Remove.*|Retry.*|Schedule|Apply|Edit.*|Cancel the.*"

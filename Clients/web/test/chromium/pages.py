@@ -6,7 +6,7 @@ import json
 import threading
 import urllib.parse
 
-from ..common import ROOT
+from tools.common import ROOT
 
 WEB = ROOT / "Clients/web"
 PAGE = "/test/pages/page.html"

@@ -16,8 +16,7 @@ import urllib.request
 
 from playwright.sync_api import Error, sync_playwright
 
-from ..browser.page import launch
-from ..common import PROGRAM, ROOT
+from tools.common import PROGRAM, ROOT, chromium
 from . import conformance as scenarios
 from .demo import Demo
 from .pages import WEB, Visit, flush, run, say, snapshot
@@ -153,7 +152,7 @@ def crash(playwright, browser, stand):
     rounds = 5
     try:
         for number in range(rounds + 1):
-            context = playwright.chromium.launch_persistent_context(profile, **launch())
+            context = playwright.chromium.launch_persistent_context(profile, **chromium())
             visit = Visit(None, stand, context=context)
             page = visit.open()
             if number == rounds:
@@ -372,7 +371,7 @@ def blocked(playwright, browser, stand):
     os.mkdir(os.path.join(profile, "Default"))
     with open(os.path.join(profile, "Default", "Preferences"), "w") as file:
         json.dump({"profile": {"default_content_setting_values": {"cookies": 2}}}, file)
-    context = playwright.chromium.launch_persistent_context(profile, **launch())
+    context = playwright.chromium.launch_persistent_context(profile, **chromium())
     try:
         visit = Visit(None, stand, context=context)
         page = visit.open()
@@ -596,7 +595,7 @@ def main(arguments):
                              leave, facade, samples, documented, story, conformance, served]:
                 if options.names and scenario.__name__ not in options.names:
                     continue
-                browser = playwright.chromium.launch(**launch())
+                browser = playwright.chromium.launch(**chromium())
                 before = (playwright,) if scenario in (crash, blocked) else ()
                 after = (options.rounds,) if scenario is kill else ()
                 scenario(*before, browser, stand, *after)
