@@ -1,17 +1,14 @@
 """Shows three gateways on one PostgreSQL behind HAProxy, which feed a stream of NATS, while all of these are killed.
 
 The database wants TLS and a password, HAProxy has packaging/cluster/haproxy.cfg, and the devices are those of `countersign demo`.
-In the end the events are counted in the database, by a consumer of the gateways, in the stream and by the stream's consumer.
+In the end the events are counted in the database, by a consumer of the gateways, and in the stream.
 """
 
 import argparse
-import asyncio
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
-import sys
 import time
 from collections import Counter
 
@@ -44,62 +41,6 @@ class HAProxy:
         self.process.wait()
 
 
-class StreamConsumer:
-    """A durable consumer of the stream, as a process that notes each message in a file before it acknowledges it."""
-
-    def __init__(self, server):
-        self.server, self.file, self.process = server, server.folder / "seen.sqlite", None
-
-    def start(self):
-        with open(self.server.folder / "consumer.log", "a") as log:
-            self.process = subprocess.Popen([sys.executable, "-B", "-m", "tools", "cluster_demo", "--consume", self.server.url, self.file],
-                                            stdout=log, stderr=log)
-
-    def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-
-    def ids(self):
-        """The ids that it has noted, in the stream's order."""
-        try:
-            with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True) as database:
-                return [row[0] for row in database.execute("SELECT id FROM seen ORDER BY number")]
-        except sqlite3.Error:
-            return []
-
-
-async def consume(address, path):
-    import nats
-    from nats.js.api import ConsumerConfig
-
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("CREATE TABLE IF NOT EXISTS seen (number INTEGER PRIMARY KEY, id TEXT NOT NULL)")
-    while True:
-        connection = None
-        try:
-            connection = await nats.connect(address, allow_reconnect=False, connect_timeout=2)
-            # A message that a killed consumer had is delivered again soon.
-            events = await connection.jetstream().pull_subscribe("", "books", STREAM, ConsumerConfig(ack_wait=2))
-            while True:
-                try:
-                    messages = await events.fetch(50, timeout=1)
-                except (asyncio.TimeoutError, nats.errors.TimeoutError):
-                    continue
-                # The number in the stream identifies a message that comes again.
-                database.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?)", [
-                    (message.metadata.sequence.stream, message.headers["Countersign-Message-Id"]) for message in messages])
-                database.commit()
-                for message in messages:
-                    await message.ack()
-        except (nats.errors.Error, OSError, asyncio.TimeoutError):
-            await asyncio.sleep(0.2)
-        finally:
-            if connection and not connection.is_closed:
-                await connection.close()
-
-
 def kill(what, victim):
     """Kills a process and starts it again a second later."""
     print(f"kill -9 of {what} (process {victim.process.pid})", flush=True)
@@ -111,8 +52,7 @@ def kill(what, victim):
 
 def run(binary, folder):
     server, stream = PostgreSQL(folder), NATS(folder / "stream")
-    reader, started, devices = StreamConsumer(stream), [server, stream], None
-    started.append(reader)
+    started, devices = [server, stream], None
     try:
         server.secure()
         stream.start()
@@ -129,7 +69,6 @@ def run(binary, folder):
         bearer = tell("admin", "token", "create", "--name", "reader", "--scopes", "reader", "--app", "shop")
         tell("consumer", "create", "shop", "books")
         tell("sink", "create", "shop", "stream", stream.url, STREAM)
-        reader.start()
         gateways = [Gateway(binary, folder, f"gateway-{number}", database=server.url(), flags=("--trusted-proxies", "127.0.0.1"))
                     for number in range(1, 4)]
         started += gateways
@@ -145,12 +84,12 @@ def run(binary, folder):
         time.sleep(1)
         one, two, three = ((f"gateway {number}", gateway) for number, gateway in enumerate(gateways, 1))
         database = ("PostgreSQL", server)
-        for victim in [one, ("nats-server", stream), ("the stream's consumer", reader), two, database, three, database]:
+        for victim in [one, ("nats-server", stream), two, database, three, database]:
             kill(*victim)
             time.sleep(0.5)
         problems = ["the devices failed"] if devices.wait(timeout=120) else []
         consumer.stop()
-        return count(server, consumer, stream, reader, problems + consumer.problems)
+        return count(server, consumer, stream, problems + consumer.problems)
     finally:
         if devices:
             devices.kill()
@@ -158,17 +97,16 @@ def run(binary, folder):
             one.kill()
 
 
-def count(server, consumer, stream, reader, problems):
+def count(server, consumer, stream, problems):
     """Counts each event of the demo at each place."""
     rows = server.rows("SELECT message_id, user_id, coalesce(body::json->'properties'->>'replay_row', '') "
                        "FROM countersign.event ORDER BY position")
     stored = [row[0] for row in rows]
     places = {"in the database": stored, "by the consumer of the gateways": [event[2] for event in dict.fromkeys(consumer.seen)]}
-    for where, one in (("in the stream", stream), ("by the stream's consumer", reader)):
-        end = time.monotonic() + 60
-        while len(one.ids()) < len(stored) and time.monotonic() < end:
-            time.sleep(0.2)
-        places[where] = one.ids()
+    end = time.monotonic() + 60
+    while stream.count() < len(stored) and time.monotonic() < end:
+        time.sleep(0.2)
+    places["in the stream"] = stream.ids()
     good = True
     for where, found in places.items():
         times = Counter(found)
@@ -189,10 +127,7 @@ def count(server, consumer, stream, reader, problems):
 def main(arguments):
     parser = argparse.ArgumentParser(prog="python3 -m tools cluster_demo", description=__doc__)
     parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    parser.add_argument("--consume", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.consume:
-        return asyncio.run(consume(*options.consume))
     folder = workshop("countersign-cluster-demo-")
     good = run(options.countersign, folder)
     if good:
