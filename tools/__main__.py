@@ -1,5 +1,6 @@
 """python3 -m tools PROGRAM …"""
 
+import fcntl
 import importlib
 import importlib.util
 import os
@@ -43,17 +44,22 @@ CHROMIUM, PARTIAL = {"browser", "web"}, {"conformance", "flutter"}
 
 
 def enter(name, packages):
-    """Continues in the virtual environment .venv, into which missing packages are installed first."""
+    """Continues in the virtual environment .venv. Installs missing packages first, one program at a time."""
     folder = ROOT / ".venv"
     python, mark = folder / "bin/python", folder / "installed" / name
-    if not mark.exists() or mark.read_text().splitlines() != packages:
-        if not python.exists():
-            if not importlib.util.find_spec("ensurepip"):
-                install("scripts/setup.sh", "venv")
-            install(sys.executable, "-m", "venv", folder)
-        install(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", *packages)
-        mark.parent.mkdir(exist_ok=True)
-        mark.write_text("\n".join(packages))
+    (ROOT / ".build").mkdir(exist_ok=True)
+    with open(ROOT / ".build/venv.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if name in CHROMIUM:
+            install("scripts/setup.sh", "browser")
+        if not mark.exists() or mark.read_text().splitlines() != packages:
+            if not python.exists():
+                if not importlib.util.find_spec("ensurepip"):
+                    install("scripts/setup.sh", "venv")
+                install(sys.executable, "-m", "venv", folder)
+            install(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", *packages)
+            mark.parent.mkdir(exist_ok=True)
+            mark.write_text("\n".join(packages))
     if Path(sys.prefix) != folder:
         os.execv(python, [python, "-B", "-m", "tools", *sys.argv[1:]])
 
@@ -70,8 +76,6 @@ def main():
     name = sys.argv[1]
     os.chdir(ROOT)
     try:
-        if name in CHROMIUM:
-            install("scripts/setup.sh", "browser")
         try:
             if PROGRAMS[name]:
                 enter(name, PROGRAMS[name])

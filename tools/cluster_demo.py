@@ -4,8 +4,6 @@ The database wants TLS and a password, HAProxy has packaging/cluster/haproxy.cfg
 In the end the events are counted in the database, by a consumer of the gateways, and in the stream.
 """
 
-import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -13,7 +11,7 @@ import time
 from collections import Counter
 
 from .audit import Consumer
-from .common import PROGRAM, ROOT, free_port, installed, is_open, until, workshop
+from .common import ROOT, free_port, installed, is_open, parse, until, workshop
 from .gateway import Gateway, command, storage
 from .nats import NATS, STREAM, differences
 from .postgresql import PostgreSQL
@@ -125,9 +123,7 @@ def count(server, consumer, stream, problems):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools cluster_demo", description=__doc__)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    options = parser.parse_args(arguments)
+    options = parse(arguments, "cluster_demo", __doc__)
     folder = workshop("countersign-cluster-demo-")
     good = run(options.countersign, folder)
     if good:

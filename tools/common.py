@@ -1,5 +1,6 @@
 """Ports, folders and waiting, for programs that start other programs."""
 
+import argparse
 import os
 import shutil
 import socket
@@ -16,6 +17,15 @@ SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
 
 class Skipped(Exception):
     """The reason why a test cannot run on this machine."""
+
+
+def parse(arguments, name, text, **defaults):
+    """The options of a program: --countersign, and a flag for each default."""
+    parser = argparse.ArgumentParser(prog=f"python3 -m tools {name}", description=text)
+    for flag, default in defaults.items():
+        parser.add_argument(f"--{flag}", type=type(default), default=default, help=f"default {default}")
+    parser.add_argument("--countersign", type=os.path.abspath, default=str(PROGRAM))
+    return parser.parse_args(arguments)
 
 
 def free_port():

@@ -1,7 +1,6 @@
 """Tests the Python client for readers of events (Examples/Consumers): its unit tests, then two workers on a gateway that are killed
 again and again. Their books must have each stored event once."""
 
-import argparse
 import os
 import sqlite3
 import subprocess
@@ -10,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from .common import PROGRAM, ROOT, output, until
+from .common import ROOT, output, parse, until
 from .gateway import Gateway
 
 EXAMPLES = ROOT / "Examples/Consumers"
@@ -96,9 +95,7 @@ def compare(gateway, bearer, found):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools consumers", description=__doc__)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    program = parser.parse_args(arguments).countersign
+    program = parse(arguments, "consumers", __doc__).countersign
     output(sys.executable, "-B", "-W", "error::ResourceWarning", "-m", "unittest", cwd=EXAMPLES)
     with Gateway(program) as gateway, tempfile.TemporaryDirectory() as folder:
         gateway.app()

@@ -1,7 +1,6 @@
 """Kills a gateway while it writes hourly files, fills their disk, and loads the files by the commands of docs/exports.md. Each stored
 event must be in the listed files once and in order, and in each database."""
 
-import argparse
 import hashlib
 import json
 import os
@@ -14,7 +13,7 @@ import time
 
 import duckdb
 
-from .common import PROGRAM, ROOT, Skipped, output, preloaded, until, workshop
+from .common import ROOT, Skipped, output, parse, preloaded, until, workshop
 from .gateway import Gateway
 from .postgresql import PostgreSQL, program
 
@@ -150,10 +149,7 @@ def load_postgresql(folder, entries, stored):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools exports", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    options = parser.parse_args(arguments)
+    options = parse(arguments, "exports", __doc__, rounds=20)
     place = workshop()
     files = place / "files"
     gateway = Gateway(options.countersign, place, flags=("--event-files", files))

@@ -1,7 +1,6 @@
 """Checks the metrics of a gateway with Prometheus' own linter, its alerts with promtool, and lets a real Prometheus scrape it and answer
 each query of the Grafana dashboard."""
 
-import argparse
 import json
 import os
 import shutil
@@ -11,7 +10,7 @@ import time
 import urllib.parse
 from pathlib import Path
 
-from .common import PROGRAM, ROOT, Skipped, free_port
+from .common import ROOT, Skipped, free_port, parse
 from .gateway import Gateway, request
 
 FILES = ROOT / "packaging/prometheus"
@@ -99,9 +98,7 @@ def dashboard(folder, gateway, send):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools metrics", description=__doc__)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    program = parser.parse_args(arguments).countersign
+    program = parse(arguments, "metrics", __doc__).countersign
     with tempfile.TemporaryDirectory() as name, Gateway(program) as gateway:
         folder = Path(name)
         unpacked(folder, ["promtool", "prometheus"], "prometheus")

@@ -1,7 +1,6 @@
 """Gets, refreshes and revokes tokens through unchanged OAuth clients, and delivers with them: Authlib, requests-oauthlib and the OAuth
 manager of Segment's analytics-python."""
 
-import argparse
 import json
 import os
 import time
@@ -16,7 +15,7 @@ from authlib.oauth2.rfc7523 import PrivateKeyJWT  # noqa: E402
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata  # noqa: E402
 from requests_oauthlib import OAuth2Session as OAuthlibSession  # noqa: E402
 
-from .common import PROGRAM, check  # noqa: E402
+from .common import check, parse  # noqa: E402
 from .gateway import Gateway  # noqa: E402
 
 LIFETIME = 2  # oauthlib rounds up when a token expires, as the gateway does.
@@ -130,9 +129,7 @@ def segments(gateway):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools oauth", description=__doc__)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    with Issuer(parser.parse_args(arguments).countersign) as gateway:
+    with Issuer(parse(arguments, "oauth", __doc__).countersign) as gateway:
         document = metadata(gateway)
         authlib(gateway, document)
         oauthlib(gateway, document)

@@ -1,14 +1,12 @@
 """Checks the gateway's OpenAPI documents, and the running gateway against them, with openapi-spec-validator and Schemathesis."""
 
-import argparse
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-from .common import PROGRAM, output
+from .common import output, parse
 from .gateway import Gateway
 
 BIN = Path(sys.executable).parent
@@ -70,10 +68,7 @@ def existing(text):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools openapi", description=__doc__)
-    parser.add_argument("--examples", type=int, default=30, help="how many requests each endpoint gets")
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    options = parser.parse_args(arguments)
+    options = parse(arguments, "openapi", __doc__, examples=30)
     with Gateway(options.countersign, level="error") as gateway:
         key, bearer = gateway.app(enforcement="optional"), gateway.bearer("openapi")
         gateway.start()

@@ -1,11 +1,9 @@
 """Lets a gateway export to a receiver that reads OTLP by OpenTelemetry's own messages, and checks the spans and metrics of real
 requests."""
 
-import argparse
 import base64
 import gzip
 import json
-import os
 import queue
 import re
 import ssl
@@ -17,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from .common import PROGRAM, certify
+from .common import certify, parse
 from .gateway import Gateway
 from .receiver import Receiver
 
@@ -35,7 +33,7 @@ def check(what, found, expected):
         raise SystemExit(f"otlp: {what} is {found!r}, not {expected!r}")
 
 
-def parse(path, body):
+def decoded(path, body):
     """A request as OpenTelemetry reads it. Unknown names, numbers of the wrong kind and malformed ids are errors."""
 
     def ids(value):
@@ -57,11 +55,11 @@ def parse(path, body):
 def strictness():
     """Malformed requests must be errors."""
     good = '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%s","spanId":"%s"}]}]}]}'
-    parse("/v1/traces", good % ("1" * 32, "1" * 16))
+    decoded("/v1/traces", good % ("1" * 32, "1" * 16))
     for bad in (good % ("1" * 31, "1" * 16), good % ("z" * 32, "1" * 16), '{"resource_span":[]}',
                 '{"resourceSpans":[{"scopeSpans":[{"spans":[{"kind":"7x"}]}]}]}'):
         try:
-            parse("/v1/traces", bad)
+            decoded("/v1/traces", bad)
         except (ValueError, json_format.ParseError):
             continue
         raise SystemExit(f"otlp: {bad} is taken")
@@ -87,7 +85,7 @@ class Collector:
             return 503, {"Retry-After": 1}, b""
         path, body = path.removeprefix("/otel"), gzip.decompress(body)
         try:
-            self.kept.put((path, parse(path, body), body))
+            self.kept.put((path, decoded(path, body), body))
         except (KeyError, ValueError, json_format.ParseError) as error:
             self.kept.put((path, error, body))
             return 400
@@ -211,9 +209,7 @@ def held_up(gateway):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools otlp", description=__doc__)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    program = parser.parse_args(arguments).countersign
+    program = parse(arguments, "otlp", __doc__).countersign
     strictness()
     for run in (exported, held_up):
         with Gateway(program, level="info") as gateway:

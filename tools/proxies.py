@@ -1,7 +1,6 @@
 """Runs packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway, and packaging/cluster in front of two, one of which is
 killed. Only ports, paths and the operators' address (127.0.0.3) differ from the files."""
 
-import argparse
 import getpass
 import grp
 import http.client
@@ -14,7 +13,7 @@ import ssl
 import subprocess
 import time
 
-from .common import PROGRAM, ROOT, SYSTEM_PATH, certify, free_port, output, until
+from .common import ROOT, SYSTEM_PATH, certify, free_port, output, parse, until
 from .gateway import Gateway
 from .metrics import unpacked
 
@@ -188,9 +187,7 @@ def cluster(fronts, gateway, second):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools proxies", description=__doc__)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    program = parser.parse_args(arguments).countersign
+    program = parse(arguments, "proxies", __doc__).countersign
     trusted = ("--trusted-proxies", "127.0.0.1")
     with Gateway(program, flags=trusted, level="info") as gateway, Gateway(program, name="second", flags=trusted, level="info") as second:
         os.environ["PATH"] = SYSTEM_PATH

@@ -1,11 +1,9 @@
 """Exchanges tokens, JWKs and thumbprints with PyJWT, and compares verdicts on mutated tokens with OpenSSL (through `cryptography`):
 no token may be accepted whose signature OpenSSL rejects."""
 
-import argparse
 import base64
 import hashlib
 import json
-import os
 import random
 import re
 import subprocess
@@ -19,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from .common import PROGRAM
+from .common import parse
 
 ALGORITHMS = {"RS256": "RSAAlgorithm", "PS256": "RSAPSSAlgorithm", "ES256": "ECAlgorithm", "EdDSA": "OKPAlgorithm"}
 THUMBPRINT = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
@@ -154,11 +152,7 @@ def compare(program, algorithm, folder, key, count, rng):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools tokens", description=__doc__)
-    parser.add_argument("--count", type=int, default=400, help="how many mutants of each algorithm")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    options = parser.parse_args(arguments)
+    options = parse(arguments, "tokens", __doc__, count=400, seed=random.randrange(1 << 32))
     print(f"tokens: seed {options.seed}")
     rng, wrong = random.Random(options.seed), []
     for algorithm in ALGORITHMS:

@@ -1,12 +1,10 @@
 """Unchanged Python clients of other products: those of Segment and RudderStack deliver each event once; the others are told what to
 use instead."""
 
-import argparse
 import logging
-import os
 import threading
 
-from .common import PROGRAM
+from .common import parse
 from .gateway import Gateway
 
 EVENTS = 250
@@ -124,9 +122,7 @@ NAMES = {posthog: "PostHog", amplitude: "Amplitude", mixpanel: "Mixpanel", snowp
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools vendors", description=__doc__)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    with Gateway(parser.parse_args(arguments).countersign) as gateway:
+    with Gateway(parse(arguments, "vendors", __doc__).countersign) as gateway:
         gateway.app()
         gateway.start()
         deliver(gateway)

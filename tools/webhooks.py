@@ -1,16 +1,14 @@
 """Verifies deliveries to webhooks with the reference library of the Standard Webhooks specification, and kills the gateway in the
 middle of them: each event is delivered at least once and in order."""
 
-import argparse
 import json
-import os
 import random
 import threading
 import time
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from .common import PROGRAM, check
+from .common import check, parse
 from .gateway import Gateway
 from .receiver import Receiver
 
@@ -124,10 +122,7 @@ def kills(gateway, rounds):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python3 -m tools webhooks", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
-    options = parser.parse_args(arguments)
+    options = parse(arguments, "webhooks", __doc__, rounds=10)
     with Gateway(options.countersign) as gateway:
         gateway.app()
         signatures(gateway)

@@ -140,7 +140,8 @@ def requests(gateway, bearer):
     filler = message("/v1/batch", gzip.compress(os.urandom(42_000) + b" " * (BODY - 50_000), 9), Content_Encoding="gzip")
     events = fresh(message("/v1/batch", batch(900, 4_000), **key))
     page = gateway.ask("GET", "/admin/", headers=bearer)[1]
-    files = [f"/admin/assets/{name}" for name in re.findall(r'assets/([A-Za-z0-9_./-]+)"', page)] + ["/openapi.json"]
+    assets = [f"/admin/assets/{name}" for name in re.findall(r'assets/([A-Za-z0-9_./-]+)"', page)]
+    files = [max(assets, key=lambda file: len(gateway.ask("GET", file)[1])), "/openapi.json"]
     sign_in = json.dumps({"name": "n" * 1000, "password": "p" * 1000}).encode()
     slow = {"reads": False, "buffer": 4096}
     return {
