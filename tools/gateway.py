@@ -131,11 +131,6 @@ class Gateway:
         found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text(), re.M)
         return int(found[1]) / 1000
 
-    def cpu(self):
-        """Seconds of CPU of all its threads."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     # MARK: The command line
 
     def run(self, *arguments, through=()):

@@ -99,11 +99,7 @@ def cut_rounds(made, gateway, line, rounds, bound=20):
 
 def wire(options, rounds):
     """The connection of one gateway to the server stalls without ending: the gateway says 503 meanwhile."""
-    made = Trial(options, "wire")
-    made.server()
-    made.app()
-    for _ in range(options.gateways - 1):
-        made.gateway()
+    made = Trial(options, "wire").stand(options.gateways - 1)
     return cut_rounds(made, *made.proxied(), rounds)
 
 
@@ -344,11 +340,8 @@ def clocks(options, rounds):
 
 def refresh(options, rounds, many=16):
     """One refresh token at all gateways at once, gateways killed: one rotation a generation."""
-    made, problems, statuses, kills = Trial(options, "refresh"), [], Counter(), 0
-    made.server()
-    made.app()
-    for _ in range(options.gateways):
-        made.gateway(environment={"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0"})
+    made = Trial(options, "refresh").stand(options.gateways, environment={"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0"})
+    problems, statuses, kills = [], Counter(), 0
     token = made.command("session", "create", "shop", "--user", "user-1")
     with ThreadPoolExecutor(many) as pool:
         for number in range(rounds):
@@ -401,11 +394,7 @@ class Prober(threading.Thread):
 def keys(options, rounds):
     """Keys are added and deleted at one gateway while all are asked, one is killed or stalls: none accepts a request that
     began after the deletion was confirmed."""
-    made, problems, heard, confirmed, gone = Trial(options, "keys"), [], [], [], []
-    made.server()
-    made.app()
-    for _ in range(options.gateways - 1):
-        made.gateway()
+    made, problems, heard, confirmed, gone = Trial(options, "keys").stand(options.gateways - 1), [], [], [], []
     gateway, line = made.proxied()
     made.command("enforcement", "set", "shop", "required", "--yes")
     names = [f"key-{number}" for number in range(4)]
@@ -458,11 +447,7 @@ def keys(options, rounds):
 
 def chain(options, rounds):
     """Changes through all gateways at once, gateways killed: the audit log's chain is whole."""
-    made, problems = Trial(options, "chain"), []
-    made.server()
-    made.app()
-    for _ in range(options.gateways):
-        made.gateway()
+    made, problems = Trial(options, "chain").stand(options.gateways), []
 
     def change(number):
         body = {"id": f"app-{number}", "name": "One of many"}

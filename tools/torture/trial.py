@@ -56,6 +56,14 @@ class Trial:
         self.gateways.append(Gateway(more.pop("program", self.program), self.folder, f"gateway-{len(self.gateways)}", **more).start())
         return self.gateways[-1]
 
+    def stand(self, gateways, **more):
+        """Starts a server, creates the app and starts gateways."""
+        self.server()
+        self.app()
+        for _ in range(gateways):
+            self.gateway(**more)
+        return self
+
     def proxied(self, loss=0.0):
         """A gateway whose connections to the server go through a proxy."""
         self.proxies.append(Proxy(self.servers[0].port, loss))
@@ -119,14 +127,9 @@ class Trial:
 
 def usual(options, name, loss=0.0, program=None):
     """A server, an app, gateways, devices and readers, all at work."""
-    made = Trial(options, name, program)
-    made.server()
-    made.app()
-    for _ in range(options.gateways):
-        if loss:
-            made.proxied(loss)
-        else:
-            made.gateway()
+    made = Trial(options, name, program).stand(0 if loss else options.gateways)
+    for _ in range(options.gateways if loss else 0):
+        made.proxied(loss)
     made.begin()
     made.progress()
     for proxy in made.proxies:
