@@ -84,7 +84,7 @@ check: setup ## Run the checks of CI besides make test: PostgreSQL, documentatio
 	@$(TOOLS) check $(ONLY)
 
 clients: build libcountersign ## Check the clients in C, Python and for the JVM against a gateway (ONLY=c, ROUNDS=n)
-	@scripts/setup.sh python && scripts/setup.sh jvm
+	@scripts/setup.sh venv && scripts/setup.sh jvm
 	@$(TOOLS) clients $(or $(ONLY),c python jvm) $(ROUNDS_OF)
 
 conformance: setup ## Run the scenarios that each client passes (Conformance), and print a table of scenarios and clients

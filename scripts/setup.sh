@@ -1,9 +1,7 @@
 #!/bin/sh
 # Installs the system packages that building, testing and the demo need, when they are missing.
-# Running it again is cheap and changes nothing. With the argument `bench` also what the benchmarks need,
-# with `browser` what the test of the dashboard needs, with `screenshots` what its pictures need besides, with `web` what the
-# quick checks of the browser client need, with `python` and `jvm` what the tests of those clients need, with `cluster` what the
-# demo and the torture of several gateways need.
+# Running it again is cheap and changes nothing. An argument adds the needs of a part: bench, cluster (several gateways), browser
+# (the dashboard's tests), screenshots, web (the browser client), jvm, venv.
 set -eu
 
 minimum_major=6
@@ -69,37 +67,31 @@ need "command -v curl" curl curl
 need "command -v git" git git
 # A test that never ends is stopped with its children (scripts/test.sh).
 need "command -v pgrep" procps -
-if [ "${1:-}" = bench ]; then
+case "${1:-}" in
+bench)
     need "command -v wrk" wrk wrk
     need "command -v faketime" faketime libfaketime
     need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
-fi
-if [ "${1:-}" = cluster ]; then
+    ;;
+cluster)
     need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
     need "PATH=\$PATH:/usr/sbin command -v pgbouncer" pgbouncer pgbouncer
     need "test $(uname -s) = Darwin || ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime -
     need "test $(uname -s) = Darwin || command -v ip" iproute2 -
-fi
-if [ "${1:-}" = browser ]; then
-    need "command -v chromium || command -v chromium-browser" "chromium fonts-inter" -
-    need "python3 -c 'import venv, ensurepip'" python3-venv -
-fi
-if [ "${1:-}" = venv ]; then need "python3 -c 'import venv, ensurepip'" python3-venv -; fi
-if [ "${1:-}" = web ]; then
+    ;;
+browser) need "command -v chromium || command -v chromium-browser" "chromium fonts-inter" - ;;
+web)
     need "command -v node" nodejs node
     need "command -v tsc" node-typescript typescript
     need "command -v esbuild" esbuild esbuild
-fi
-if [ "${1:-}" = python ]; then
-    need "python3 -c 'import venv, ensurepip'" python3-venv -
-fi
-if [ "${1:-}" = jvm ]; then
+    ;;
+jvm)
     need "command -v javac" openjdk-17-jdk-headless openjdk@17
     need "command -v kotlinc" kotlin kotlin
-fi
-if [ "${1:-}" = screenshots ]; then
-    need "ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime -
-fi
+    ;;
+screenshots) need "ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime - ;;
+esac
+case "${1:-}" in browser | venv) need "python3 -c 'import venv, ensurepip'" python3-venv - ;; esac
 need "$(cxx_check)" "g++ libc6-dev" -
 if [ "$(uname -s)" = Linux ] && [ -x "$toolchain/swift-build" ]; then
     # Libraries that an unpacked toolchain itself loads.
