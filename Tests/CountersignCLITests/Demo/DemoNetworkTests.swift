@@ -1,3 +1,4 @@
+import Countersign
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignTesting
