@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignCrypto
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE

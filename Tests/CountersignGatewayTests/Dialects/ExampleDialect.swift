@@ -1,4 +1,5 @@
 package import CountersignCore
+internal import CountersignJSON
 package import GatewayHTTP
 internal import GatewayModel
 

@@ -1,3 +1,4 @@
+import CountersignCrypto
 import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
