@@ -63,7 +63,7 @@ def existing(text):
         if parameter["name"] == "app" and parameter["in"] == "path":
             parameter["schema"] = {"enum": ["shop"]}
         if parameter["name"] == "kind":
-            parameter["schema"] = {"enum": ["in-app-message", "consent-category", "recommendation-engine", "inbox-message"]}
+            parameter["schema"] = {"enum": ["in-app-message", "consent-category", "inbox-message"]}
     return json.dumps(found)
 
 

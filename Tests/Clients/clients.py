@@ -17,12 +17,11 @@ from pathlib import Path
 from tools.common import PROGRAM, ROOT, output, until
 from tools.gateway import Shop
 
-HEADER = ROOT / "Sources/CCountersign/include"
+HEADER = ROOT / "Sources/SDK/CCountersign/include"
 BUILT = {"c": ROOT / ".build/static/release/libCountersignC.so"}
 INSTALLABLE = ROOT / ".build/libcountersign/libcountersign.so"
 ITEMS = {
     "inbox-message": {"id": "offer", "type": "html", "content": {"title": "Tea"}, "recipient": {"registered": "ada"}},
-    "recommendation-engine": {"id": "engine", "items": [{"item_id": "1"}]},
     "consent-category": {"id": "newsletter"},
     "in-app-message": {"id": "hello", "name": "Hello", "trigger": {"event_type": "session_start"}},
 }
