@@ -6,7 +6,9 @@ package enum ECDSASignature {
 
     /// Writes `raw` as DER to `output`, which must have space for 72 bytes. Returns the length, or nil if
     /// `raw` does not have 64 bytes or if r or s is zero, which no valid signature has.
-    package static func writeDER(raw: UnsafeBufferPointer<UInt8>, to output: UnsafeMutablePointer<UInt8>) -> Int? {
+    package static func writeDER(
+        raw: UnsafeBufferPointer<UInt8>, to output: UnsafeMutablePointer<UInt8>
+    ) -> Int? {
         guard raw.count == rawCount else { return nil }
         var length = 2
         for start in [0, 32] {

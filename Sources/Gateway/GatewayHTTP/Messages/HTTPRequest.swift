@@ -88,7 +88,8 @@ package final class HTTPRequest {
     package var takesGzip: Bool {
         header("accept-encoding")?.lowercased().split(separator: ",").contains {
             let parts = $0.split(separator: ";").map { String($0.unicodeScalars.filter { $0 != " " }) }
-            return parts.first == "gzip" && !parts.dropFirst().contains("q=0")
+            return parts.first == "gzip"
+                && !parts.dropFirst().contains { $0.hasPrefix("q=") && Double($0.dropFirst(2)) == 0 }
         } == true
     }
 

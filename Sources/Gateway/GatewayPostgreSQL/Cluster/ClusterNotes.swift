@@ -6,8 +6,6 @@ internal import GatewayStorage
 
 /// The table of ``ClusterNote``.
 struct ClusterNotes {
-    private static let lock: Int64 = 2
-
     let connection: PostgreSQLConnection
     /// Reads the key that encrypts some of the notes.
     let tokenKey: @Sendable () throws -> TokenKeySeal?
@@ -18,7 +16,8 @@ struct ClusterNotes {
     ) throws -> Value {
         try connection.transaction {
             try connection.execute(
-                "SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.lockClass), \(Self.lock))")
+                "SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.AdvisoryLock.notes))"
+            )
             var notes: [ClusterNote.Name: JSONValue] = [:]
             for name in names { notes[name] = try note(name) }
             let before = notes

@@ -6,8 +6,6 @@ package import GatewayStorage
 
 /// A database as the source or target of a copy.
 package final class DatabaseCopy: CopyPlace {
-    /// The advisory lock of a copy into the database: `pg_try_advisory_lock(PostgreSQLSchema.lockClass, …)`.
-    private static let lock = 3
     /// The number of past days with a partition each; older events are in the default partition.
     private static let mostDays: Int64 = 400
 
@@ -139,7 +137,7 @@ package final class DatabaseCopy: CopyPlace {
 
     package func begin(_ log: CopiedLog, _ tables: [CopyTable]) throws {
         let isAlone = try connection.first(
-            "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), \(Self.lock))"
+            "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.AdvisoryLock.copy))"
         ) { $0.int(0) != 0 }
         guard isAlone == true else {
             throw GatewayError(.conflict, "another copy into the database runs")

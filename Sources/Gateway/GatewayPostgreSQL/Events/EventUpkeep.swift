@@ -92,10 +92,14 @@ final class EventUpkeep: @unchecked Sendable {
                 ?? 0
             let now = clock.withLock { $0.time(told) }
             let isMine = try connection.first(
-                "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), 2)"
+                "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.AdvisoryLock.upkeep))"
             ) { $0.int(0) != 0 }
             guard isMine == true else { return true }
-            defer { try? connection.execute("SELECT pg_advisory_unlock(\(PostgreSQLSchema.lockClass), 2)") }
+            defer {
+                try? connection.execute(
+                    "SELECT pg_advisory_unlock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.AdvisoryLock.upkeep))"
+                )
+            }
             // Without a partition, events are in the default partition until the next round.
             try? EventPartitions.make(connection)
             // Remaining plain secrets are among the cluster's warnings.

@@ -7,6 +7,13 @@ internal import GatewayStorage
 package enum PostgreSQLSchema {
     /// The class of the gateway's advisory locks: `pg_advisory_lock(class, …)`.
     static let lockClass = 0x4353
+    /// The numbers of those locks. The duties of a cluster use 100 and higher (`PostgreSQLMember`).
+    enum AdvisoryLock {
+        static let migration: Int64 = 1
+        static let notes: Int64 = 2
+        static let copy: Int64 = 3
+        static let upkeep: Int64 = 4
+    }
 
     /// Each migration runs once in its own transaction, and must never be changed. A program must work with
     /// the schema of the next version, so a migration removes something only when no older program can be
@@ -49,7 +56,7 @@ package enum PostgreSQLSchema {
             if try version(connection) == migrations.count { return connection }
         }
         let connection = try PostgreSQLConnection(settings.patient)
-        try connection.execute("SELECT pg_advisory_lock(\(lockClass), 1)")
+        try connection.execute("SELECT pg_advisory_lock(\(lockClass), \(AdvisoryLock.migration))")
         let version = try version(connection)
         for number in version..<max(version, migrations.count) {
             try connection.transaction {
@@ -60,7 +67,7 @@ package enum PostgreSQLSchema {
             }
         }
         try EventPartitions.make(connection)
-        try connection.execute("SELECT pg_advisory_unlock(\(lockClass), 1)")
+        try connection.execute("SELECT pg_advisory_unlock(\(lockClass), \(AdvisoryLock.migration))")
         return try PostgreSQLConnection(settings)
     }
 

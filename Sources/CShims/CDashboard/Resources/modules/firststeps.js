@@ -7,7 +7,7 @@ import { badge, button, card, copyable, segmented } from "./ui.js";
 import { icon } from "./icons.js";
 
 /** Apps created by `countersign trigger`. */
-const INTERNAL = /^trigger(-unusable-key)?$/;
+const INTERNAL = /^trigger(-|$)/;
 
 const swift = (address) => `var configuration = CountersignConfiguration(
     endpoint: URL(string: "${address}")!, writeKey: writeKey)
