@@ -1,4 +1,4 @@
-/// What makes an event unique: its app, its sender and its message id. A second event with the same identity is a
+/// An event's app, sender and message id, which together make it unique. A second event with the same identity is a
 /// duplicate.
 package struct EventIdentity: Sendable {
     package let appID: String

@@ -45,7 +45,7 @@ package final class CommitQueue: @unchecked Sendable {
     private let gathering: Gathering
     /// The most events of a commit; a larger batch comes alone.
     private let mostEvents: Int
-    /// What the batches wait for, in the reason of a rejection.
+    /// The name of the storage in the reason of a rejection.
     private let storage: String
     // `condition` guards what follows.
     private let condition = Condition()
@@ -91,7 +91,7 @@ package final class CommitQueue: @unchecked Sendable {
     }
 }
 
-// MARK: For those who append
+// MARK: For appending threads
 
 extension CommitQueue {
     package func append(
@@ -148,7 +148,7 @@ extension CommitQueue {
     }
 }
 
-// MARK: For the writers
+// MARK: For writer threads
 
 extension CommitQueue {
     /// Waits for jobs, until `wakeTime` at the latest. `last` is how many jobs shared this writer's last commit.
