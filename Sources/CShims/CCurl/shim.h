@@ -56,7 +56,7 @@ static inline curl_socket_t countersign_curl_open_socket(const struct curl_socka
 #endif
 }
 
-// `addr` is longer than its type says when the address is one of IPv6: Swift must not copy it.
+// An IPv6 address is longer than the type of `addr`, so Swift must not copy it.
 static inline const struct sockaddr *countersign_curl_address(const struct curl_sockaddr *address) {
     return &address->addr;
 }

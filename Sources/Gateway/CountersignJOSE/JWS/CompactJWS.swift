@@ -1,8 +1,6 @@
 internal import CountersignJSON
 
-/// A compact JWS that nobody has verified: for looking at tokens, never for deciding anything.
-///
-/// What was verified has another type: ``VerifiedClaims``.
+/// An unverified compact JWS. Use it to display tokens, never for decisions; ``VerifiedClaims`` are verified.
 public struct CompactJWS: Sendable {
     /// The maximum size of a token in bytes.
     public static let maximumBytes = 8192

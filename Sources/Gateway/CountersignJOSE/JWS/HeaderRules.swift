@@ -1,7 +1,7 @@
 internal import CountersignJSON
 
-/// What a JOSE header must not say, whoever signed it. Everything else in it is ignored: `jku`, `jwk`, `x5u`
-/// and `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
+/// The rules of a JOSE header, checked before the signature. Other members are ignored: `jku`, `jwk`, `x5u` and
+/// `x5c` never choose a key and are never fetched (RFC 8725, section 3.10).
 enum HeaderRules {
     /// The problems of a parsed header; empty for nearly all tokens.
     static func problems(of header: JSONNode, types: [StaticString]) -> [String] {

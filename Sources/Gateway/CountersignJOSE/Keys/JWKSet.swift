@@ -1,6 +1,6 @@
 internal import CountersignJSON
 
-/// A JWK Set (RFC 7517, section 5): what an identity provider publishes.
+/// A JWK Set (RFC 7517, section 5), as published by an identity provider.
 public struct JWKSet: Sendable {
     /// A member of a set: a usable key, or the reason why it is not usable.
     public struct Member: Sendable {

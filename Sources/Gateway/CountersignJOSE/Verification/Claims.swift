@@ -1,7 +1,7 @@
 internal import CountersignJSON
 
-/// The registered claims of a token whose signature is good (RFC 7519, section 4.1), with what is wrong in
-/// their types.
+/// The registered claims of a token with a valid signature (RFC 7519, section 4.1), and the problems of their
+/// types.
 final class Claims: Sendable {
     enum Value<Wrapped: Sendable>: Sendable {
         case absent

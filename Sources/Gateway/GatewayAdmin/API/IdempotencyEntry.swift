@@ -3,7 +3,7 @@ internal import CountersignCrypto
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// What is known of a request that was sent under an `Idempotency-Key`.
+/// A request with an `Idempotency-Key`, and its response.
 struct IdempotencyEntry: Sendable {
     /// The digest of the request.
     let digest: [UInt8]

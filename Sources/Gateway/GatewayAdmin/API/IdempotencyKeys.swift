@@ -4,13 +4,12 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The answers to what was made under an `Idempotency-Key`, for whoever asks again because the answer got lost
+/// Stores responses by their `Idempotency-Key`, so that a client that lost a response can repeat the request
 /// (draft-ietf-httpapi-idempotency-key-header-07).
 ///
-/// They hold what is shown once. A gateway that has its storage alone keeps them in memory, and a restart forgets them;
-/// gateways of one database keep them there, sealed, and note that a request has begun before they do what it asks: one that
-/// was cut short is not done again under its key. Refusals are not kept, so that what was wrong can be put right under the
-/// same key.
+/// Responses may contain secrets. A single gateway keeps them in memory, and a restart deletes them. Gateways with a shared
+/// database store them encrypted, and store an entry before they run a request, so that an interrupted request is not run
+/// again under its key. Rejections are not stored: the client may correct the request and reuse the key.
 final class IdempotencyKeys: Sendable {
     private static let capacity = 1_000
     private static let lifetimeMilliseconds: Int64 = 86_400_000

@@ -36,7 +36,7 @@ package final class EventBatch: Sendable {
 
     /// An event in the model that every dialect decodes into.
     package struct Event: Sendable {
-        /// Makes the event unique among those of its sender; see ``EventIdentity``.
+        /// Unique for its sender; see ``EventIdentity``.
         package var messageID: String
         package var kind: EventKind
         package var userID: String?

@@ -4,7 +4,7 @@ internal import GatewayStorage
 
 /// The rows of consumers, within a transaction.
 ///
-/// A lease is a part of its partition's row, so whoever changes the row has the lease: gateways need not know of each other.
+/// A lease is part of its partition's row, so the gateway that updates the row has the lease.
 struct EventConsumerTable {
     struct Row {
         let id: EventConsumerID

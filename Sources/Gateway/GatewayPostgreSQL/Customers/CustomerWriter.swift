@@ -1,10 +1,10 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Makes, changes and joins the customers of batches, within the transaction that stores them.
+/// Creates, changes and merges the customers of batches, within the transaction that stores the events.
 ///
-/// Whoever stores calls this once in a transaction, after the events: so everybody takes what they share in the same order.
-/// When it throws, the transaction must be undone.
+/// Call it once in a transaction, after the events, so that all transactions lock shared rows in the same order. Roll the
+/// transaction back when it throws.
 enum CustomerWriter {
     static func store(_ batches: [EventBatch], _ connection: PostgreSQLConnection) throws {
         let changes = batches.flatMap { batch in batch.customers.map { (batch, $0) } }

@@ -46,7 +46,7 @@ struct MessageKey: Comparable {
         return id.withUTF8 { bucket(of: $0) }
     }
 
-    /// The day that a UUIDv7 says; another id gets one of -16 to -1 by its hash.
+    /// The day of a UUIDv7. Other ids get a bucket from -16 to -1 by their hash.
     private static func bucket(of id: UnsafeBufferPointer<UInt8>) -> Int32 {
         if id.count == 36, id[8] == UInt8(ascii: "-"), id[13] == UInt8(ascii: "-"),
             id[14] == UInt8(ascii: "7")

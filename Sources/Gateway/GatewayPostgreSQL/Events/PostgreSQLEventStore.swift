@@ -5,8 +5,9 @@ internal import GatewayStorage
 
 /// Events in PostgreSQL: two threads with a connection each, and one transaction for all that waits.
 ///
-/// ``CommitQueue`` says which batches share a transaction. What `completion` reports is committed. When the answer to a commit is lost, nobody knows whether it was: that is a failure, and the sender tries
-/// again, which stores nothing twice.
+/// ``CommitQueue`` decides which batches share a transaction. `completion` reports success after the commit. If the response
+/// to a commit is lost, its outcome is unknown and reported as a failure; the client sends the events again, and
+/// deduplication stores them once.
 package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     private typealias Job = CommitQueue.Job
 

@@ -4,7 +4,7 @@ internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage
 
-/// What is kept of one person in all tables.
+/// The stored data of a customer, in all tables.
 package struct PostgreSQLCustomerRecords: CustomerRecordStore {
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20

@@ -1,4 +1,4 @@
-/// The tables of customers, and what changes them.
+/// The tables of customers, and the functions that change them.
 ///
 /// A request's customers are changed by functions in the database: each change reads what the one before has written, so
 /// statement by statement the gateway would wait for the network as often.

@@ -1,7 +1,7 @@
 package import CountersignCore
 package import GatewayModel
 
-/// What is kept of one person: the profile, and how many events.
+/// The stored data of a customer: the profile and the number of events.
 package struct CustomerRecord: Sendable {
     package struct Property: Sendable {
         package let name: String
@@ -19,9 +19,9 @@ package struct CustomerRecord: Sendable {
     package var properties: [Property] = []
     /// True when there are properties that are not read: 1,000, or 1 MiB, are.
     package var hasMoreProperties = false
-    /// When the profile began, in milliseconds since 1970; nil when there is none.
+    /// When the profile began, in milliseconds since 1970; nil without a profile.
     package var createdMilliseconds: Int64?
-    /// When the person was seen last, to the hour; nil when there is no profile.
+    /// When the person was seen last, to the hour; nil without a profile.
     package var seenMilliseconds: Int64?
     /// How many events are kept; 100,000 stands for as many or more.
     package var events = 0
@@ -31,7 +31,7 @@ package struct CustomerRecord: Sendable {
     }
 }
 
-/// What was deleted of one person.
+/// The deleted data of a customer.
 package struct CustomerDeletion: Sendable, Equatable {
     package var hasProfile = false
     package var events = 0
@@ -47,10 +47,10 @@ package struct CustomerDeletion: Sendable, Equatable {
 ///
 /// A person is known by a `registered` id, which is the user id of events, or by another id of a profile.
 package protocol CustomerRecordStore: Sendable {
-    /// What there is; nil when there is neither a profile nor an event.
+    /// The stored data; nil without a profile and events.
     func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
 
-    /// Deletes the profile, the events and the samples: the events of the user, and those that the profile's devices sent
-    /// before anybody had signed in. What is stored meanwhile may stay, and what could not be deleted: try again.
+    /// Deletes the profile, the events and the samples. Includes events that the profile's devices sent before the user signed
+    /// in. Repeat the call after an error, and for events that are stored during the call.
     func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
 }

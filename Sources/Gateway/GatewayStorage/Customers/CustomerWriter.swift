@@ -212,8 +212,8 @@ struct CustomerWriter {
         try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
     }
 
-    /// Forgets a customer, or a part of one that has much. Returns true when nothing of it is left. What the engine throws
-    /// may be tried again.
+    /// Deletes at most `rows` rows of a customer from each table. Returns true when no row is left. Errors of the engine may
+    /// be retried.
     static func forget(_ customer: String, rows: Int, _ connection: any SQLConnection) throws -> Bool {
         for (table, key) in [
             ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),

@@ -4,7 +4,7 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// What is kept of one person in `events.sqlite` and `analytics.sqlite`.
+/// The stored data of a customer in `events.sqlite` and `analytics.sqlite`.
 package struct SQLiteCustomerRecords: CustomerRecordStore {
 
     private static let mostProperties = 1_000

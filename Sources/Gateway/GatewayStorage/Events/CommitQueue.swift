@@ -47,7 +47,7 @@ package final class CommitQueue: @unchecked Sendable {
     private let mostEvents: Int
     /// The name of the storage in the reason of a rejection.
     private let storage: String
-    // `condition` guards what follows.
+    // `condition` guards the properties below.
     private let condition = Condition()
     private var appenders = 0
     private var waiting: [Job] = []

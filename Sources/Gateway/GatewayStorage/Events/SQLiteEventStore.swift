@@ -191,7 +191,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         for erasure in unfinished { erasure.completion(.failure(Self.closed)) }
     }
 
-    /// When there is something to do although nobody asks for it. Asked under the lock.
+    /// The time of the next periodic work. Requires the lock.
     private func wakeTime(hasKeyUses: Bool) -> DispatchTime {
         let next = erasures.isEmpty ? nextSweep : min(nextSweep, nextErasure)
         guard hasUncounted(hasKeyUses), let nextCount else { return next }

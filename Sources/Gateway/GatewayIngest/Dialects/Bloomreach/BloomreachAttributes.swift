@@ -61,7 +61,7 @@ struct BloomreachAttributes {
         }
     }
 
-    /// What is read of a customer, beside the server's thread.
+    /// Reads a customer on a storage thread.
     private struct Reading: Sendable {
         let appID: String
         let readable: [CustomerIdentifier]
