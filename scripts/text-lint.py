@@ -123,12 +123,12 @@ def main():
     every = "--all" in sys.argv
     findings, used, missing = [], set(), []
     for target in TARGETS:
-        folder = ROOT / "Sources" / target
+        folder = next(group / target for group in (ROOT / "Sources").iterdir() if (group / target).is_dir())
         sources = sorted(folder.rglob("*.swift"))
         if target in OPTIONAL and not (BUILD / f"{target}.build").is_dir():
             continue
         for source in sources:
-            file = str(source.relative_to(ROOT / "Sources"))
+            file = str(source.relative_to(folder.parent))
             built = BUILD / f"{target}.build" / f"{source.name}.o"
             if not built.is_file():
                 missing.append(file)

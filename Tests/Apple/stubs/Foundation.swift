@@ -68,6 +68,7 @@ public func NSClassFromString(_ s: String) -> AnyClass? { nil }
 public func NSStringFromClass(_ s: AnyClass) -> String { "" }
 open class ProcessInfo: NSObject, @unchecked Sendable { open class var processInfo: ProcessInfo { fatalError() }; open var environment: [String: String] { [:] }; open var systemUptime: TimeInterval { 0 }; open var processIdentifier: Int32 { 0 } }
 open class NSLock: NSObject, @unchecked Sendable { open func lock() {}; open func unlock() {}; open func `try`() -> Bool { true }; @available(iOS 13.0, *) public func withLock<R>(_ body: () throws -> R) rethrows -> R { try body() } }
+open class NSRecursiveLock: NSObject, @unchecked Sendable { open func lock() {}; open func unlock() {}; open func `try`() -> Bool { true }; @available(iOS 13.0, *) public func withLock<R>(_ body: () throws -> R) rethrows -> R { try body() } }
 open class NSCondition: NSObject, @unchecked Sendable { open func lock() {}; open func unlock() {}; open func wait() {}; open func signal() {} }
 open class NSNull: NSObject, @unchecked Sendable { }
 open class NSNumber: NSObject, @unchecked Sendable { open var boolValue: Bool { false } }

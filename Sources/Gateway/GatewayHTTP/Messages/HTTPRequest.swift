@@ -89,7 +89,9 @@ package final class HTTPRequest {
         header("accept-encoding")?.lowercased().split(separator: ",").contains {
             let parts = $0.split(separator: ";").map { String($0.unicodeScalars.filter { $0 != " " }) }
             return parts.first == "gzip"
-                && !parts.dropFirst().contains { $0.hasPrefix("q=") && Double($0.dropFirst(2)) == 0 }
+                && !parts.dropFirst().contains {
+                    $0.utf8.starts(with: "q=".utf8) && Double($0.dropFirst(2)) == 0
+                }
         } == true
     }
 
