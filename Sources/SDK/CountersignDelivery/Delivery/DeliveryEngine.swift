@@ -6,7 +6,7 @@ internal import Foundation
 package actor DeliveryEngine {
     enum Command: Sendable {
         case stored(Int)
-        /// Something that the source of credentials does in its turn.
+        /// Work of the credential source, run in order.
         case credentials(CredentialWork, done: CheckedContinuation<Void, Never>? = nil)
         case sendSoon
         case configure(FlushPolicy, batchEvents: Int, newestFirst: Bool = false)
@@ -14,7 +14,7 @@ package actor DeliveryEngine {
         case enteredBackground
         case enteredForeground
         case wiped(done: CheckedContinuation<Void, Never>?)
-        /// Says when there is nothing left to do for now.
+        /// Resumes when there is nothing left to do for now.
         case idle(CheckedContinuation<TimeInterval?, Never>)
         case flush(CheckedContinuation<FlushResult, Never>)
     }
@@ -33,21 +33,21 @@ package actor DeliveryEngine {
 
     private var sender: Sender
     private let source: any CredentialSource
-    /// As of the last action `authorize`.
+    /// The credential of the current request, set by the action `authorize`.
     private var credential: Credential?
     private var throttle = FailureThrottle()
     private var batches: [FlushResult.Batch] = []
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
     private var idlers: [CheckedContinuation<TimeInterval?, Never>] = []
-    /// The last one that was logged, until something is delivered.
+    /// The last configuration problem that was logged. Reset after a delivery.
     private var loggedProblem: ServerAnswer.Explanation?
     /// Failures that were logged as warnings.
     private var warned = FirstOccurrences<Warning>()
     private(set) var runner: Task<Void, Never>?
     private var isClosed = false
-    /// The longest that a request has been allowed to take, in seconds.
+    /// The longest request timeout so far, in seconds.
     private var requestTimeout: TimeInterval
-    /// As of the last claim.
+    /// The device id read by the last claim.
     private var deviceID = ""
     /// The device's id if it has none and the disk is too full to store one.
     private let temporaryDeviceID = UUIDv7.make()
@@ -85,7 +85,7 @@ package actor DeliveryEngine {
         await source.stop()
         inbox.wake()
         await runner?.value
-        // What came after the loop had ended: nobody must wait forever.
+        // Answer commands that arrived after the loop ended, so that their callers do not wait forever.
         for command in inbox.close() { await handle(command) }
         finishFlushes(.closed, queued: 0)
         becomeIdle(until: nil)
@@ -102,10 +102,10 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Returns when everything that was said before is done, the token provider is not being asked, and there is nothing to do
-    /// but to wait, such as for the next try.
+    /// Returns when all earlier commands are done, no token provider call is running, and the engine only
+    /// waits, such as for a retry.
     ///
-    /// - Returns: Until which uptime it waits; nil if time alone changes nothing.
+    /// - Returns: The uptime at which the wait ends. Nil if it has no time limit.
     @discardableResult
     nonisolated func idle() async -> TimeInterval? {
         await withCheckedContinuation { continuation in
@@ -113,12 +113,12 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Does this between two steps, in the order in which it was said.
+    /// Runs `work` between two steps of the engine, in the order of the calls.
     package nonisolated func post(_ work: @escaping CredentialWork) {
         inbox.post(.credentials(work))
     }
 
-    /// Returns when the work is done, in its turn.
+    /// Returns when the engine has run `work`.
     package nonisolated func perform(_ work: @escaping CredentialWork) async {
         await withCheckedContinuation { continuation in
             if !inbox.post(.credentials(work, done: continuation)) { continuation.resume() }
@@ -131,7 +131,7 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Fills in what this side knows.
+    /// Adds the engine's values to a snapshot.
     func describe(_ given: CountersignSnapshot) async -> CountersignSnapshot {
         var snapshot = given
         let now = clock.uptime
@@ -218,7 +218,7 @@ package actor DeliveryEngine {
                     try await clock.sleep(until: instant)
                     inbox.wake()
                 } catch {
-                    // Something else ended the wait.
+                    // The sleep was cancelled, because a command arrived.
                 }
             }
         }
@@ -237,9 +237,9 @@ package actor DeliveryEngine {
         do {
             let claim = try await storage.run {
                 [clock, lease, requestTimeout, temporaryDeviceID] storage -> Claim in
-                // Another process may have said so and not have come to wipe.
+                // Another process may have opted out and ended before it wiped the queue.
                 if storage.hasOptedOut { return .events([], deviceID: "") }
-                // There may be room now.
+                // The disk may have space again.
                 _ = try? storage.deleteDelivered()
                 return try storage.withQueue(usesReserve: true) { queue in
                     if let instant = try queue.acquireLease(
@@ -248,7 +248,7 @@ package actor DeliveryEngine {
                         return .leased(until: instant)
                     }
                     var events = try queue.claim(request, undeleted: storage.undeletedSequences)
-                    // Nothing in the queue file, but something in the log: that is no end.
+                    // The queue file is empty, but the log still has events, so the round is not over.
                     if events.isEmpty, let failure = storage.takeOverFailure {
                         try storage.bringPart(into: queue)
                         events = try queue.claim(request, undeleted: storage.undeletedSequences)
@@ -289,11 +289,11 @@ package actor DeliveryEngine {
 
     private func finish(_ ending: FlushResult.Ending) async {
         let queued = try? await storage.run { [lease] storage in
-            // Without room for that, it lapses.
+            // If a full disk prevents this, the lease expires.
             try? storage.withQueue(usesReserve: true) { queue in try queue.releaseLease(of: lease) }
             return try storage.waitingCount()
         }
-        // A queue that cannot be read is not known to be empty.
+        // An unreadable queue may not be empty.
         finishFlushes(queued == nil && ending == .drained ? .interrupted : ending, queued: queued ?? 0)
     }
 
@@ -320,7 +320,7 @@ package actor DeliveryEngine {
         case .sought(let user): sender.tokenSought(for: user)
         case .forgotten(let user):
             sender.tokenForgotten(for: user)
-            // They are about a token that nobody has any more.
+            // These failures are about a token that was removed.
             throttle.succeeded(user)
             failures.forget { UserKey($0.userID) == user }
         case .failed(let failure): report(failure)
@@ -383,7 +383,7 @@ package actor DeliveryEngine {
         let requestTime = clock.now
         let request = credential.applied(
             to: destination.request(for: events, attempt: attempt, deviceID: deviceID, now: requestTime))
-        // Finding a token may have taken its time.
+        // Getting a token may have taken long, so renew the lease.
         do {
             let lapse = try await storage.perform { [clock, lease] queue in
                 try queue.acquireLease(for: lease, uptime: clock.uptime, request: request.timeout)
@@ -447,8 +447,8 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Seconds by which the device clock is ahead of the server's (negative: behind), if a token that the server calls
-    /// expired would still be good by the device clock.
+    /// Seconds by which the device clock is ahead of the server's (negative: behind). Nil unless the server
+    /// calls the token expired while the device clock does not.
     private func clockSkew(
         _ token: SignedToken?, _ verdict: ServerAnswer.TokenVerdict, offset: TimeInterval
     ) -> TimeInterval? {
@@ -458,7 +458,7 @@ package actor DeliveryEngine {
         return -offset
     }
 
-    /// Keeps what a flush will report; without a flush nobody asks. Logs what somebody has to change, once.
+    /// Adds a batch to the results of waiting flushes. Logs each configuration problem once.
     private func note(_ consequence: Sender.Consequence?) {
         if let problem = sender.configurationProblem, problem != loggedProblem {
             loggedProblem = problem

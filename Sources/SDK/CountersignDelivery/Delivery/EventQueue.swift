@@ -3,17 +3,17 @@ internal import CountersignSQLite
 internal import CountersignTransport
 internal import Foundation
 
-/// The events that wait for a server's answer, in one SQLite file.
+/// A queue of events that wait for delivery, in one SQLite file.
 ///
-/// An event leaves through `settle(_:)` (delivered or quarantined), through a limit of `QueueLimits`, or because the app
-/// wipes the data. Each way is counted in the same transaction as the change.
+/// An event is removed by `settle(_:)` (delivered or quarantined), by a limit of `QueueLimits`, or when the
+/// app wipes the data. Counters change in the same transaction.
 ///
-/// Rollback journal and `synchronous=NORMAL`: two processes may share the file, and a power failure may undo the last
-/// transaction, which `IncomingLog` and the server's check for duplicates make good (see docs/adr/0014). Not thread-safe:
-/// `Storage` calls it on one thread.
+/// Uses a rollback journal and `synchronous=NORMAL`. Two processes may share the file. A power failure may
+/// undo the last transaction; `IncomingLog` and the server's deduplication compensate (see docs/adr/0014).
+/// Not thread-safe: `Storage` calls it on one thread.
 final class EventQueue {
-    /// An older version of the SDK must be able to work with the file of a newer one, so a migration may add tables and
-    /// columns with defaults, and nothing else. A released one is never changed.
+    /// Older versions of the SDK must be able to use the file of a newer version. So a migration may only
+    /// add tables and columns with defaults. Released migrations never change.
     static let migrations = [
         """
         CREATE TABLE event (
@@ -47,7 +47,8 @@ final class EventQueue {
         "ALTER TABLE lease ADD COLUMN duration_ms INTEGER NOT NULL DEFAULT 60000;",
     ]
 
-    /// What a row takes on disk beside its body: its columns, its index entry, its share of the pages.
+    /// Estimated bytes on disk for each row in addition to its body: columns, index entry and page
+    /// overhead.
     static let rowOverheadBytes = 160
 
     let connection: SQLiteConnection
@@ -59,19 +60,20 @@ final class EventQueue {
     private var claimOrder = ClaimOrder(newestFirst: false)
     /// Whether the counter of rows was compared with the events of all blocked users since the file was opened.
     var hasComparedBlockedUsers = false
-    /// The values of `rows` and `bytes` when this connection last knew them to be right.
+    /// The values of `rows` and `bytes` that this connection last verified.
     var countedSize: Size?
 
-    /// Opens the queue at `path`, or makes it. A file that is up to date is only read, so that it can be opened on a full disk.
+    /// Opens or creates the queue at `path`. Does not write to a file that is up to date, so that it can be
+    /// opened on a full disk.
     init(path: String, limits: QueueLimits, clock: any ClientClock) throws {
-        // Whoever is slower than this is tried again by the caller, a second later.
+        // After this time-out, the caller tries again one second later.
         connection = try SQLiteConnection(path: path, keepsJournal: true, busyTimeoutMilliseconds: 1_000)
         self.limits = limits
         self.clock = clock
         queueTime = QueueTime(uptime: clock.uptime)
         let version =
             try connection.first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } ?? 0
-        // Writes to the file, and has an effect before the first table is made only.
+        // Writes to the file, so set it only for a new file. It has no effect once a table exists.
         if version == 0 { try connection.execute("PRAGMA auto_vacuum = INCREMENTAL") }
         try connection.execute(
             """
@@ -88,28 +90,29 @@ final class EventQueue {
 
     // MARK: Recording
 
-    /// Stores those events of a log, in order and with their numbers in it, that were not stored yet. Those that are too long
-    /// are set aside at once. How far the log was taken over is kept in the same transaction.
+    /// Stores the events of a log that are not in the queue yet, in order. Events that are too large go to
+    /// quarantine. Saves the log's checkpoint in the same transaction.
     func append(
         _ events: [(sequence: Int64, event: RenderedEvent)], from log: String, clock: any ClientClock
     ) throws {
         try connection.transaction {
-            // Another process may have taken some of them for those of a process that is gone.
+            // Another process may have stored some of them, if it took this process for ended.
             let mark = try mark(of: log)
-            // A higher mark than the last number is damaged. To store events twice is better than to lose them.
+            // A checkpoint above the last sequence number is damaged. Storing events twice is better than
+            // losing them.
             let isDamaged = mark > events.last?.sequence ?? mark
             try take(isDamaged ? events : events.filter { $0.sequence > mark }, from: log, clock: clock)
         }
     }
 
-    /// Stores those events of another's log that were not stored yet.
+    /// Stores the events of another client's log that are not in the queue yet.
     ///
-    /// The log is read while nobody else can write to the queue file: whoever removes the log or forgets its mark has done so
-    /// before, or not yet.
+    /// Reads the log inside a write transaction, so that no other process can remove the log or its
+    /// checkpoint meanwhile.
     ///
-    /// Stores the first events only, of so many bytes, if there is no room for all of them. Once all are stored, events that are
-    /// damaged are counted if `isOver`: nothing is added to the log any more, and it is not read again. Returns whether all are
-    /// stored, and the files with damage.
+    /// Without space for all events, stores the first `maximumBytes` bytes. Once all are stored and
+    /// `isOver` (the log has no writer any more), counts damaged events. Returns whether all are stored,
+    /// and the damaged files.
     @discardableResult
     func adopt(
         _ log: IncomingLog.Found, isOver: Bool, maximumBytes: Int = .max, clock: any ClientClock
@@ -129,7 +132,7 @@ final class EventQueue {
     private func take(
         _ events: [(sequence: Int64, event: RenderedEvent)], from log: String, clock: any ClientClock
     ) throws {
-        // Under the write lock: whoever opts out wipes after this, or has said so before.
+        // Checked under the write lock: a process that opts out afterwards wipes these events.
         guard let last = events.last?.sequence, !hasOptedOut else { return }
         try insert(events.map(\.event), clock: clock)
         try save("\(last)", as: Self.markPrefix + log)
@@ -143,12 +146,12 @@ final class EventQueue {
 
     private static let markPrefix = "incoming:"
 
-    /// The number of the last event that was taken over from a log.
+    /// The checkpoint of a log: the sequence number of its last event in the queue.
     private func mark(of log: String) throws -> Int64 {
         try setting(Self.markPrefix + log).flatMap { Int64($0) } ?? 0
     }
 
-    /// Forgets how far logs were taken over that no longer exist.
+    /// Deletes the checkpoints of logs that no longer exist.
     func forgetMarks(of directory: URL) throws {
         func staleMarks() throws -> [String] {
             let kept = Set(IncomingLog.all(in: directory).map { Self.markPrefix + $0.id })
@@ -157,9 +160,11 @@ final class EventQueue {
             ) { row throws(SQLiteError) in row.text(0) }.filter { !kept.contains($0) }
         }
         guard try !staleMarks().isEmpty else { return }
-        // A log that a power failure brings back needs its mark.
+        // Make the directory durable first. A log that reappears after a power failure needs its
+        // checkpoint.
         try Self.synchronize(directory.path)
-        // A log has its files before it has a mark, so nobody's log is missed while nobody else can write a mark.
+        // A log has files before it has a checkpoint, and no other process can write a checkpoint during
+        // the transaction.
         try connection.transaction {
             for mark in try staleMarks() {
                 try connection.run("DELETE FROM setting WHERE name = ?", .text(mark))
@@ -167,7 +172,7 @@ final class EventQueue {
         }
     }
 
-    /// After this the last transaction outlives a power failure: its journal is gone on the disk too.
+    /// Makes the last transaction durable by flushing the removal of its journal.
     func makeCertain() throws {
         if try Self.synchronize("\(connection.path)-journal") { return }
         try Self.synchronize(directory.path)
@@ -183,14 +188,14 @@ final class EventQueue {
         return failure == 0
     }
 
-    /// As `connection.transaction`; when it returns, the transaction outlives a power failure.
+    /// A `connection.transaction` that is durable when it returns.
     private func certainTransaction<Result>(_ body: () throws -> Result) throws -> Result {
         try connection.execute("PRAGMA synchronous = EXTRA")
         defer { try? connection.execute("PRAGMA synchronous = NORMAL") }
         return try connection.transaction(body)
     }
 
-    /// Stores events that come from no log.
+    /// Stores events that did not pass through a log.
     func append(_ rows: [RenderedEvent], clock: any ClientClock) throws {
         try connection.transaction { try insert(rows, clock: clock) }
     }
@@ -200,7 +205,7 @@ final class EventQueue {
         var count = 0
         var bytes = 0
         let rows = try withDeviceID(rows)
-        // One statement for all rows: to look it up by its text costs as much as a row.
+        // Prepare once: looking a statement up by its text costs as much as a row.
         let insert = try connection.prepare(
             "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)"
         )
@@ -226,8 +231,8 @@ final class EventQueue {
         try enforceLimits(at: time)
     }
 
-    /// The events with this device's id where they have a provisional one. The first of those becomes the id of a device that
-    /// has none yet.
+    /// Replaces provisional device ids in the events by this device's id. If the device has no id yet, the
+    /// first provisional id becomes it.
     private func withDeviceID(_ rows: [RenderedEvent]) throws -> [RenderedEvent] {
         guard let provisionalID = rows.first(where: { $0.provisionalID != nil })?.provisionalID else {
             return rows
@@ -243,14 +248,14 @@ final class EventQueue {
 
     private func enforceLimits(at time: Int64) throws {
         var size = try size()
-        // Damage to a counter must not evict events.
+        // Count again before evicting events because of a damaged counter.
         if size != countedSize, size.rows > limits.maximumEvents || size.bytes > limits.maximumBytes {
             size = try recount()
         }
         let before = size
         var evicted: [Counter: Int] = [:]
         search: while true {
-            // In the usual case one look at the oldest is enough.
+            // Usually one query for the oldest events is enough.
             let excess = max(size.rows - limits.maximumEvents, size.bytes > limits.maximumBytes ? 32 : 0, 0)
             let heads = try connection.all(
                 "SELECT seq, length(body), queue_time_s FROM event ORDER BY seq LIMIT ?",
@@ -280,9 +285,11 @@ final class EventQueue {
 
     // MARK: Sending
 
-    /// The oldest events of one user that may be sent now, in order; or the newest, in the opposite order.
+    /// Returns the oldest events of one user that can be sent now, in order. With `newestFirst`, returns
+    /// the newest in descending order.
     ///
-    /// Events whose sequence numbers are in `undeleted` were delivered already. Rows that are damaged are set aside.
+    /// `undeleted` has the sequence numbers of delivered events that are still in the file. Moves damaged
+    /// rows to quarantine.
     func claim(_ request: ClaimRequest, undeleted: Set<Int64> = []) throws -> [QueuedEvent] {
         var excluded = request.excluded
         var hasSearchedAgain = false
@@ -307,7 +314,8 @@ final class EventQueue {
                 try checkIndexAndCounter()
                 return []
             }
-            // If the last sequence number is damaged, new events have lower numbers than rows that were read.
+            // With a damaged last sequence number, new events may have lower numbers than rows already
+            // read.
             hasSearchedAgain = true
             claimOrder = ClaimOrder(newestFirst: request.newestFirst)
         }
@@ -344,7 +352,7 @@ final class EventQueue {
                 first: { user, sequence, isNew in
                     let found = try first(
                         of: user, from: sequence, newestFirst: request.newestFirst, isExcluded: isExcluded)
-                    // An index that lost its way hides events for good, and SQLite does not notice.
+                    // A damaged index hides events permanently, and SQLite does not notice.
                     if isNew, found?.any != sequence, try hasEvent(sequence) {
                         throw SQLiteError.damaged("event \(sequence) is missing in the index")
                     }
@@ -396,7 +404,7 @@ final class EventQueue {
             let sequence = statement.int64(0)
             if isExcluded(sequence) { continue }
             let body = statement.blob(2)
-            // A number would be read as its digits.
+            // SQLite would convert a number to its decimal digits.
             guard let messageID = statement.validText(1), !body.isEmpty, !statement.isNumber(2) else {
                 damaged.append(sequence)
                 continue
@@ -410,8 +418,8 @@ final class EventQueue {
         return events
     }
 
-    /// Removes what a server has taken, and sets aside what it never will. Events that are gone already (evicted,
-    /// wiped) are passed over.
+    /// Deletes delivered events and moves rejected events to quarantine. Ignores events that are no longer
+    /// in the queue.
     func settle(_ settlement: Settlement, at date: Date) throws {
         try connection.transaction {
             var sent = Size(rows: 0, bytes: 0)
@@ -430,7 +438,7 @@ final class EventQueue {
         if try size().rows == 0 { try shrink(from: 1_000) }
     }
 
-    /// Gives the space of removed events back to the file system, but not for as few `pages`: the file will grow again.
+    /// Returns free pages to the file system if there are more than `pages`. The file will grow again.
     func shrink(from pages: Int) throws {
         func free() throws -> Int {
             try connection.first("PRAGMA freelist_count") { row throws(SQLiteError) in row.int(0) } ?? 0
@@ -463,10 +471,11 @@ final class EventQueue {
         return true
     }
 
-    /// Removes every event, also those in quarantine and those in the logs, and perhaps the id of this device.
+    /// Deletes all events, including those in quarantine and in the logs. Also deletes the device id if
+    /// `forgettingDevice`.
     ///
-    /// Nothing up to number `through` of `own` comes into the queue any more; so many events that it held were thrown away. Of
-    /// another's log nothing that it holds now does.
+    /// Events of `own` up to number `through` will not enter the queue any more; `events` of them are
+    /// counted as wiped. The same applies to all current events in the logs of other clients.
     func wipe(
         _ own: (id: String, through: Int64, events: Int), forgettingDevice: Bool
     ) throws {
@@ -507,11 +516,11 @@ final class EventQueue {
             .text(name), .text(value))
     }
 
-    /// The id under which events without a user are sent; made once for each queue file.
+    /// The device id for events without a user. Created once for each queue file.
     func anonymousID() throws -> String {
         if let id = try savedAnonymousID() { return id }
         return try certainTransaction {
-            // Another process may have been faster.
+            // Another process may have stored an id meanwhile.
             if let id = try savedAnonymousID() { return id }
             let id = UUIDv7.make()
             try save(id, as: Self.anonymousIDName)
@@ -519,7 +528,7 @@ final class EventQueue {
         }
     }
 
-    /// As `anonymousID()`, or another id as long as the disk is too full to store one.
+    /// Like `anonymousID()`, but returns `temporary` while the disk is too full to store an id.
     func anonymousID(orOnFullDisk temporary: String) throws -> String {
         do {
             return try anonymousID()
@@ -528,7 +537,7 @@ final class EventQueue {
         }
     }
 
-    /// Nil if there is none, or a damaged one.
+    /// Nil if it is missing or damaged.
     private func savedAnonymousID() throws -> String? {
         try setting(Self.anonymousIDName).flatMap { UUIDText.bytes(of: $0) == nil ? nil : $0 }
     }
@@ -537,19 +546,20 @@ final class EventQueue {
 
     // MARK: Counters
 
-    /// What is counted, for as long as the file lives; ``CountersignSnapshot`` says how the counts add up.
+    /// Counters over the life of the file. ``CountersignSnapshot`` describes how they add up.
     enum Counter: String, CaseIterable {
         /// Events in the queue now.
         case rows
-        /// Their bytes, with `rowOverheadBytes` for each.
+        /// Estimated bytes of these events, including `rowOverheadBytes` for each.
         case bytes
         case recorded, sent, quarantined, requeued
-        /// Events that a server said it had already.
+        /// Events that a server reported as duplicates.
         case duplicates
         case evictedByCount, evictedByBytes, evictedByAge, wiped
-        /// Events that were set aside and then pushed out by others; `quarantined` counts them too.
+        /// Events removed from quarantine by `QueueLimits.maximumQuarantinedEvents`. Also counted in
+        /// `quarantined`.
         case evictedFromQuarantine
-        /// Events that a damaged file was saved from, and those that could no longer be read.
+        /// Events recovered from a damaged file, and events that could not be read.
         case salvaged, unreadable
     }
 

@@ -2,16 +2,16 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-/// Events on their way into the queue file: appended with a plain write, which outlives the process, and made durable by
-/// one `fdatasync` that holds up no write (see docs/adr/0014).
+/// A write-ahead log of events for the queue file. A plain write makes events survive the process, and one
+/// `fdatasync`, which blocks no write, makes them durable (see docs/adr/0014).
 ///
-/// Each client writes its own logs, so there is no lock, and the queue file remembers how far each log was taken over:
-/// an event gets from here into the queue exactly once, whoever brings it there. Three files take turns, since what a
-/// transaction took over is thrown away only when the next transaction has made that one durable.
+/// Each client writes its own logs, so no lock is needed. The queue file stores a checkpoint for each log,
+/// so each event enters the queue exactly once, whichever process moves it. Uses three files in turn: a
+/// file is emptied only after the next transaction has made the move of its events durable.
 ///
-/// Not thread-safe but for `synchronize()` and `reclaim(through:)`: `Recorder` holds a lock.
+/// Not thread-safe except for `synchronize()` and `reclaim(through:)`. `Recorder` holds a lock.
 package final class IncomingLog: @unchecked Sendable {
-    /// One file; open as long as somebody works on it.
+    /// One file. Closed when the last reference is released.
     private final class File: Sendable {
         let path: String
         let descriptor: Int32
@@ -28,34 +28,34 @@ package final class IncomingLog: @unchecked Sendable {
     private struct Slot {
         let file: File
         var size: Int64 = 0
-        /// The number of the last event in it.
+        /// The sequence number of the last event in the file.
         var last: Int64 = 0
         var mustSync = false
     }
 
     private struct State {
         var slots: [Slot] = []
-        /// The slot that is written to.
+        /// The index of the slot for writes.
         var active = 0
-        /// True while the files' names may not outlive a power failure.
+        /// True while the directory entries of the files may not be durable.
         var mustSyncDirectory = false
         /// The number of calls of `restart()`. A flush that began before a call does not cover the files after it.
         var generation = 0
-        /// True when a call for durability has failed: the system has forgotten then what it could not write, and the next call
-        /// would succeed without it.
+        /// True after a failed flush. The system then drops the pages that it could not write, so another
+        /// flush would succeed without them.
         var hasFailed = false
     }
 
-    /// How it is called in the queue file.
+    /// The log's name in the queue file.
     let id: String
     private let directory: URL
     private let makeDurable: @Sendable (_ descriptor: Int32) -> Bool
     private let empty: @Sendable (_ descriptor: Int32) -> Bool
-    /// `synchronize()` and `reclaim(through:)` come from other threads.
+    /// A lock, because `synchronize()` and `reclaim(through:)` run on other threads.
     private let state = Lock(State())
-    /// Held while files are emptied, which takes as long as the disk is busy with them. Taken before `state`.
+    /// Held while files are emptied, which may take long. Acquired before `state`.
     private let emptying = NSLock()
-    /// Held while the log starts over, until the events that stay are in the new files. Taken before `emptying`.
+    /// Held during `restart(keeping:)`. Acquired before `emptying`.
     private let restarting = NSLock()
     private var lastSequence: Int64 = 0
 
@@ -70,25 +70,25 @@ package final class IncomingLog: @unchecked Sendable {
         id = holder.id
     }
 
-    /// The events in the files whose numbers are in `range`, in order.
+    /// The events with sequence numbers in `range`, in order.
     func events(in range: ClosedRange<Int64>) -> [(sequence: Int64, event: RenderedEvent)] {
         let paths = state.withLock { $0.slots.map(\.file.path) }
         return Found(id: id, processID: getpid(), paths: paths).events(after: range.lowerBound - 1).events
             .filter { $0.sequence <= range.upperBound }
     }
 
-    /// The number of the last event that was appended.
+    /// The sequence number of the last appended event.
     var last: Int64 { lastSequence }
 
-    /// Adds events. When it returns they outlive the process, but not a power failure. Returns the number of the last
-    /// one; they are numbered without gaps. Throws when nothing was added.
+    /// Appends events with consecutive sequence numbers and returns the last number. The events then
+    /// survive the process, but not a power failure. Throws if nothing was appended.
     func append(_ rows: [RenderedEvent]) throws -> Int64 {
         try append(numbered: zip((lastSequence + 1)..., rows).map { ($0, $1) })
         lastSequence += Int64(rows.count)
         return lastSequence
     }
 
-    /// Adds events under numbers that they have already. Throws when nothing was added.
+    /// Appends events with given sequence numbers. Throws if nothing was appended.
     func append(numbered events: [(sequence: Int64, event: RenderedEvent)]) throws {
         guard let last = events.last?.sequence else { return }
         try openFiles()
@@ -107,7 +107,7 @@ package final class IncomingLog: @unchecked Sendable {
                 }
             }
         } catch {
-            // Half an event at the end would hide those that come after it.
+            // A partial event at the end would hide later events.
             if ftruncate(slot.file.descriptor, off_t(slot.size)) != 0 { state.withLock { $0.slots = [] } }
             throw error
         }
@@ -118,14 +118,14 @@ package final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    /// Makes durable what was appended before the call. Throws when the disk failed. What it has then is unknown, and
-    /// no repetition would tell: it throws until `restart()`.
+    /// Makes all events appended before the call durable. After a disk failure the content on disk is
+    /// unknown, so it throws until `restart()`.
     func synchronize() throws {
-        // Once more if the log has started over meanwhile: the events may be in the new files only.
+        // Repeat if the log was restarted meanwhile, because the events may be in the new files only.
         while try synchronizeFiles() == false {}
     }
 
-    /// Returns false if the log started over meanwhile.
+    /// Returns false if the log was restarted meanwhile.
     private func synchronizeFiles() throws -> Bool {
         let (files, mustSyncDirectory, generation, hasFailed) = restarting.withLock {
             state.withLock { state in
@@ -169,7 +169,7 @@ package final class IncomingLog: @unchecked Sendable {
 
     static func empty(_ descriptor: Int32) -> Bool { ftruncate(descriptor, 0) == 0 }
 
-    /// Lets what comes now go into an empty file, if there is one, so that the others can be emptied.
+    /// Switches writes to an empty file, if there is one, so that the other files can be emptied.
     func rotate() {
         state.withLock { state in
             guard !state.slots.isEmpty, state.slots[state.active].size > 0,
@@ -179,7 +179,7 @@ package final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    /// Empties the files that hold nothing after `sequence`, but for the one that is written to. Holds up no write.
+    /// Empties files without events after `sequence`, except for the file in use. Does not block writes.
     func reclaim(through sequence: Int64) {
         emptying.withLock {
             let spent = state.withLock { state in
@@ -189,7 +189,7 @@ package final class IncomingLog: @unchecked Sendable {
             }
             for (index, file) in spent where empty(file.descriptor) {
                 state.withLock { state in
-                    // A write that failed may have given all of them up.
+                    // A failed write may have removed all slots.
                     guard !state.slots.isEmpty else { return }
                     state.slots[index].size = 0
                     state.slots[index].mustSync = true
@@ -198,8 +198,8 @@ package final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    /// Starts over with empty files, and writes `events` there under the numbers that they have had: the queue file may know
-    /// these already. If that fails, `synchronize()` throws until the next call.
+    /// Starts again with empty files and writes `events` there. Keeps their sequence numbers, because the
+    /// queue file may already have these events. If it fails, `synchronize()` throws until the next call.
     func restart(keeping events: [(sequence: Int64, event: RenderedEvent)] = []) {
         restarting.withLock {
             emptying.withLock {
@@ -216,7 +216,7 @@ package final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    /// Removes the files. They must hold nothing that the queue file does not have.
+    /// Removes the files. The queue file must have all their events.
     func remove() {
         restarting.withLock {
             emptying.withLock {
@@ -228,13 +228,13 @@ package final class IncomingLog: @unchecked Sendable {
         }
     }
 
-    /// Opens the files, also when somebody has moved or deleted them.
+    /// Opens the files. Creates them again if they were moved or deleted.
     private func openFiles() throws {
         let areThere = state.withLock { state in
             !state.slots.isEmpty && Self.isInPlace(state.slots[state.active].file)
         }
         if areThere { return }
-        // Not while one of them is being emptied: it may be opened again here, and written to.
+        // Wait while a file is being emptied, because this may open it again and write to it.
         emptying.lock()
         defer { emptying.unlock() }
         try QueueDirectory.make(directory)
@@ -245,7 +245,7 @@ package final class IncomingLog: @unchecked Sendable {
                 ).path)
             return Slot(file: file, size: Int64(lseek(file.descriptor, 0, SEEK_END)), last: lastSequence)
         }
-        // Where a write broke off, nothing that comes after it could be read.
+        // Use an empty file. Events after a partial write could not be read.
         let active = made.firstIndex { $0.size == 0 } ?? 0
         state.withLock {
             $0 = State(
@@ -274,15 +274,15 @@ extension IncomingLog {
 
     /// The files of one log.
     struct Found {
-        /// Also that of the `LeaseHolder` that writes it.
+        /// Same as the id of the `LeaseHolder` that writes it.
         let id: String
-        /// Whose process it is.
+        /// The process that writes it.
         let processID: Int32
         var paths: [String] = []
-        /// When it was written to last, in seconds since 1970.
+        /// The time of the last write, in seconds since 1970.
         var modified: TimeInterval = 0
 
-        /// The events of a log after one number.
+        /// The events of a log after a sequence number.
         struct Contents {
             /// In order.
             var events: [(sequence: Int64, event: RenderedEvent)] = []
@@ -303,12 +303,12 @@ extension IncomingLog {
                 for (number, event) in file.events where number > sequence { events[number] = event }
             }
             contents.events = events.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-            // The numbers of a log have no gaps.
+            // Sequence numbers have no gaps, so missing numbers are unreadable events.
             if !contents.damagedPaths.isEmpty, let last = contents.events.last?.sequence {
                 let (count, overflows) = last.subtractingReportingOverflow(sequence)
                 if !overflows { contents.unreadable = Int(count) - contents.events.count }
             }
-            // Behind the last one, the end of a file is at least one event.
+            // A damaged end of a file after the last readable event counts as one event.
             let last = max(sequence, contents.events.last?.sequence ?? sequence)
             if damagedEnds.contains(where: { $0 > last }) { contents.unreadable += 1 }
             return contents
@@ -340,8 +340,9 @@ extension IncomingLog {
         return Array(found.values)
     }
 
-    /// How an event stands in a file: the length of the rest, its CRC-32, then number, message id, user, session, body and,
-    /// if there is one, the provisional device id. Integers are little-endian; a text or body has its length before it.
+    /// The format of an event: length of the rest, CRC-32 of the rest, sequence number, message id, user,
+    /// session, body and the optional provisional device id. Integers are little-endian. Strings and bodies
+    /// have a length prefix.
     private enum Frame {
         private static let noUser = UInt32.max
 
@@ -355,7 +356,7 @@ extension IncomingLog {
             text(row.sessionID, to: &bytes)
             integer(UInt32(row.body.count), to: &bytes)
             bytes.append(contentsOf: row.body)
-            // Earlier versions read no further than the body.
+            // Earlier versions ignore everything after the body.
             if let id = row.provisionalID { text(id, to: &bytes) }
             let length = UInt32(bytes.count - start - 8)
             let checksum = CRC32.of(bytes[(start + 8)...])
@@ -374,12 +375,13 @@ extension IncomingLog {
             bytes.append(contentsOf: text.utf8)
         }
 
-        /// Reads the events of a file. Where one is damaged it goes on at the next that is whole: no part of an event looks like
-        /// one, since a body is JSON and so has no byte that is zero.
+        /// Reads the events of a file. After a damaged event, continues with the next valid one. A body is
+        /// JSON without zero bytes, so no part of an event looks like an event.
         ///
-        /// An event that ends with the file before its length says, or in zeros, was never written whole. That is no damage.
+        /// A partial event at the end of the file, or one that ends in zeros, was never written completely.
+        /// It does not count as damage.
         ///
-        /// `damagedEnd` is the number of the event at the end of the file if that one is damaged.
+        /// `damagedEnd` is the sequence number of a damaged event at the end of the file.
         static func read(
             contentsOf path: String
         ) -> (events: [(sequence: Int64, event: RenderedEvent)], isDamaged: Bool, damagedEnd: Int64?) {
@@ -395,7 +397,7 @@ extension IncomingLog {
             var position = 0
             func take(_ frame: (sequence: Int64, event: RenderedEvent, end: Int)) {
                 position = frame.end
-                // Written again, or left over from before the file was emptied.
+                // A repeated event, or an event left over from before the file was emptied.
                 if frame.sequence > events.last?.sequence ?? 0 {
                     events.append((frame.sequence, frame.event))
                 }
@@ -413,7 +415,7 @@ extension IncomingLog {
                 }
                 let rest = bytes.count - position - 8
                 if let frame = frame(in: bytes, at: position, length: rest) {
-                    // Only its length is damaged.
+                    // Only the length field is damaged.
                     isDamaged = true
                     take(frame)
                     break
@@ -432,7 +434,8 @@ extension IncomingLog {
             return (events, isDamaged, damagedEnd)
         }
 
-        /// The event that begins at `position`; nil if none does. `given` replaces the length in the header.
+        /// Decodes the event at `position`. Nil if no event begins there. `given` replaces the length in
+        /// the header.
         private static func frame(
             in bytes: [UInt8], at position: Int, length given: Int? = nil
         ) -> (sequence: Int64, event: RenderedEvent, end: Int)? {
@@ -441,7 +444,7 @@ extension IncomingLog {
                 given ?? Int(length) > 0, let content = header.take(given ?? Int(length))
             else { return nil }
             var reader = Reader(rest: content)
-            // The checksum comes last: it costs most, and few texts have lengths that fit.
+            // Verify the checksum last, because it is the most expensive check.
             guard let sequence = reader.integer(Int64.self), let event = reader.event(),
                 CRC32.of(content) == checksum
             else { return nil }
