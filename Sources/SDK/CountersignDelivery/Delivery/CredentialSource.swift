@@ -1,13 +1,13 @@
 package import Foundation
 
-/// Where the credentials of requests come from: one conformer for each way in which an app is trusted.
+/// A source of credentials for requests. There is one conformer for each authentication method.
 ///
-/// `DeliveryEngine` asks before each request, tells what the server made of the answer, and knows nothing else of tokens. It
-/// makes one call at a time and waits for none but these, so a source that has to ask somebody answers `pending` and posts
-/// what came of that.
+/// `DeliveryEngine` asks it before each request and reports how the server responded. The engine makes one
+/// call at a time and waits for it. So a source that needs time returns `pending` and posts the result
+/// later.
 package protocol CredentialSource: Sendable {
-    /// True if the source looks for another credential on its own when a server has refused one; false if it waits until the
-    /// app hands one over.
+    /// True if the source gets a new credential itself after a rejection. False if the app has to provide
+    /// it.
     var isRenewing: Bool { get }
 
     /// The remedy for missing or rejected credentials, for the log. Nil if the source logs its own failures.
@@ -16,32 +16,34 @@ package protocol CredentialSource: Sendable {
     /// Seconds by which the server's clock is ahead of the device's; 0 if nothing is known.
     var clockOffset: TimeInterval { get async }
 
-    /// Whether to send a request with records of `owner`, and under which credential: another one than that of the generation
-    /// that the server has `rejected` last. After `pending`, `post` takes what is to be done in the engine's turn.
+    /// Returns whether to send a request with records of `owner`, and with which credential. `rejected` is
+    /// the generation of the credential that the server rejected last. After `pending`, the source passes
+    /// its result to `post`.
     func credential(
         for owner: UserKey, replacing rejected: Int?,
         post: @escaping @Sendable (@escaping CredentialWork) -> Void
     ) async -> CredentialDecision
 
-    /// A server has taken a request under this credential.
+    /// Called after the server accepted a request with this credential.
     func accepted(_ credential: Credential, of owner: UserKey) async
 
-    /// A server has refused the credential, or has criticized it. False if the app was told already, when the source could
-    /// not get a better one.
+    /// Called after the server rejected the credential or warned about it. Returns false if the app was
+    /// already notified, because the source could not get a better credential.
     func refused(
         _ credential: Credential, of owner: UserKey, _ verdict: ServerAnswer.TokenVerdict
     ) async -> Bool
 
-    /// What time it is at the server.
+    /// Sets the server's current time.
     func noteServerTime(_ date: Date) async
 
-    /// Looks for credentials again even if that has just failed: a session begins, or somebody waits for a flush.
+    /// Tries again to get credentials despite recent failures. Called when a session begins or a flush
+    /// waits.
     func resume() async
 
-    /// Forgets all credentials.
+    /// Removes all credentials.
     func forgetAll() async
 
-    /// Waits for nobody any longer.
+    /// Stops waiting for pending calls.
     func stop() async
 }
 
@@ -54,30 +56,30 @@ extension CredentialSource {
     package func stop() async {}
 }
 
-/// What a `CredentialSource` answers.
+/// The decision of a `CredentialSource` about a request.
 package enum CredentialDecision: Sendable, Equatable {
-    /// Send under this one.
+    /// Send with this credential.
     case ready(Credential)
-    /// Somebody is being asked. `CredentialNews.sought` is to follow.
+    /// A credential is being fetched. `CredentialNews.sought` will follow.
     case pending
-    /// There is none better than this one now. The server is the judge of it, but not over and over of one that it has refused.
-    /// Nil: nothing may be sent without one, and there may be one later.
+    /// No better credential is available. The server decides about this one, but a rejected credential is
+    /// sent again only after a wait. Nil if nothing may be sent without a credential.
     case doubtful(Credential?, ServerAnswer.Explanation)
-    /// Send nothing before this uptime, or if that is nil, before there is news.
+    /// Send nothing before this uptime. Nil waits for the next `CredentialNews`.
     case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
 }
 
-/// What a `CredentialSource` tells the engine.
+/// A message from a `CredentialSource` to the engine.
 package enum CredentialNews: Sendable {
-    /// There is another credential for this owner's records.
+    /// The owner has a new credential.
     case changed(UserKey, generation: Int)
-    /// Whoever was asked for this owner's credential has answered, or took too long: ask the source again.
+    /// Fetching the owner's credential has ended or timed out. Ask the source again.
     case sought(UserKey)
-    /// The credential for this owner's records is to be sent no more: ask the source again.
+    /// The owner's credential must not be sent any more. Ask the source again.
     case forgotten(UserKey)
-    /// Something to tell the app.
+    /// A failure to report to the app.
     case failed(AuthenticationFailure)
 }
 
-/// Something that is done between two steps of the engine, in the order in which it was posted.
+/// Work that the engine runs between two steps, in the order of the calls to `post`.
 package typealias CredentialWork = @Sendable () async -> [CredentialNews]

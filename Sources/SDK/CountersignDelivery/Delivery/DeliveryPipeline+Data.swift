@@ -2,11 +2,11 @@ internal import CountersignTransport
 internal import Foundation
 
 extension DeliveryPipeline {
-    /// Where every record is, and what the pipeline is waiting for.
+    /// The state of the queue, with counters.
     package func snapshot() async -> CountersignSnapshot {
         var snapshot = CountersignSnapshot()
         snapshot.sessionID = session.withLock { $0.id }
-        // Those that the look at the queue file brings there are counted once.
+        // Read before the queue file, so that events moved meanwhile are counted once.
         var losses = recorder.losses
         snapshot.unsaved = losses.unsaved
         snapshot.dropped = losses.dropped
@@ -27,7 +27,7 @@ extension DeliveryPipeline {
                 }
             }
             func count(_ counter: EventQueue.Counter) -> Int { counts[counter] ?? 0 }
-            // What only the log has is on the disk and waits like the rest.
+            // Events in the log are on disk and count as queued.
             snapshot.queued = max(0, count(.rows) - undeleted) + losses.logged
             snapshot.queuedBytes = count(.bytes)
             snapshot.recorded = count(.recorded) + losses.logged
@@ -51,32 +51,32 @@ extension DeliveryPipeline {
 
     // MARK: Records that wait
 
-    /// The records that wait, oldest first, as they will be sent.
+    /// The bodies of the queued records, oldest first.
     package func waitingBodies() async throws(CountersignError) -> [[UInt8]] {
         await recorder.drain()
         return try await queue { queue in try queue.bodies() }
     }
 
-    /// How many records wait.
+    /// The number of queued records.
     package func waitingCount() async throws(CountersignError) -> Int {
         await recorder.drain()
         return try await queue { queue in try queue.value(of: .rows) }
     }
 
-    /// Removes a record that waits. Returns false if there is none.
+    /// Removes a queued record. Returns false if the queue does not have it.
     package func removeWaiting(messageID: String) async throws(CountersignError) -> Bool {
         await recorder.drain()
         return try await queue { queue in try queue.remove(messageID: messageID) }
     }
 
-    /// Removes all records; tokens stay.
+    /// Removes all records but no tokens.
     package func removeAllWaiting() async throws(CountersignError) {
         try await stored { [recorder] in try await recorder.removeAll() }
     }
 
     // MARK: Quarantine
 
-    /// The records that a server will never take as they are, oldest first.
+    /// The records in quarantine, oldest first.
     package func quarantined() async throws(CountersignError) -> [QuarantinedEvent] {
         try await queue { queue in try queue.quarantined() }
     }
@@ -98,7 +98,7 @@ extension DeliveryPipeline {
     /// Removes all records, those in quarantine too, all credentials, the owner and the id of this device. Throws
     /// `CountersignError` with `storageFailed` when the queue file cannot be written now.
     package func wipe(_ alsoForget: @escaping @Sendable () throws -> Void) async throws(CountersignError) {
-        // Nobody is told of its end: that would be data again.
+        // Do not report the end of the session, because a client would record it.
         _ = session.withLock { $0.end(uptime: clock.uptime) }
         try await stored { [recorder, storage] in
             try await recorder.wipe()
@@ -108,9 +108,9 @@ extension DeliveryPipeline {
         startSession()
     }
 
-    /// As `wipe`, and records nothing from now on; in later runs neither if `isLasting`. It waits for the storage thread, so
-    /// that whatever is called next comes after it, unless that thread itself waits for the device's first unlock. Tokens that
-    /// are stored go right afterwards. Throws as `wipe` does; nothing is recorded all the same.
+    /// Like `wipe`, but also stops recording, in later runs too if `isLasting`. Blocks until the storage
+    /// thread has done it, except before the device's first unlock. Deletes stored tokens afterwards.
+    /// Throws like `wipe`; recording stops in any case.
     package func wipeAndStop(
         isLasting: Bool, _ alsoForget: @escaping @Sendable () throws -> Void
     ) throws(CountersignError) {
@@ -124,7 +124,7 @@ extension DeliveryPipeline {
         }
         defer {
             engine.inbox.post(.wiped(done: nil))
-            // With another id than what was sent before.
+            // The new session gets a new id.
             startSession()
         }
         guard !storage.isLocked else {
@@ -143,24 +143,24 @@ extension DeliveryPipeline {
         }
     }
 
-    /// Records nothing from now on, in later runs too, or records again.
+    /// Stops or resumes recording, in later runs too.
     package func setOptedOut(_ isOut: Bool) async throws(CountersignError) {
         if isOut { recorder.setOptedOut(true) }
         try await stored { [storage] in try await storage.run { storage in try storage.setOptedOut(isOut) } }
         if !isOut { recorder.setOptedOut(false) }
     }
 
-    /// Whether anything is recorded.
+    /// Whether recording is enabled.
     package var isEnabled: Bool { !recorder.hasOptedOut }
 
-    /// Records nothing and sends nothing on its own until it is enabled again, in later runs too. What waits stays.
+    /// Enables or disables recording and automatic sending, in later runs too. Queued records stay.
     ///
-    /// It waits for the thread that writes, so that the next record is kept or not as this says.
+    /// Blocks until the storage thread has done it, so that it applies to the next record.
     package func setEnabled(_ isEnabled: Bool) {
         configure(isEnabled ? settings.flushPolicy : .manual, batchEvents: settings.batchEvents)
         recorder.writer.sync {
             do {
-                // What only the log has would be thrown away.
+                // Move the events of the log to the queue file, because opting out discards the log.
                 if !isEnabled { try storage.sync { _ in } }
                 try storage.setOptedOut(!isEnabled)
             } catch {

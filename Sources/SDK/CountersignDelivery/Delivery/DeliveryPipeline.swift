@@ -2,11 +2,11 @@ internal import CountersignCore
 package import CountersignTransport
 package import Foundation
 
-/// Keeps records on disk until a server has taken them: what every client is built on.
+/// A persistent queue that delivers records to a server. Every client uses it.
 ///
-/// It knows neither what a record says nor where it goes. A destination makes requests of records, and a credential source
-/// has what proves whose they are. Records have an owner, who is nobody, a user or a project: those of one owner wait for a
-/// credential without holding up those of another.
+/// A `Destination` turns records into requests, and a `CredentialSource` authenticates them. Each record
+/// has an owner: a user, a project or nil. Records of an owner without a credential do not block the
+/// records of other owners.
 package final class DeliveryPipeline: Sendable {
     package let storage: Storage
     package let recorder: Recorder
@@ -36,7 +36,7 @@ package final class DeliveryPipeline: Sendable {
             owner: nil, identity: nil, transport: transport, clock: clock, random: random)
     }
 
-    /// As above, with the owner to begin with, and the file that `Recorder.saveIdentity` writes.
+    /// Also sets the initial owner, and the file that `Recorder.saveIdentity` writes.
     package init(
         settings: DeliverySettings, storage: Storage, destination: any Destination,
         credentials: any CredentialSource, owner: String?, identity: SlotFile?,
@@ -75,7 +75,7 @@ package final class DeliveryPipeline: Sendable {
 
     // MARK: Records
 
-    /// Stores a record; when it returns, the record is on disk.
+    /// Stores a record. The record is on disk when it returns.
     package func store(
         _ content: any RecordContent, messageID: String? = nil
     ) async throws(CountersignError) -> String {
@@ -87,7 +87,7 @@ package final class DeliveryPipeline: Sendable {
         return try result.get()
     }
 
-    /// As `store`, in the order of the calls. `stored` is called once, on any thread.
+    /// Like `store`, but keeps the order of the calls. `stored` is called once, on any thread.
     package func store(
         _ content: any RecordContent, messageID: String,
         stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
@@ -95,52 +95,52 @@ package final class DeliveryPipeline: Sendable {
         recorder.record(content, messageID: messageID, completion: stored)
     }
 
-    /// Does this in the background, one after the other.
+    /// Runs `work` on the storage thread, in the order of the calls.
     package func perform(_ work: @escaping @Sendable () -> Void) {
         storage.submit { _ in work() }
     }
 
-    /// Does this between two steps of the engine, in the order in which it was said.
+    /// Runs `work` between two steps of the engine, in the order of the calls.
     package func post(_ work: @escaping CredentialWork) {
         engine.post(work)
     }
 
     // MARK: Sending
 
-    /// Sends everything that can be sent now, and returns when that is done. What the recorder has in memory is on its way too:
-    /// whoever claims events writes it first.
+    /// Sends everything that can be sent now, including records that are still in memory. Returns when that
+    /// is done.
     package func flush() async -> FlushResult { await engine.flush() }
 
-    /// Sends in another way from now on.
+    /// Changes the flush policy, the batch size and the order.
     package func configure(_ policy: FlushPolicy, batchEvents: Int, newestFirst: Bool = false) {
         engine.inbox.post(.configure(policy, batchEvents: batchEvents, newestFirst: newestFirst))
     }
 
-    /// Sends what waits without waiting for more.
+    /// Sends the queued records without waiting for the flush policy.
     package func sendSoon() { engine.inbox.post(.sendSoon) }
 
-    /// Stores what is still in memory and ends all work.
+    /// Stores the records in memory and stops all work.
     package func close() async {
         await recorder.close()
         await engine.stop()
         await storage.close()
     }
 
-    /// What failures of credentials there are.
+    /// Failures of credentials.
     package var failures: Broadcast<AuthenticationFailure> { engine.failures }
 }
 
 // MARK: - Sessions
 
 extension DeliveryPipeline {
-    /// What clients record of sessions.
+    /// An event of the session lifecycle, for clients to record.
     package enum SessionEvent: Sendable {
-        /// The app has come to the front, at its start or later.
+        /// The app became active, at its start or later.
         case appActive
         case appInBackground
-        /// After so many seconds. What is recorded now still belongs to it.
+        /// The session lasted this many seconds. Records made now still belong to it.
         case ended(after: TimeInterval)
-        /// What is recorded now belongs to it.
+        /// Records made now belong to the new session.
         case began
     }
 
@@ -177,9 +177,9 @@ extension DeliveryPipeline {
         engine.inbox.post(.enteredBackground)
     }
 
-    /// As `enterBackground()`, and keeps the system from suspending the process until what was recorded is on disk and what can
-    /// be sent is sent, or until the system's patience is over: then the request that is under way is broken off, and none
-    /// begins before the app is back.
+    /// Like `enterBackground()`, but also asks the system not to suspend the process until records are
+    /// stored and sent. When the system's time limit expires, cancels the current request. No request
+    /// starts before the app returns.
     func enterBackground(holding activity: BackgroundAssertion.Activity?) {
         guard let activity else { return enterBackground() }
         let assertion = BackgroundAssertion(activity) { [uploads] in uploads.interrupt() }

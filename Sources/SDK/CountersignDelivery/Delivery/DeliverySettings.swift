@@ -1,20 +1,20 @@
 package import CountersignTransport
 package import Foundation
 
-/// How a `DeliveryPipeline` works.
+/// Settings of a `DeliveryPipeline`.
 package struct DeliverySettings: Sendable {
-    /// Where the queue is: one directory for each pipeline.
+    /// The directory of the queue. Each pipeline needs its own.
     package var directory: URL
     package var limits = QueueLimits()
     package var flushPolicy = FlushPolicy.automatic
     package var batchEvents = 100
     package var batchBytes = 400_000
-    /// Seconds that a request may take.
+    /// The time limit of a request, in seconds.
     package var requestTimeout: TimeInterval = 30
     package var networkRetry = RetryPolicy.network
     package var authenticationRetry = RetryPolicy.authentication
-    /// Seconds that a flush waits for a credential that was being looked for before it. Whoever is asked for it may wait for that
-    /// flush in a way that nobody can see.
+    /// Seconds that a flush waits for a credential fetch that began before it. The limit avoids a deadlock
+    /// if the token provider itself waits for the flush.
     package var patience: TimeInterval = 5
     /// Seconds in the background after which a new session begins.
     package var sessionTimeout: TimeInterval = 10
@@ -34,7 +34,7 @@ package struct DeliverySettings: Sendable {
         else { throw CountersignError(.invalidConfiguration, "limits must be above 0") }
     }
 
-    /// The one thread that touches the files in `directory`.
+    /// Creates the thread that accesses the files in `directory`.
     package func makeStorage(clock: any ClientClock) -> Storage {
         Storage(directory: directory, limits: limits, clock: clock, log: log)
     }

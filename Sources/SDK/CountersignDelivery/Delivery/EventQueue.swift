@@ -178,7 +178,7 @@ final class EventQueue {
         try Self.synchronize(directory.path)
     }
 
-    /// Returns false if there is no such file.
+    /// Returns false if the file does not exist.
     @discardableResult
     private static func synchronize(_ path: String) throws -> Bool {
         let failure = synchronizeFile(path)
@@ -364,7 +364,7 @@ final class EventQueue {
         }
     }
 
-    /// Returns the user's first event from `sequence` on, and the first one that may be claimed.
+    /// Returns the user's first event from `sequence` on, and the first event that can be claimed.
     private func first(
         of user: UserKey, from sequence: Int64, newestFirst: Bool, isExcluded: (Int64) -> Bool
     ) throws -> (any: Int64, claimable: Int64?)? {

@@ -378,8 +378,8 @@ extension IncomingLog {
         /// Reads the events of a file. After a damaged event, continues with the next valid one. A body is
         /// JSON without zero bytes, so no part of an event looks like an event.
         ///
-        /// A partial event at the end of the file, or one that ends in zeros, was never written completely.
-        /// It does not count as damage.
+        /// An event that is cut off at the end of the file, or that ends in zeros, was never written
+        /// completely. It does not count as damage.
         ///
         /// `damagedEnd` is the sequence number of a damaged event at the end of the file.
         static func read(

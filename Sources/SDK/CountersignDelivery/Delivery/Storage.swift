@@ -18,9 +18,9 @@ package final class Storage: @unchecked Sendable {
     private static let idleLog: TimeInterval = 600
 
     let directory: URL
-    /// Kept, because it is looked for again and again.
+    /// Cached, because it is checked often.
     private let optOutPath: String
-    /// Who this client is, for leases and logs.
+    /// Identifies this client in leases and logs.
     package let holder = LeaseHolder()
     private let queue: DispatchQueue
     private let credentials = DispatchQueue(label: "countersign.credentials", qos: .utility)
@@ -41,11 +41,12 @@ package final class Storage: @unchecked Sendable {
     private var undeleted: [Settlement] = []
     /// The sequence numbers of those events. They must not be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []
-    /// Why not everything that was recorded is in the queue file; nil if it is. Only on the storage thread.
+    /// Why some recorded events could not be moved to the queue file. Nil if all were. Only on the storage
+    /// thread.
     private(set) var takeOverFailure: (any Error)?
     private var adoptedAt: TimeInterval?
 
-    // Before the device's first unlock nothing can be read: what there is to do waits until then.
+    // Before the device's first unlock no file can be read, so the storage thread starts after it.
     init(
         directory: URL, limits: QueueLimits, clock: any ClientClock, log: CountersignLog?,
         canOpen: @escaping @Sendable (_ path: String) -> Bool = FirstUnlock.canOpen
@@ -58,7 +59,7 @@ package final class Storage: @unchecked Sendable {
         self.canOpen = canOpen
         queue = DispatchQueue(label: "countersign.storage", qos: .utility)
         queue.setSpecific(key: isOnThread, value: true)
-        // Not the queue file: to close it would end every lock that this process has on it.
+        // Do not open the queue file here: closing it would release all locks of this process on it.
         FirstUnlock.hold(queue, clock: clock) { [reservePath] in canOpen(reservePath) }
         credentials.suspend()
         queue.async { [credentials] in credentials.resume() }
@@ -93,9 +94,10 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: The queue file
 
-    /// Sets what brings new events into the queue file, before anybody looks into it.
+    /// Sets the function that moves recorded events into the queue file. It runs before each use of the
+    /// queue.
     ///
-    /// It brings so many bytes at most if there is no room for more.
+    /// `maximumBytes` limits the bytes that it moves while space is short.
     func setTakeOver(_ body: @escaping @Sendable (EventQueue, _ maximumBytes: Int) throws -> Void) {
         submit { $0.takeOverEvents = body }
     }
@@ -122,9 +124,9 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// As `run`, for a thread that may wait.
+    /// Like `run`, for a thread that may block.
     func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
-        // The app may call from its log, which hears of what this thread does.
+        // The app's log handler may call this on the storage thread.
         let isHere = DispatchQueue.getSpecific(key: isOnThread) == true
         return isHere ? try body(self) : try queue.sync { try body(self) }
     }
@@ -132,13 +134,15 @@ package final class Storage: @unchecked Sendable {
     /// True before the device's first unlock, until which nothing runs on the storage thread.
     var isLocked: Bool { !canOpen(reservePath) }
 
-    /// Opens the file if need be, brings new events into it, and runs `body`. Only on the storage thread.
+    /// Opens the file if necessary, moves recorded events into it, and runs `body`. Only on the storage
+    /// thread.
     ///
-    /// A damaged file is replaced by a fresh one with all that could be read, and `body` runs once more; so it does when the
-    /// file was moved or deleted under us. After an I/O error the file is reopened the next time, so that SQLite looks at
-    /// what the disk really has.
+    /// Replaces a damaged file by a new one with all readable events, and runs `body` again. Also runs
+    /// `body` again if the file was moved or deleted. After an I/O error the file is reopened at the next
+    /// call, so that SQLite reads the state on disk.
     ///
-    /// Work that makes the file smaller `usesReserve`: on a full disk it runs once more with the space that is kept for that.
+    /// With `usesReserve`, for work that shrinks the file, a full disk causes another run with the space of
+    /// the reserve.
     func withQueue<Result>(
         usesReserve: Bool = false, bringsEvents: Bool = true, _ body: (EventQueue) throws -> Result
     ) throws -> Result {
@@ -158,7 +162,7 @@ package final class Storage: @unchecked Sendable {
         } catch let error as SQLiteError where error.isFull && usesReserve {
             let queue = try open()
             return try usingReserve(after: error) {
-                // New events would take the space.
+                // Moving new events would use up the space.
                 let result = try body(queue)
                 try? queue.shrink(from: 0)
                 return result
@@ -173,25 +177,24 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Brings new events into the queue file. Only on the storage thread. Throws when that is not possible now.
+    /// Moves recorded events into the queue file. Only on the storage thread. Throws if that fails.
     func takeOver() throws {
         try withQueue { _ in }
         if let takeOverFailure { throw takeOverFailure }
     }
 
-    /// The logs of processes that are gone are looked for the next time. Only on the storage thread.
+    /// Makes the next use of the queue search for logs of ended processes. Only on the storage thread.
     func lookForLogs() {
         adoptedAt = nil
         try? takeOver()
     }
 
-    /// After this the last transaction outlives a power failure. Only on the storage thread. Returns false if the disk
-    /// failed.
+    /// Makes the last transaction durable. Only on the storage thread. Returns false if the disk failed.
     func makeCertain() -> Bool {
         (try? withQueue { queue in try queue.makeCertain() }) != nil
     }
 
-    /// As `perform`, for a thread that may wait: any but the storage thread.
+    /// Like `perform`, for a thread that may block. Not on the storage thread.
     func sync<Result>(_ body: (EventQueue) throws -> Result) throws -> Result {
         try queue.sync { try withQueue(body) }
     }
@@ -208,14 +211,14 @@ package final class Storage: @unchecked Sendable {
                 {
                     throw error
                 }
-                // The disk is full, or somebody holds the lock. What is in the file already can be sent all the same.
+                // The disk is full or the file is locked. Events already in the file can still be sent.
             }
         }
     }
 
-    /// Brings some of the new events into the queue file, for which a full disk has no room, by means of the reserve. Once they
-    /// are delivered and deleted, others find room in the pages that they leave. Only on the storage thread, with the open
-    /// queue. Throws if that is not why they are missing, or there is no reserve.
+    /// Moves some recorded events into the queue file with the space of the reserve, while the disk is
+    /// full. Their pages can be used again after delivery. Only on the storage thread, with the open queue.
+    /// Throws if the disk is not full or there is no reserve.
     func bringPart(into queue: EventQueue) throws {
         guard let failure = takeOverFailure else { return }
         guard let full = failure as? SQLiteError, full.isFull else { throw failure }
@@ -223,7 +226,7 @@ package final class Storage: @unchecked Sendable {
         takeOverFailure = takeOverFailure ?? failure
     }
 
-    /// Takes over the logs of processes that are gone.
+    /// Moves events from the logs of ended processes into the queue.
     private func adopt(into queue: EventQueue, maximumBytes: Int) throws {
         if let adoptedAt, clock.uptime - adoptedAt < Self.adoptionInterval { return }
         var emptied: [IncomingLog.Found] = []
@@ -231,7 +234,7 @@ package final class Storage: @unchecked Sendable {
         var isComplete = true
         for log in IncomingLog.all(in: directory) where log.id != holder.id {
             let isAlive = LeaseHolder.isAlive(log.id, processID: log.processID)
-            // By the clock that the file system has, whatever that of the client says.
+            // Compared with file times, so it uses the system clock and not `clock`.
             let age = Date().timeIntervalSince1970 - log.modified
             guard !isAlive || age > Self.idleLog else { continue }
             let adopted = try queue.adopt(
@@ -241,7 +244,7 @@ package final class Storage: @unchecked Sendable {
             if !isAlive, adopted.isComplete { emptied.append(log) }
         }
         if !emptied.isEmpty {
-            // Whoever dies here leaves a log that has a mark: nothing of it is taken twice.
+            // If the process ends here, the log still has its checkpoint, so no event is moved twice.
             try queue.makeCertain()
             for path in emptied.flatMap(\.paths) {
                 guard damaged.contains(path) else {
@@ -255,7 +258,7 @@ package final class Storage: @unchecked Sendable {
         do {
             try queue.forgetMarks(of: directory)
         } catch let error as SQLiteError where error.isFull {
-            // They take little, and are deleted another time.
+            // Stale checkpoints need little space and are deleted later.
         }
         if isComplete { adoptedAt = clock.uptime }
     }
@@ -264,9 +267,9 @@ package final class Storage: @unchecked Sendable {
 
     /// Deletes delivered events from the queue file, with the events that earlier calls could not delete. On the storage thread.
     ///
-    /// Where the disk is too full even for that, the events are remembered as delivered, and the sender goes on. After a
-    /// restart they are sent again, and the server drops them as duplicates. Returns how many events were pushed out of the
-    /// quarantine.
+    /// If the disk is too full to delete them, remembers the events as delivered so that sending can
+    /// continue. After a restart they are sent again, and the server drops them as duplicates. Returns how
+    /// many events were removed from quarantine to make space.
     func settle(_ settlement: Settlement) throws -> Int {
         let added = settlement.withoutBodies
         undeleted.append(added)
@@ -277,14 +280,15 @@ package final class Storage: @unchecked Sendable {
             log?(.warning, "the disk is full, delivered events cannot be deleted", ["error": "\(error)"])
             return 0
         } catch {
-            // The caller tries again.
+            // The caller retries.
             if undeleted.last == added { undeleted.removeLast() }
             undeletedSequences.subtract(added.sequences)
             throw error
         }
     }
 
-    /// Deletes what could not be deleted before. Only on the storage thread. Returns as `settle(_:)`.
+    /// Deletes the events that earlier calls could not delete. Only on the storage thread. Returns the same
+    /// as `settle(_:)`.
     @discardableResult
     func deleteDelivered() throws -> Int {
         guard !undeleted.isEmpty else { return 0 }
@@ -299,18 +303,18 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// All events were deleted. Only on the storage thread.
+    /// Clears the list of delivered events after all events were deleted. Only on the storage thread.
     func forgetDelivered() {
         undeleted = []
         undeletedSequences = []
     }
 
-    /// How many events wait in the queue file. Only on the storage thread.
+    /// The number of events that wait in the queue file. Only on the storage thread.
     func waitingCount() throws -> Int {
         max(0, try withQueue { queue in try queue.value(of: .rows) } - undeletedSequences.count)
     }
 
-    /// Closes the file; it is not opened again.
+    /// Closes the file permanently.
     func close() async {
         _ = try? await runCredentials { _ in }
         await withCheckedContinuation { continuation in
@@ -323,17 +327,17 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Files that were set aside. Only on the storage thread.
+    /// The number of damaged files that were moved aside. Only on the storage thread.
     var damagedFiles: Int { QueueRecovery.asideCount(besides: path) }
 
     // MARK: Opting out
 
-    /// True if the person wants nothing recorded.
+    /// True if the person has opted out of recording.
     ///
     /// This is a separate file, so that no damage to the queue can undo it.
     package var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
 
-    /// Only on the storage thread, or on the one that writes what was recorded.
+    /// Only on the storage thread or the writer's thread.
     func setOptedOut(_ isOut: Bool) throws {
         guard isOut != hasOptedOut else { return }
         if isOut {
@@ -392,8 +396,8 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Whether events may be written to the log: not while the disk lacks room for the reserve, because nothing could be deleted
-    /// then. On any thread.
+    /// Whether events may be written to the log. False while the disk has no space for the whole reserve,
+    /// because deleting events could fail then. On any thread.
     func hasRoomForEvents() -> Bool {
         guard let size = reserveSize, size < Self.reserveBytes else { return true }
         guard reserveLock.try() else { return false }
@@ -402,7 +406,7 @@ package final class Storage: @unchecked Sendable {
         return reserveSize == Self.reserveBytes
     }
 
-    /// Gives pages that no event needs any more back to the disk, so that new events find room. Only on the storage thread.
+    /// Returns free pages to the file system, so that new events have space. Only on the storage thread.
     func makeRoom() {
         try? withQueue(usesReserve: true, bringsEvents: false) { queue in try queue.shrink(from: 0) }
     }
@@ -423,8 +427,8 @@ package final class Storage: @unchecked Sendable {
         return stat(path, &status) == 0 ? Int(status.st_size) : nil
     }
 
-    /// Makes the reserve as large as it should be, or as the disk allows. A new one appears at once as a whole, so that no
-    /// recorder takes the disk for full meanwhile.
+    /// Grows the reserve to its full size, or as far as the disk allows. A new reserve is created
+    /// atomically, so that no recorder takes the disk for full meanwhile.
     private func fillReserve() {
         guard reserveSize != Self.reserveBytes else { return }
         let isNew = reserveSize == nil
@@ -445,7 +449,7 @@ package final class Storage: @unchecked Sendable {
 }
 
 extension Settlement {
-    /// As much as is needed to delete the events.
+    /// A copy without bodies, sufficient to delete the events.
     fileprivate var withoutBodies: Settlement {
         func stripped(_ event: QueuedEvent) -> QueuedEvent {
             QueuedEvent(sequence: event.sequence, messageID: "", userID: nil, body: [])
