@@ -1,31 +1,32 @@
 internal import Foundation
 
-/// How it stands with the events of one user. Users without a problem have none.
+/// The back-off state of one user. Users without a problem have none.
 struct Lane: Equatable {
     enum State: Equatable {
         case open
         /// No request before this uptime.
         case waiting(until: TimeInterval)
-        /// Too many refusals: only a new token, a session or a manual flush helps.
+        /// Too many rejections. Only a new token, a session or a manual flush resumes.
         case paused
-        /// The token provider is asked, and no request goes before this uptime either, if there is one.
+        /// Waits for the token provider, and for this uptime if it is not nil.
         case awaitingToken(until: TimeInterval?)
     }
 
-    /// The token that was refused last; generation 0 stands for "there was none".
+    /// The token that was rejected last. Generation 0 means that no token was sent.
     enum Refusal: Equatable {
         case none
-        /// After a wait the same token may be sent again, without a better one.
+        /// `mayResend` allows sending the same token again after a wait.
         case refused(generation: Int, mayResend: Bool)
     }
 
     private(set) var state = State.open
     private(set) var refusal = Refusal.none
-    /// Refused tokens in a row.
+    /// Consecutive rejections.
     private(set) var failures = 0
-    /// Failures of the token provider in a row, each with the refusal of the last token that was sent all the same.
+    /// Consecutive failures of the token provider. Each includes the rejection of an old token sent
+    /// meanwhile.
     private(set) var providerFailures = 0
-    /// The last verdict in words, for a snapshot.
+    /// The last explanation, for a snapshot.
     private(set) var problem: ServerAnswer.Explanation?
 
     var isBlocked: Bool { state != .open }
@@ -48,7 +49,7 @@ struct Lane: Equatable {
         if case .refused(let generation, _) = refusal { generation } else { nil }
     }
 
-    /// True for a token that was refused just now.
+    /// Whether this token was just rejected.
     func mustNotResend(_ generation: Int) -> Bool {
         refusal == .refused(generation: generation, mayResend: false)
     }
@@ -62,19 +63,19 @@ struct Lane: Equatable {
         allowResending()
     }
 
-    /// Forgets the waiting, not the history.
+    /// Ends the wait but keeps the failure counts.
     mutating func unblock() {
         state = awaitsToken ? .awaitingToken(until: nil) : .open
         allowResending()
     }
 
-    /// Another token gets a fresh count.
+    /// Resets the failure counts, for a new token.
     mutating func forgive() {
         failures = 0
         providerFailures = 0
     }
 
-    /// There is another token, to be sent from `instant` on; nil: at once.
+    /// Reports a new token, to be sent from `instant` on. Nil sends it at once.
     mutating func tokenChanged(resumingAt instant: TimeInterval?) {
         forgive()
         state = instant.map { .waiting(until: $0) } ?? .open
@@ -99,13 +100,13 @@ struct Lane: Equatable {
         refusal = .refused(generation: generation, mayResend: false)
     }
 
-    /// One replacement goes before the first wait.
+    /// Allows one replacement token before the first wait.
     mutating func replaceToken(_ problem: ServerAnswer.Explanation) {
         failures = 1
         self.problem = problem
     }
 
-    /// Nothing can be sent before `instant`; if that is nil, before somebody does something about it.
+    /// Blocks the user until `instant`. Nil blocks without a time limit.
     mutating func hold(until instant: TimeInterval?, _ problem: ServerAnswer.Explanation) {
         self.problem = problem
         state = instant.map { .waiting(until: $0) } ?? .paused
@@ -124,7 +125,7 @@ struct Lane: Equatable {
         hold(until: isTooOften && pauses ? nil : now + delay, problem)
     }
 
-    /// A failing provider is like a failing network: the waits grow, and never end for good.
+    /// Provider failures back off like network failures, and retries never stop.
     mutating func parkForProvider(
         _ problem: ServerAnswer.Explanation, retry: RetryPolicy, serverDelay: TimeInterval?,
         now: TimeInterval, fraction: Double

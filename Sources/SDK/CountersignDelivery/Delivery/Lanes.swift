@@ -15,7 +15,7 @@ struct Lanes {
     private(set) var blocked = BlockedUsers()
     private var generations: [UserKey: Int] = [:]
     private var resumption = Resumption()
-    /// The number of users that the token provider is asked for.
+    /// The number of users with a pending token provider call.
     private var awaitingCount = 0
     /// Ends of waits. The first entry is valid; later entries may belong to waits that have ended.
     private var deadlines = Heap<Deadline>()
@@ -24,13 +24,13 @@ struct Lanes {
 
     func isBlocked(_ user: UserKey) -> Bool { blocked.contains(user) }
 
-    /// True while the token provider is asked for somebody, whose events may be sent when it returns.
+    /// True while a token provider call is pending.
     var awaitTokens: Bool { awaitingCount > 0 }
 
     /// When the first wait ends.
     var nextInstant: TimeInterval? { deadlines.first?.instant }
 
-    /// Changes how it stands with a user.
+    /// Changes the state of a user.
     mutating func change<Result>(_ user: UserKey, _ body: (inout Lane) -> Result) -> Result {
         var lane = all[user] ?? Lane()
         let result = body(&lane)
@@ -72,7 +72,7 @@ struct Lanes {
         for user in Array(all.keys) { set(user, nil) }
     }
 
-    /// The server has taken events of this user.
+    /// Resets a user after the server accepted events.
     mutating func accepted(_ user: UserKey) {
         set(user, nil)
         resumption = Resumption()
@@ -82,13 +82,13 @@ struct Lanes {
     mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) -> Bool {
         generations[user] = generation
         guard all[user] != nil else { return false }
-        // Each new token may resume at once, but not in a circle: rejected, new token, rejected, …
+        // Each new token may resume sending at once, except in a loop of rejections and new tokens.
         let instant = resumption.take(at: now)
         change(user) { $0.tokenChanged(resumingAt: instant) }
         return instant == nil
     }
 
-    /// Returns true if the token provider was asked for this user.
+    /// Returns true if a token provider call for this user was pending.
     mutating func tokenSought(for user: UserKey) -> Bool {
         guard all[user]?.awaitsToken == true else { return false }
         change(user) { $0.tokenSought() }
@@ -96,7 +96,7 @@ struct Lanes {
         return true
     }
 
-    /// A request of this user goes with the token of this generation.
+    /// Reports that a request uses the token of this generation.
     mutating func authorized(_ user: UserKey, generation: Int, provided: Bool) {
         generations[user] = generation
         if provided, all[user] != nil { change(user) { $0.providerSucceeded() } }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Whether requests may go at all: pauses after failures that are no user's and no event's.
+/// Pauses all requests after failures that concern no single user or event.
 struct Pause {
     enum State: Equatable {
         case none
@@ -11,9 +11,9 @@ struct Pause {
     private(set) var state = State.none
     /// Failures of the server or the network in a row.
     private(set) var failures = 0
-    /// Why nothing gets through until somebody changes settings.
+    /// The reason why the settings must change before anything can be sent.
     private(set) var configurationProblem: ServerAnswer.Explanation?
-    /// Answers in a row after which settings had to change.
+    /// Consecutive responses that indicated a configuration problem.
     private var configurationFailures = 0
 
     var end: TimeInterval? {
@@ -30,8 +30,8 @@ struct Pause {
             now + retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction))
     }
 
-    /// One request now and then: a server may be put right while the app runs on, and one stray answer of something on the
-    /// way is over in seconds.
+    /// Pauses, but retries occasionally: the server may be fixed while the app runs, and a single wrong
+    /// response from a proxy should cost only seconds.
     mutating func stop(
         _ problem: ServerAnswer.Explanation, _ retry: RetryPolicy, serverDelay: TimeInterval?,
         longest: TimeInterval, now: TimeInterval, fraction: Double
@@ -43,16 +43,16 @@ struct Pause {
         state = .until(now + min(delay, longest))
     }
 
-    /// The next round begins: what was wrong is so until something is accepted.
+    /// Ends the pause for the next round. Failure counts stay until a request is accepted.
     mutating func lapse() { state = .none }
 
-    /// Somebody wants another try.
+    /// Ends the pause, to retry at once.
     mutating func resume() {
         state = .none
         configurationProblem = nil
     }
 
-    /// A session begins with a fresh count.
+    /// Resets the failure counts, for a new session.
     mutating func forgive() {
         failures = 0
         configurationFailures = 0

@@ -119,8 +119,8 @@ package final class Recorder: Sendable {
     private let logger: CountersignLog?
     private let stored: @Sendable (Int) -> Void
 
-    // `identity` is the file for what `saveIdentity` is given. `stored` is called on a thread of the recorder after the log has
-    // taken events, with their number.
+    // `saveIdentity` writes to `identity`. `stored` is called on a thread of the recorder with the number
+    // of events that the log has received.
     init(
         storage: Storage, limits: QueueLimits, clock: any ClientClock,
         userID: String? = nil, identity: SlotFile? = nil, sessionID: String, log: CountersignLog?,
@@ -152,16 +152,16 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// Events that were dropped because too many waited in memory, those that the disk does not have yet, those that only
-    /// the log has, and why the last write failed.
+    /// The number of events dropped from memory, not yet on disk, and only in the log. Also the last write
+    /// error.
     var losses: (dropped: Int, unsaved: Int, logged: Int, lastError: String?) {
         state.withLock { ($0.dropped, $0.unsavedEvents, $0.loggedCount, $0.lastError) }
     }
 
     package var userID: String? { state.withLock { $0.userID } }
 
-    /// Whether this is the present user, byte for byte: `String ==` would take two different users for one (RFC 7519,
-    /// section 2).
+    /// Whether `userID` is the present user, compared by bytes. `String ==` treats some different ids as
+    /// equal (RFC 7519, section 2).
     package func isUser(_ userID: String?) -> Bool {
         state.withLock { $0.isUser(userID) }
     }
@@ -188,7 +188,7 @@ package final class Recorder: Sendable {
         return result
     }
 
-    /// As `setUser`, for the present user.
+    /// Like `setUser`, for the present user.
     @discardableResult
     package func saveIdentity(_ identity: (_ userID: String?) -> [UInt8]?) -> (id: String?, count: Int) {
         let (result, isIdle) = state.withLock { state in
@@ -198,7 +198,7 @@ package final class Recorder: Sendable {
         return result
     }
 
-    /// Returns true if the writer is to be woken.
+    /// Returns true if the writer must be woken.
     private func setIdentity(_ identity: [UInt8]?, in state: inout State) -> Bool {
         guard identityFile != nil else { return false }
         state.identity = identity
@@ -211,9 +211,9 @@ package final class Recorder: Sendable {
         state.withLock { $0.sessionID = sessionID }
     }
 
-    /// Takes an event and returns at once. Its message id is made here unless it has one.
+    /// Accepts an event and returns at once. Creates a message id unless one is given.
     ///
-    /// It is the present user's unless it has another owner, such as a project.
+    /// The event belongs to the present user unless `owner` is given.
     package func record(
         _ content: any RecordContent, messageID: String? = nil, owner: String? = nil,
         completion: (@Sendable (Result<String, CountersignError>) -> Void)? = nil
@@ -226,7 +226,7 @@ package final class Recorder: Sendable {
             guard
                 state.unsavedEvents < limits.maximumUnsavedEvents,
                 state.unsavedBytes + bytes <= limits.maximumUnsavedBytes,
-                // The log holds no more than the queue may.
+                // The log holds no more events than the queue may.
                 state.loggedCount + state.unsavedEvents
                     < max(limits.maximumEvents, limits.maximumUnsavedEvents),
                 state.loggedBytes + state.unsavedBytes + bytes
@@ -238,7 +238,7 @@ package final class Recorder: Sendable {
                     CountersignError(.tooManyUnsaved, "\(waiting) events wait for the disk"), false, false
                 )
             }
-            // The id is made under the lock, so that ids sort as the events do.
+            // Created under the lock, so that ids have the order of the events.
             let record = EventRecord(
                 content: content, messageID: messageID ?? UUIDv7.make(at: now), userID: owner ?? state.userID,
                 sessionID: state.sessionID, timestamp: now)
@@ -259,7 +259,8 @@ package final class Recorder: Sendable {
         if mustWait { _ = hasWritten.wait(timeout: .now() + Self.waitTime) }
     }
 
-    /// Brings what was recorded before this call into the queue file; returns when that is done or has failed.
+    /// Moves all events recorded before this call into the queue file. Returns when that is done or has
+    /// failed.
     func drain() async {
         await withCheckedContinuation { continuation in
             writer.async {
@@ -272,7 +273,7 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// Takes nothing more, and stores what it has.
+    /// Stops recording and stores the remaining events.
     func close() async {
         state.withLock { $0.isClosed = true }
         await drain()
@@ -280,7 +281,7 @@ package final class Recorder: Sendable {
             synchronizer.async {
                 self.synchronize()
                 self.storage.submit { storage in
-                    // What is left stays in the log for the next client.
+                    // Remaining events stay in the log for the next client.
                     if self.state.withLock(\.loggedCount) == 0, storage.makeCertain() {
                         self.writing.withLock { self.log.remove() }
                     }
@@ -298,14 +299,13 @@ package final class Recorder: Sendable {
         if isOut { _ = writing.withLock { discard() } }
     }
 
-    /// Removes all events, wherever they are, and forgets the user and the device's id. Throws when the queue file
-    /// cannot be written now.
+    /// Removes all events, the user and the device's id. Throws if the queue file cannot be written now.
     func wipe() async throws {
         forgetUser()
         try await storage.run { [self] storage in try removeAll(on: storage, forgettingDevice: true) }
     }
 
-    /// At once, so that whoever comes next is not forgotten too.
+    /// Clears the user at once, so that a user set later is not cleared.
     func forgetUser() {
         state.withLock { state in
             state.userID = nil
@@ -314,19 +314,20 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// The count of the last call that forgot the user.
+    /// The value of `userCount` when the user was last cleared.
     package var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
-    /// Removes all events, wherever they are. Throws when the queue file cannot be written now.
+    /// Removes all events, also those in memory and in the log. Throws if the queue file cannot be written
+    /// now.
     func removeAll() async throws {
         try await storage.run { [self] storage in try removeAll(on: storage, forgettingDevice: false) }
     }
 
-    /// As `removeAll()`, on the storage thread.
+    /// Like `removeAll()`, on the storage thread.
     func removeAll(on storage: Storage, forgettingDevice: Bool) throws {
         var events = 0
         try storage.withQueue(usesReserve: true, bringsEvents: false) { queue in
-            // In one step: nothing is written meanwhile, under the old id neither.
+            // Hold `writing`, so that no event is written meanwhile with the old device id.
             try writing.withLock {
                 events += discard()
                 try queue.wipe((log.id, log.last, events), forgettingDevice: forgettingDevice)
@@ -337,8 +338,8 @@ package final class Recorder: Sendable {
         storage.lookForLogs()
     }
 
-    /// Throws away what the queue file does not have yet. Only with `writing` held. Returns how many events of the log
-    /// were thrown away.
+    /// Discards the events that the queue file does not have. Call it with `writing` held. Returns the
+    /// number of events removed from the log.
     private func discard() -> Int {
         log.restart()
         let (events, batch, error) = state.withLock { state in
@@ -356,14 +357,14 @@ package final class Recorder: Sendable {
                 : CountersignError(.notStored, "the data was wiped")
             return (events, state.unsaved, error)
         }
-        // Not with the lock held: whoever waits may record again.
+        // Not while the lock is held, because a completion may record again.
         if !batch.isEmpty { synchronizer.async { for entry in batch { entry.completion?(.failure(error)) } } }
         return events
     }
 
     // MARK: Into the log
 
-    /// Writes until nothing is left or the disk fails. On the writer's thread.
+    /// Writes until no events are left or the disk fails. On the writer's thread.
     private func write() {
         while true {
             let isDone = state.withLock { state in
@@ -376,7 +377,8 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// Replaces a provisional id by the queue file's. On the storage thread, so that no id outlives its wipe.
+    /// Replaces a provisional id by the id in the queue file. On the storage thread, so that a wipe is not
+    /// followed by the old id.
     private func learnDeviceID(from queue: EventQueue) throws {
         guard state.withLock({ $0.deviceID?.isProvisional == true }), !storage.hasOptedOut else { return }
         let id = try queue.anonymousID()
@@ -415,7 +417,7 @@ package final class Recorder: Sendable {
     /// Appends the oldest waiting events to the log. Call it with `writing` held. Returns false if the disk failed; a retry is
     /// then scheduled.
     private func writeBatch() -> Bool {
-        // Another process may have said so.
+        // Another process may have opted out.
         if storage.hasOptedOut { state.withLock { $0.hasOptedOut = true } }
         if state.withLock(\.hasOptedOut) {
             _ = discard()
@@ -467,7 +469,7 @@ package final class Recorder: Sendable {
                 if !state.hasFallenBehind { state.lastError = nil }
                 let mustSynchronize = !state.isSynchronizing
                 state.isSynchronizing = true
-                // The queue file takes this much over without being asked.
+                // With this many events, move the log to the queue file now.
                 let isMuch =
                     state.loggedCount >= min(1_000, limits.maximumUnsavedEvents / 2)
                     || state.loggedBytes >= min(512 << 10, limits.maximumUnsavedBytes / 2)
@@ -488,8 +490,8 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// After a failed write: who waits for an answer gets the error, and that event is forgotten; the others are tried
-    /// again soon, and so is what comes meanwhile.
+    /// Handles a failed write. Events with a completion fail with the error and are dropped. The other
+    /// events are retried soon.
     private func keep(_ batch: [Unsaved], after error: any Error) {
         let failure = CountersignError(.notStored, "\(error)")
         let (refused, isFirst) = state.withLock { state in
@@ -498,13 +500,13 @@ package final class Recorder: Sendable {
             state.unsavedBytes -= refused.reduce(0) { $0 + $1.bytes }
             state.lastError = failure.detail
             if state.isClosed {
-                // Nobody will try again.
+                // The recorder is closed, so there is no retry.
                 state.dropped += batch.count
                 state.isWriting = false
                 return (refused, false)
             }
             state.unsaved.insert(contentsOf: batch.filter { $0.completion == nil }, at: 0)
-            // As long as this is so, no call of `record` begins to write: the next try takes its event along.
+            // While this is set, `record` does not start the writer. The retry writes new events too.
             state.isWriting = true
             state.isLogFailing = true
             let isFirst = !state.isWaitingForDisk

@@ -13,25 +13,25 @@ extension Sender {
     }
 
     enum Action: Equatable {
-        /// Nothing to do before this instant; nil: before something happens.
+        /// Wait until this instant, or if nil, for an event.
         case wait(until: TimeInterval?)
-        /// Read events; then `claimed`, `claimFailed` or `leased`.
+        /// Read events. Then report `claimed`, `claimFailed` or `leased`.
         case claim(ClaimRequest)
-        /// Find a token for this user, another one than the rejected generation if there is one; then `authorized`,
-        /// `authorizationPending`, `authorizationFailed` or `authorizationDeferred`.
+        /// Find a token for this user, with another generation than the rejected one. Then report
+        /// `authorized`, `authorizationPending`, `authorizationFailed` or `authorizationDeferred`.
         case authorize(UserKey, rejectedGeneration: Int?)
-        /// Send; then `answered` or `failed`.
+        /// Send the events. Then report `answered` or `failed`.
         case send([QueuedEvent], attempt: Int)
-        /// Make this durable; then `settled` or `settleFailed`.
+        /// Write this to the queue. Then report `settled` or `settleFailed`.
         case settle(Settlement)
-        /// A round is over; whoever waits for a flush is told. No report needed.
+        /// A round has ended. Resume waiting flushes. Needs no report.
         case finish(FlushResult.Ending)
     }
 
-    /// What an answer leads to beside the next action.
+    /// Further results of a server's response.
     struct Consequence: Equatable {
         var batch: FlushResult.Batch
-        /// A refused or, in a request that was accepted, criticized token.
+        /// A rejected token, or a warning about the token of an accepted request.
         var failure: ServerAnswer.TokenVerdict?
         var isOptional = false
     }

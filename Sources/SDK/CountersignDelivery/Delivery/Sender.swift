@@ -1,12 +1,13 @@
 internal import Foundation
 
-/// Decides what is sent when, and what an answer means for the queue: a state machine without I/O, clock or randomness.
+/// A state machine that decides what to send and when, and applies the server's responses. It has no I/O,
+/// clock or randomness.
 ///
-/// Whoever drives it asks `next(now:)` for an action, carries it out, and reports how that went with the method that the
-/// action names. Other events (`stored`, `flush`, `tokenChanged`, …) may be reported at any moment in between. Instants
-/// are seconds of `ClientClock.uptime`.
+/// The engine asks `next(now:)` for an action, runs it, and reports the result with a method named at the
+/// action. Other events (`stored`, `flush`, `tokenChanged`, …) can be reported at any time. Instants are
+/// seconds of `ClientClock.uptime`.
 ///
-/// Each of its parts is a separate machine, and knows nothing of the others.
+/// The parts are independent state machines.
 struct Sender {
     enum State: Equatable {
         case resting
@@ -15,7 +16,7 @@ struct Sender {
 
     var settings: Settings
     private(set) var state = State.resting
-    /// The events that are on their way.
+    /// The batch in progress.
     var current: Parcel?
     var settling = Settling()
     var suspicion = Suspicion()
@@ -24,7 +25,7 @@ struct Sender {
     var pause = Pause()
     private var backlog = Backlog()
 
-    /// The last failure of any kind since something was accepted.
+    /// The last failure of any kind since the last accepted request.
     var lastProblem: ServerAnswer.Explanation?
 
     init(settings: Settings) {
@@ -49,7 +50,8 @@ struct Sender {
             state = .resting
             return .finish(ending)
         }
-        // Not earlier: who wanted one after the last claim of a round that ends would be forgotten.
+        // Clear the flag only here. Clearing it earlier would lose a request made after the round's last
+        // claim.
         backlog.isUrgent = false
         if current == nil, let probe = suspicion.probe { current = Parcel(events: probe) }
         if current == nil, let suspect = suspicion.suspects.first(where: { canTry($0) && $0.isRipe }) {
@@ -80,7 +82,7 @@ struct Sender {
         return .claim(request)
     }
 
-    /// Until when a flush waits for the token provider, infinity being as long as that takes; nil if it does not.
+    /// Until when a flush waits for the token provider. Infinity has no limit; nil if it does not wait.
     private mutating func idleUntil(_ now: TimeInterval) -> TimeInterval? {
         guard current == nil else { return nil }
         let (awaitsTokens, next) = (awaitsTokens, nextInstant)
@@ -103,7 +105,7 @@ struct Sender {
         return (instants + [users.nextInstant, backlog.dueAt(settings.flushPolicy)].compactMap(\.self)).min()
     }
 
-    /// False while its user's events wait for something.
+    /// False while the user's events are blocked.
     func canTry(_ suspect: Suspect) -> Bool { !users.isBlocked(UserKey(suspect.event.userID)) }
 
     mutating func inRound(_ body: (inout Round) -> Void) {
@@ -117,25 +119,25 @@ struct Sender {
     /// Users with a token problem.
     var lanes: [UserKey: Lane] { users.all }
 
-    /// True while the token provider is asked for somebody, whose events may be sent when it returns.
+    /// True while a token provider call is pending.
     var awaitsTokens: Bool { users.awaitTokens }
 
-    /// No request before this instant.
+    /// No request is sent before this instant.
     var retryAt: TimeInterval? { pause.end }
 
-    /// Why nothing gets through until somebody changes settings.
+    /// The reason why the settings must change before anything can be sent.
     var configurationProblem: ServerAnswer.Explanation? { pause.configurationProblem }
 
     // MARK: What happened around it
 
-    /// Events have become durable.
+    /// Reports that events have become durable.
     mutating func stored(_ count: Int, now: TimeInterval) {
         guard count > 0 else { return }
         backlog.stored(count, now: now)
         inRound { $0.readAgain() }
     }
 
-    /// Somebody wants everything sent now.
+    /// Starts sending everything, despite back-off.
     mutating func flush(patience: TimeInterval? = nil) {
         resume()
         if state == .resting { state = .inRound(Round()) }
@@ -143,7 +145,7 @@ struct Sender {
         inRound { $0.flush(patience: patience) }
     }
 
-    /// A session began: what was paused gets a new chance, with a fresh count.
+    /// Reports a new session. Resets failure counts and retries what was paused.
     mutating func sessionStarted() {
         resume()
         users.forgive()
@@ -153,10 +155,10 @@ struct Sender {
         sendSoon()
     }
 
-    /// Sends soon, whatever the flush policy waits for.
+    /// Sends soon, regardless of the flush policy.
     mutating func sendSoon() { backlog.isUrgent = true }
 
-    /// Works in another way from now on.
+    /// Changes the flush policy, the batch size and the order.
     mutating func configure(flushPolicy: FlushPolicy, batchEvents: Int, newestFirst: Bool) {
         settings.flushPolicy = flushPolicy
         settings.newestFirst = newestFirst
@@ -170,29 +172,29 @@ struct Sender {
         users.unblock()
     }
 
-    /// The app goes to the background.
+    /// Reports that the app entered the background.
     mutating func enteredBackground() {
         if settings.flushPolicy.onBackground { sendSoon() }
     }
 
-    /// The app has handed over another token of this user.
+    /// Reports that the app set another token of this user.
     mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) {
         if users.tokenChanged(for: user, generation: generation, now: now) { sendSoon() }
     }
 
-    /// The token provider has returned, with a token or without one, or its time is up.
+    /// Reports that the token provider call has ended or timed out.
     mutating func tokenSought(for user: UserKey) {
         guard users.tokenSought(for: user) else { return }
         inRound { $0.readAgain() }
         sendSoon()
     }
 
-    /// The token of this user is forgotten: what was about to be sent under it, or for want of any, asks again.
+    /// Reports that the user's token was removed. The batch in progress is authorized again.
     mutating func tokenForgotten(for user: UserKey) {
         if current?.user == user { setAside() }
     }
 
-    /// The queue was emptied, or another user's data must no longer be touched.
+    /// Cancels the batch in progress, because the queue was emptied or must not be accessed.
     mutating func reset() {
         current = nil
         suspicion.reset()

@@ -1,24 +1,25 @@
 internal import Foundation
 
-/// An event that failed alone. Whether it is the event or the server shows only when the server takes others in between.
+/// An event that failed when sent alone. Only accepted requests with other events show whether the event or
+/// the server is at fault.
 ///
-/// A value without I/O. It is set aside after it has failed alone twice, with an accepted request of others before the
-/// second time. While the server also fails on what it takes later, it has to fail three times, with five accepted
+/// A value without I/O. The event goes to quarantine after two failures alone, with an accepted request of
+/// others before the second. While the server is flaky, it takes three failures, with five accepted
 /// requests in a row before each.
 struct Suspect: Equatable {
-    /// How long a server that failed on what it took later is called flaky, in seconds.
+    /// Seconds for which a server counts as flaky after it failed on events that it accepted later.
     static let flakyDuration: TimeInterval = 86_400
 
     let event: QueuedEvent
     let cause: Isolation.Cause
-    /// Not tried before this uptime, as long as nothing else is accepted.
+    /// No retry before this uptime, unless other events are accepted.
     var retryAt: TimeInterval = -.infinity
     /// How often it was sent alone.
     private(set) var tries = 0
 
     private var failures = 0
     private var neededFailures = 2
-    /// Requests of others that were accepted since it failed last.
+    /// Accepted requests of others since its last failure.
     private var successes = 0
     private var neededSuccesses = 1
 
@@ -27,15 +28,15 @@ struct Suspect: Equatable {
         self.cause = cause
     }
 
-    /// True when another try would tell something.
+    /// True if another try is useful.
     var isRipe: Bool { successes >= neededSuccesses }
 
-    /// True when it is the event.
+    /// True if the event is at fault.
     var isCondemned: Bool { failures >= neededFailures }
 
     mutating func othersWereAccepted() { successes += 1 }
 
-    /// The server fails on others too, so what it did to this event tells nothing.
+    /// Resets the evidence, because the server fails on other events too.
     mutating func evidenceIsVoid() {
         failures = 0
         successes = 0

@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// Which events are at fault when the server refuses requests, if any: the search for one in a request, and those that were
-/// found and wait for a second try.
+/// Finds events that make a server reject requests. Holds the search in the current request, and the
+/// suspects that wait for another try.
 struct Suspicion {
     enum State: Equatable {
         case none
-        /// A request failed as a whole, and goes on in parts.
+        /// A request failed as a whole and is sent again in parts.
         case searching(Isolation)
     }
 
     enum Health: Equatable {
         case steady
-        /// Until then a fault of the server says little about an event.
+        /// Until then, a server fault says little about an event.
         case flaky(until: TimeInterval)
     }
 
-    /// Events refused one after the other, with none accepted in between, before it must be something else than them.
+    /// After this many consecutive rejections of single events, the cause is probably not the events.
     private static let maximumRefusals = 3
 
     private(set) var state = State.none
@@ -24,12 +24,12 @@ struct Suspicion {
     private(set) var suspects: [Suspect] = []
     private var refusalsInARow = 0
 
-    /// What to send next, as long as there is a search.
+    /// The next part to send. Nil without a search.
     var probe: [QueuedEvent]? {
         if case .searching(let isolation) = state { isolation.probe } else { nil }
     }
 
-    /// True when the newest suspect may be none: the server failed.
+    /// Whether the newest suspect failed because of a server fault.
     var isFault: Bool { suspects.last?.cause == .serverFault }
 
     var isOfEverything: Bool { refusalsInARow >= Self.maximumRefusals }
@@ -43,12 +43,12 @@ struct Suspicion {
 
     mutating func forgiveRefusals() { refusalsInARow = 0 }
 
-    /// Somebody wants another try of everything.
+    /// Allows another try of all suspects at once.
     mutating func resume() {
         for index in suspects.indices { suspects[index].retryAt = -.infinity }
     }
 
-    /// The server has taken a request with these events.
+    /// Reports that the server accepted a request with these events.
     mutating func accepted(_ events: [QueuedEvent], now: TimeInterval) {
         if case .searching(var isolation) = state {
             if isolation.probeSucceeded() == .nothing {
@@ -60,7 +60,7 @@ struct Suspicion {
         }
         let sequences = Set(events.map(\.sequence))
         if suspects.contains(where: { $0.cause == .serverFault && sequences.contains($0.event.sequence) }) {
-            // It was not the event, then.
+            // The event was accepted, so the server was at fault.
             becomeFlaky(now)
         }
         suspects.removeAll { sequences.contains($0.event.sequence) }
@@ -68,8 +68,8 @@ struct Suspicion {
         refusalsInARow = 0
     }
 
-    /// A request with these events failed as a whole: it goes on in smaller parts until one is found that cannot be
-    /// delivered. Returns that one, if it is found.
+    /// Continues with smaller parts after a request with these events failed. Returns the event that cannot
+    /// be delivered once it is found.
     mutating func narrow(
         _ events: [QueuedEvent], _ cause: Isolation.Cause, now: TimeInterval
     ) -> QueuedEvent? {
@@ -90,7 +90,7 @@ struct Suspicion {
         return event
     }
 
-    /// Takes down that an event failed alone. Returns true if that is enough to set it aside.
+    /// Records that an event failed alone. Returns true if it should go to quarantine.
     mutating func failedAlone(
         _ event: QueuedEvent, _ cause: Isolation.Cause, _ retry: RetryPolicy, now: TimeInterval,
         fraction: Double
@@ -102,7 +102,7 @@ struct Suspicion {
         } else {
             refusalsInARow += 1
         }
-        // Two at a time are rarely both at fault.
+        // Two events at the same time are rarely both at fault.
         let isFlaky = isFlaky(at: now) || suspects.contains { $0.cause == .serverFault }
         found.failedAlone(isFlaky: cause == .serverFault && isFlaky)
         if found.isCondemned { return true }
