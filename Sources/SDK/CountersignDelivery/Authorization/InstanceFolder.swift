@@ -1,13 +1,13 @@
 internal import CountersignCore
 package import Foundation
 
-/// Where one instance of a client keeps its queue and its tokens.
+/// The directory of the queue and the tokens of one client instance.
 package struct InstanceFolder: Sendable {
-    /// Tells instances of one app apart.
+    /// Distinguishes instances within an app.
     package let name: String
-    /// The app's own choice of a directory that holds one for each instance; nil for one of this app and key.
+    /// A directory chosen by the app, with a subdirectory for each instance. Nil for the default.
     package let dataDirectory: URL?
-    /// Tells apart what belongs to different keys of one app.
+    /// Separates the data of different keys of one app.
     package let key: String
 
     package init(name: String, dataDirectory: URL?, key: String) {
@@ -34,7 +34,7 @@ package struct InstanceFolder: Sendable {
         }
     }
 
-    /// What an earlier version had elsewhere is there now.
+    /// The directory. Moves data of earlier versions there.
     package var directory: URL {
         if let dataDirectory { return dataDirectory.appendingPathComponent(name, isDirectory: true) }
         return shared.directory(of: name)

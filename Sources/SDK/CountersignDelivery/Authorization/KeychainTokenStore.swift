@@ -11,8 +11,8 @@
         ///
         /// - Parameters:
         ///   - service: Tells the tokens of several clients apart.
-        ///   - accessGroup: One of the app's Keychain access groups, with its prefix, which an app and its extensions share; nil
-        ///     for the app's first. Whoever is in the group reads the tokens, and each may refresh them.
+        /// One of the app's Keychain access groups, with its prefix, to share tokens with extensions. All
+        /// members can read and refresh the tokens. Nil for the app's first group.
         public init(service: String, accessGroup: String? = nil) {
             self.service = service
             self.accessGroup = accessGroup
@@ -60,7 +60,7 @@
         func adopt(from former: KeychainTokenStore) throws {
             let status = SecItemUpdate(
                 former.item(nil) as CFDictionary, [kSecAttrService as String: service] as CFDictionary)
-            // What is here already is newer.
+            // Tokens already stored under this service are newer, so keep them.
             if status != errSecItemNotFound, status != errSecDuplicateItem { try check(status) }
         }
 

@@ -1,9 +1,9 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The Keychain, or where an app may not use it, a file.
+/// Stores tokens in the Keychain, or in a file where the app has no access to the Keychain.
 ///
-/// The Keychain outlives the app: what it has at the first run after an installation is of an earlier one, and is removed.
+/// Keychain items survive the removal of an app. So the first run after an installation removes old items.
 final class PlatformTokenStore: TokenStore {
     private let keychain: any TokenStore
     private let file: any TokenStore
@@ -75,7 +75,7 @@ final class Installation: Sendable {
     private let done: String
     private let isFirstRun: Bool
 
-    /// To be made before the queue is: what is found out here is kept, since the first run may need no token.
+    /// Create it before the queue. The result is stored, because the first run may need no token.
     init(directory: URL, name: String, formerDirectories: [URL]) {
         func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
         // No instance is named like that.
@@ -89,8 +89,8 @@ final class Installation: Sendable {
         if isFirstRun, !exists(done) { try? Self.make(fresh) }
     }
 
-    /// Until it has succeeded once: calls `removeRemains` at the first run, and otherwise `adopt`, for what an earlier
-    /// version has left elsewhere. Throws what these throw.
+    /// Calls `removeRemains` at the first run and `adopt` otherwise, until one call has succeeded. Throws
+    /// the errors of these closures.
     func begin(removeRemains: () throws -> Void, adopt: () throws -> Void) throws {
         Self.turn.lock()
         defer { Self.turn.unlock() }

@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// Where the app's providers run: each call on its own thread while it runs, so that one that blocks takes none of the
-/// few threads that all tasks of the process share.
+/// Runs each call of an app's provider on its own thread, so that a blocking provider does not occupy a
+/// thread of Swift's cooperative pool.
 package enum ProviderThread {
     /// False on systems where a task cannot be kept off the shared threads. There may be two of them, so at most one call
     /// should be under way.

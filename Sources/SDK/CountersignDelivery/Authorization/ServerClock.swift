@@ -1,12 +1,12 @@
 package import Foundation
 
-/// How far the server's clock is ahead of the device's, as long as the device's runs evenly.
+/// The offset between the server's clock and the device clock.
 ///
-/// When somebody sets the device clock, or the device slept while uptime stood still, what was learned says nothing any
-/// more: it is dropped until the next answer.
+/// Drops the offset when the device clock was set, or uptime stopped while the device slept, until the next
+/// response.
 ///
-/// Between two runs nobody can see that. An offset that has become wrong then costs one refresh too many, or one refused
-/// request, and the answer to that says the right one.
+/// Such changes cannot be detected between two runs. A wrong offset costs one unnecessary refresh or one
+/// rejected request, whose response corrects it.
 package struct ServerClock {
     /// Seconds by which the device clock may drift against uptime, as it does while it is adjusted gradually.
     private static let tolerance: TimeInterval = 30

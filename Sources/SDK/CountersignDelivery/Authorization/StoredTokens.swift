@@ -1,5 +1,5 @@
-/// The app's token store, asked on the thread that may wait for a disk. What goes wrong is logged: a token that could not be
-/// stored is good until the app ends.
+/// Calls the app's token store on the thread for credentials. Failures are logged. A token that could not
+/// be stored is valid until the app ends.
 package struct StoredTokens: Sendable {
     package let store: any TokenStore
     package let storage: Storage

@@ -2,15 +2,15 @@ internal import CountersignCore
 package import CountersignTransport
 package import Foundation
 
-/// What a provider throws that has kept to the time limit itself: it counts as one that took too long, not as one that failed.
+/// Thrown by a provider that applies its own time limit. Counts as a time-out and not as a failure.
 package struct TokenProviderTimeout: Error {
     package init() {}
 }
 
 /// One call of the app's token provider, with a time limit.
 ///
-/// A provider cannot be made to stop. When the time is up the caller goes on without it, and what the provider still
-/// returns is handed to `late`.
+/// A provider cannot be stopped. After the time limit the caller continues without it, and a token that it
+/// returns later is passed to `late`.
 package final class TokenProviderCall: Sendable {
     package enum Outcome: Sendable {
         case token(String)
@@ -50,7 +50,7 @@ package final class TokenProviderCall: Sendable {
         }
     }
 
-    /// What the provider returns, or `timedOut`, also when the task is cancelled. To be called once.
+    /// Returns the provider's result, or `timedOut`, also when the task is cancelled. Call it once.
     package func outcome(within seconds: TimeInterval, on clock: any ClientClock) async -> Outcome {
         let timer = Task {
             do {

@@ -3,7 +3,7 @@
 /// The SDK calls it on its own thread, one call at a time. It is the only place where a token is ever stored: the
 /// queue has none. The Keychain is used on Apple platforms and a file that only its owner can read elsewhere.
 public protocol TokenStore: Sendable {
-    /// The token of a user; nil if there is none.
+    /// Returns the token of a user, or nil if none is stored.
     ///
     /// - Parameter userID: Compared byte for byte.
     /// - Returns: The token as it was stored.
@@ -14,18 +14,18 @@ public protocol TokenStore: Sendable {
     ///
     /// - Parameters:
     ///   - token: The token.
-    ///   - userID: Whose.
+    /// The user's id.
     /// - Throws: When it could not be stored. The token is then good until the app ends.
     func store(_ token: String, for userID: String) throws
 
-    /// Forgets the token of a user.
+    /// Removes the token of a user.
     ///
-    /// - Parameter userID: Whose.
-    /// - Throws: When it could not be forgotten.
+    /// The user's id.
+    /// When it could not be removed.
     func removeToken(for userID: String) throws
 
-    /// Forgets all tokens.
+    /// Removes all tokens.
     ///
-    /// - Throws: When they could not be forgotten.
+    /// When they could not be removed.
     func removeAll() throws
 }

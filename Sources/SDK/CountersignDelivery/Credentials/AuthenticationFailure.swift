@@ -3,7 +3,7 @@ public import Foundation
 
 /// A token that a server did not accept, or that could not be obtained.
 public struct AuthenticationFailure: Sendable, Hashable {
-    /// Who found out.
+    /// The component that detected the failure.
     public struct Origin: RawRepresentable, Hashable, Sendable {
         /// A stable word.
         public let rawValue: String
@@ -15,8 +15,8 @@ public struct AuthenticationFailure: Sendable, Hashable {
 
         /// The server, when it looked at the token.
         public static let server = Origin(rawValue: "server")
-        /// The token provider, which failed, took too long, or returned nothing, the refused token again or one that has
-        /// expired.
+        /// The token provider. It failed, timed out, or returned nothing, the rejected token or an expired
+        /// token.
         public static let provider = Origin(rawValue: "provider")
         /// The app passed something that cannot be a token.
         public static let app = Origin(rawValue: "app")
@@ -26,15 +26,15 @@ public struct AuthenticationFailure: Sendable, Hashable {
     public let code: AuthErrorCode
     /// The same as a word, such as `EXPIRED`; for other origins than the server a word such as `token_unchanged`.
     public let reason: String
-    /// Whose token.
+    /// The user of the token.
     public let userID: String?
-    /// The token; nil if there was none. Its description is redacted.
+    /// The token; nil if the request had no token. Its description is redacted.
     public let token: SignedToken?
-    /// True if the server has taken the events all the same, since the app does not require tokens.
+    /// True if the server accepted the events anyway, because the app does not require tokens.
     public let isOptional: Bool
     /// When the request began, by the device's clock.
     public let requestTime: Date
-    /// Who found out.
+    /// The component that detected the failure.
     public let origin: Origin
     /// Seconds by which the device clock is ahead of the server's (negative: behind), when the token would be good by the
     /// device clock; nil when the clocks are not to blame.

@@ -1,8 +1,8 @@
 package import CountersignTransport
 
-/// What a request proves with whom it speaks for.
+/// The authentication of a request.
 package struct Credential: Hashable, Sendable {
-    /// How the token stands in a request.
+    /// How a request carries the token.
     package enum Scheme: Hashable, Sendable {
         /// `Authorization: Bearer <token>` (RFC 6750, section 2.1).
         case bearer
@@ -17,9 +17,10 @@ package struct Credential: Hashable, Sendable {
     }
 
     package let scheme: Scheme
-    /// Nil if there is none; the server decides about such a request.
+    /// Nil without a token. The server then decides about the request.
     package let token: SignedToken?
-    /// Counts up with each new token, so that a late answer can be told from one about this token; 0 if there is none.
+    /// Increases with each new token, so that late responses about an older token can be recognized. 0
+    /// without a token.
     package let generation: Int
 
     package init(_ scheme: Scheme, token: SignedToken?, generation: Int = 0) {

@@ -2,7 +2,7 @@ internal import CountersignCore
 package import CountersignTransport
 package import Foundation
 
-/// What a server of Countersign says about a token, in whatever dialect.
+/// A Countersign server's verdict about a token, in any dialect.
 package struct AuthError: Decodable, Sendable {
     package let verdict: ServerAnswer.TokenVerdict
     /// The server's clock.
@@ -37,7 +37,7 @@ package struct AuthErrors: Decodable, Sendable {
         case authWarning = "auth_warning"
     }
 
-    /// Nil if there are none that can be read.
+    /// Nil if the response has no readable members about a token.
     package init?(_ response: TransportResponse) {
         guard let read = try? JSONDecoder().decode(Self.self, from: Data(response.body)) else { return nil }
         self = read

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What has been stored since the last claim, and when that is reason enough to send.
+/// Counts events stored since the last claim, and decides when to send them.
 struct Backlog {
     enum State: Equatable {
         case empty
@@ -8,7 +8,7 @@ struct Backlog {
     }
 
     private(set) var state = State.empty
-    /// True when to send soon, whatever the flush policy waits for.
+    /// True to send soon, regardless of the flush policy.
     var isUrgent = false
 
     mutating func stored(_ count: Int, now: TimeInterval) {

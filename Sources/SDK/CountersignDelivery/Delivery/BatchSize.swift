@@ -1,4 +1,5 @@
-/// How much goes into one request: what the settings say, or less after a server said that this was too much.
+/// The size limit of a request: the configured one, or less after the server rejected a request as too
+/// large.
 struct BatchSize: Equatable {
     enum State: Equatable {
         case full

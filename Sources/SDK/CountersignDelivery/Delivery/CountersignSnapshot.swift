@@ -1,18 +1,18 @@
 public import Foundation
 
-/// Where every event is, and what the SDK is waiting for.
+/// Counters and state of the delivery queue.
 ///
-/// The counters go on over the life of the queue file, restarts included. `recorded` is the sum of `queued`, `sent`,
-/// `quarantined` (in all), `evictedByCount`, `evictedByBytes`, `evictedByAge`, `wiped` and `unreadable`, less those that
-/// were sent again from quarantine (`requeued`).
+/// The counters cover the life of the queue file, across restarts. `recorded` equals `queued` + `sent` +
+/// `quarantined` + `evictedByCount` + `evictedByBytes` + `evictedByAge` + `wiped` + `unreadable` -
+/// `requeued`.
 public struct CountersignSnapshot: Sendable, Hashable {
     /// A user whose events wait for a token.
     public struct Parked: Sendable, Hashable {
-        /// Who; nil for events without a user.
+        /// The user; nil for events without a user.
         public let userID: String?
-        /// Why, such as `EXPIRED`, `provider_timed_out` or `logged_out`.
+        /// The reason, such as `EXPIRED`, `provider_timed_out` or `logged_out`.
         public let reason: String
-        /// Refusals and failed attempts to get a token, in a row.
+        /// Consecutive rejections and failed attempts to get a token.
         public let failures: Int
         /// True if only a new token, a new session or `flush()` helps.
         public let isPaused: Bool
@@ -22,7 +22,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
 
     /// Events in the queue.
     public var queued = 0
-    /// What they take on disk, about.
+    /// Estimated bytes of these events on disk.
     public var queuedBytes = 0
     /// Events in memory that the disk does not have yet.
     public var unsaved = 0
@@ -52,11 +52,11 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var salvaged = 0
     /// Events of damaged files that could not be read, as far as that is known.
     public var unreadable = 0
-    /// Damaged files that were set aside beside the queue.
+    /// Damaged files that were moved aside.
     public var damagedFiles = 0
     /// Users whose events wait.
     public var parked: [Parked] = []
-    /// What has to change before anything gets through; nil if nothing has to.
+    /// The reason why the settings must change before anything can be sent; nil without such a problem.
     public var configurationProblem: String?
     /// The last failure of server, network or disk; nil if a server has taken something since.
     public var lastError: String?

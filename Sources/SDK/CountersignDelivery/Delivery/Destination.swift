@@ -1,7 +1,8 @@
 package import CountersignTransport
 package import Foundation
 
-/// Where records go: makes requests of them and reads the answers. Nothing else in the pipeline knows what their bytes say.
+/// The server of a pipeline: creates requests from records and reads the responses. The rest of the
+/// pipeline treats records as opaque bytes.
 package protocol Destination: Sendable {
     /// The whole request that carries `events`: at least one, all of one owner. The engine puts the credential into it.
     ///
@@ -9,6 +10,6 @@ package protocol Destination: Sendable {
     /// of records without an owner, and `now` the device's time.
     func request(for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date) -> TransportRequest
 
-    /// What an answer to a request with these events means. The indices in its rejections are places in `events`.
+    /// The meaning of a response to a request with these events. Rejections have indices into `events`.
     func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer
 }

@@ -8,13 +8,13 @@ extension EventQueue {
     /// A longer lease is damaged, and would keep every client from sending.
     private static let longestLease: TimeInterval = 3_600
 
-    /// Makes this holder the only one that sends.
+    /// Acquires the lease, so that no other client sends.
     ///
-    /// The time is the machine's uptime, which all processes share and nobody can set. A lease of a process that is
-    /// gone lapses at once. Where the disk is too full for a lease, the holder sends without, unless it is another's
-    /// turn: only that makes space again, and a server drops what comes twice. The lease is valid for longer than the
-    /// `seconds` that the next request may take. Returns nil if it is the holder now, or the uptime at which the other
-    /// one's lease lapses.
+    /// Times are the machine's uptime, which all processes share and which cannot be set. The lease of an
+    /// ended process expires at once. If the disk is too full to store the lease, the holder sends without
+    /// it unless another client has a valid lease: sending frees space, and the server drops duplicates.
+    /// The lease lasts longer than `seconds`, the duration of the next request. Returns nil on success, or
+    /// the uptime at which the other lease expires.
     func acquireLease(
         for holder: LeaseHolder, uptime: TimeInterval, request seconds: TimeInterval
     ) throws -> TimeInterval? {

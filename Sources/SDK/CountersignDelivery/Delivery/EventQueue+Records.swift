@@ -17,7 +17,8 @@ extension EventQueue {
         return found == 1
     }
 
-    /// Removes an event by its id, as if the app had wiped it. Returns false if there is none.
+    /// Removes an event by its message id and counts it as wiped. Returns false if the queue does not have
+    /// it.
     func remove(messageID: String) throws -> Bool {
         try connection.transaction {
             let found = try connection.all("SELECT seq FROM event WHERE message_id = ?", .text(messageID)) {

@@ -1,8 +1,8 @@
 package import Foundation
 
-/// What somebody records. Only the client that makes it and the destination that sends it know what it says.
+/// The content of a record. Only the client and the destination know its format.
 package protocol RecordContent: Sendable {
-    /// About how many bytes it takes: quick to get, never asked to be exact.
+    /// The estimated size in bytes. Must be fast to compute.
     var estimatedBytes: Int { get }
 
     /// The bytes of `record` that the queue keeps until the destination sends them. `anonymousID` is the device's, for records
@@ -13,9 +13,9 @@ package protocol RecordContent: Sendable {
 /// One thing that was recorded, before it is rendered for the queue.
 package struct EventRecord: Sendable {
     package let content: any RecordContent
-    /// Made when it was recorded and never changed: what a server drops duplicates by.
+    /// Created when the record is made and never changed. The server uses it to drop duplicates.
     package let messageID: String
-    /// Whose it is, as of the moment of recording; nil for nobody's.
+    /// The owner at the time of recording; nil if there was no user.
     package let userID: String?
     package let sessionID: String
     package let timestamp: Date

@@ -1,10 +1,11 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Decides which authentication failures the app hears of, and how often: each (user, token, code, `isOptional`) at once, with the
-/// number of times, and none while the app is in the background.
+/// Limits how often the app is notified of authentication failures. Reports each (user, token, code,
+/// `isOptional`) at once, with its count, but nothing while the app is in the background.
 ///
-/// A failure that still stands is told again, since the first call may have been missed: at each session start, and when it
+/// Reports an unresolved failure again at each session start. Also does so when it recurs or a flush leaves
+/// the user's events parked, at most every five minutes.
 /// has happened again or a flush has left the user's events parked, though then once in five minutes at most.
 struct FailureThrottle {
     private struct Key: Hashable {
@@ -80,7 +81,7 @@ struct FailureThrottle {
         return order.reversed().filter { users.insert($0.user).inserted }.reversed()
     }
 
-    /// Something was accepted for this user: the same failure would be news again.
+    /// Removes the failures of a user after an accepted request, so that a new one is reported.
     mutating func succeeded(_ user: UserKey) {
         for key in order where key.user == user { entries[key] = nil }
         order.removeAll { $0.user == user }

@@ -2,7 +2,7 @@
 ///
 /// Its description says how many events were delivered, how many are still queued, and why. It is safe to log.
 public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
-    /// What became of one request.
+    /// The result of one request.
     public struct Outcome: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `delivered`.
         public let rawValue: String
@@ -26,7 +26,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public static let configurationProblem = Outcome(rawValue: "configuration_problem")
     }
 
-    /// One request, or one that could not be made for want of a token.
+    /// One request, or a batch that could not be sent because it has no token.
     public struct Batch: Sendable, Hashable {
         /// Whose events; nil for events without a user.
         public let userID: String?
@@ -34,7 +34,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public let eventCount: Int
         /// How many of them the server has now.
         public let deliveredCount: Int
-        /// What became of it.
+        /// The result of the request.
         public let outcome: Outcome
         /// A code of the server or of the network, such as `EXPIRED` or `timed_out`; empty when delivered.
         public let code: String

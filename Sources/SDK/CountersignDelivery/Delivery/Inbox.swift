@@ -11,7 +11,7 @@ final class Inbox<Message: Sendable>: Sendable {
 
     private let state = Lock(State())
 
-    /// Returns false if nobody will ever take the message.
+    /// Returns false if the inbox is closed.
     @discardableResult
     func post(_ message: Message) -> Bool {
         let (isTaken, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in

@@ -2,9 +2,9 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// A transport whose exchanges somebody else than the caller can break off.
+/// A transport whose requests can be cancelled from outside, before the process is suspended.
 ///
-/// After that it takes no others: the process is about to be suspended.
+/// After an interruption it starts no requests until `resume()`.
 final class InterruptibleTransport: HTTPTransport {
     /// Seconds. A process that still runs after them was not suspended, or has been woken for some work in the background.
     private static let longestPause: TimeInterval = 60

@@ -29,7 +29,7 @@ struct Isolation: Equatable {
         self.suspects = suspects
     }
 
-    /// What to send next.
+    /// The next part to send.
     var probe: [QueuedEvent] {
         // Of the last two, the second: if it is the culprit, the first goes out with what comes after.
         if suspects.count == 2, cause != .refused { return [suspects[1]] }

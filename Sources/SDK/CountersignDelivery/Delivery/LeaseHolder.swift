@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Somebody who may hold the lease of a queue: one client, as long as it lives.
+/// The identity of one client, which may hold the lease of a queue.
 package final class LeaseHolder: Sendable {
     /// The holders of this process, to tell them from one of an earlier process with the same number.
     private static let living = Lock(Set<String>())

@@ -4,7 +4,7 @@ public import Foundation
 public struct QuarantinedEvent: Sendable, Hashable {
     /// The event's message id.
     public let messageID: String
-    /// Whose event; nil if nobody was identified.
+    /// The user; nil if no user was set.
     public let userID: String?
     /// Why, as a stable word such as `event_too_large`.
     public let code: String

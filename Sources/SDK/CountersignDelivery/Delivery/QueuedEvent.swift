@@ -3,7 +3,7 @@ package struct QueuedEvent: Sendable, Hashable {
     /// Its place in the queue; never used twice.
     package let sequence: Int64
     package let messageID: String
-    /// Whose event it is; nil when nobody was identified.
+    /// The user; nil if no user was set.
     package let userID: String?
     /// One message of the dialect, as JSON.
     package let body: [UInt8]

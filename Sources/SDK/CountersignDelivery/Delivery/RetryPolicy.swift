@@ -29,8 +29,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// For servers that fail or cannot be reached: from 2 s up to 3 minutes, without end.
     public static let network = RetryPolicy(baseDelay: 2, maximumDelay: 180)
 
-    /// For answers after which somebody has to change settings, or that something on the way has given: from 5 s up to an
-    /// hour.
+    /// For responses that require other settings, or that come from a proxy: from 5 s up to an hour.
     static let configuration = RetryPolicy(baseDelay: 5, maximumDelay: 3_600)
 
     /// For tokens that are refused: from 2 s up to 5 minutes, 50 times in a row. Then retries pause; with a token provider

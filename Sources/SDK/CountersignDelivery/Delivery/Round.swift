@@ -11,7 +11,7 @@ struct Round: Equatable {
     }
 
     private(set) var state = State.reading(isStale: true)
-    /// True when somebody waits for its end, which is then also the end of calls of the token provider.
+    /// True if a flush waits for the end of the round. The round then also waits for the token provider.
     private var isFlush = false
     /// When to give up that wait; nil: never.
     private var patience: TimeInterval?

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What an answer means for the events of its request.
+/// Applies a response to the events of its request.
 extension Sender {
     mutating func accept(
         _ parcel: Parcel, duplicates: Int, rejected: [ServerAnswer.Rejection],

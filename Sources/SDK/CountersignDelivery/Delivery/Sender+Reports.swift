@@ -52,8 +52,9 @@ extension Sender {
         setAside()
     }
 
-    /// The token provider has failed, or gave a token that is no better: the server is the judge of the last one, as it
-    /// may have stopped to ask for any. One that it has refused already is sent again after a wait only.
+    /// Reports that the token provider failed or returned no better token. Sends with the last token
+    /// anyway, because the server may no longer require tokens. A rejected token is sent again only after a
+    /// wait.
     ///
     /// `generation` is that of the last token; 0 if there is none, and nil if nothing may go without one.
     mutating func authorizationFailed(

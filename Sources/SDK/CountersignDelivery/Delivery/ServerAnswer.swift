@@ -2,7 +2,7 @@ package import CountersignCore
 package import CountersignTransport
 package import Foundation
 
-/// What a server's answer means for the events of its request.
+/// The meaning of a server's response for the events of its request.
 package struct ServerAnswer: Sendable, Equatable {
     /// The classes of answers.
     package enum Meaning: Sendable, Equatable {
@@ -18,7 +18,7 @@ package struct ServerAnswer: Sendable, Equatable {
         case serverFault(Explanation)
         /// 2xx in the server's own manner, but not for these events: one of them may be damaged.
         case notUnderstood(Explanation)
-        /// Nothing will get through until somebody changes the app's or the server's settings.
+        /// The settings of the app or the server must change before anything can be sent.
         case configurationProblem(Explanation)
         /// Anything that may be different later.
         case tryLater(Explanation)
@@ -47,7 +47,7 @@ package struct ServerAnswer: Sendable, Equatable {
         }
     }
 
-    /// What the server says about a token.
+    /// The server's verdict about a token.
     package struct TokenVerdict: Sendable, Hashable {
         package let code: AuthErrorCode
         package let reason: String
@@ -66,7 +66,7 @@ package struct ServerAnswer: Sendable, Equatable {
     package var retryAfter: TimeInterval?
     /// The same as an instant, where the answer does not say what time it is at the server.
     package var retryDate: Date?
-    /// The server's clock when it answered; nil for an answer that anything on the way could have given.
+    /// The server's clock at the time of the response; nil if a proxy may have sent it.
     package var serverTime: Date?
     package var status: Int
 

@@ -41,18 +41,18 @@ package struct ServerAnswerBody: Sendable {
         members = (try? JSONDecoder().decode(Members.self, from: Data(response.body))) ?? Members()
     }
 
-    /// What the server says about the token.
+    /// The server's verdict about the token.
     package var verdict: ServerAnswer.TokenVerdict? { members.authError?.verdict }
     package var success: Bool? { members.success }
     package var message: String? { members.message }
-    /// True if the server says that no event was good, whatever its status.
+    /// True if the server rejected all events, with any status.
     package var rejectsEverything: Bool { members.code == "all_events_rejected" }
     package var accepted: Int? { members.accepted }
     package var duplicates: Int? { members.duplicates }
     package var rejected: [Rejection]? { members.rejected }
     package var errors: [Rejection]? { members.errors }
 
-    /// What the answer means. Returns the meaning with everything that goes with it.
+    /// Returns the meaning of a response, with its retry delay and server time.
     package func answer(
         to response: TransportResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer {

@@ -1,4 +1,4 @@
-/// What becomes of events after a server's answer.
+/// The outcome for events after a server's response.
 struct Settlement: Equatable, Sendable {
     /// Why a server will never take an event.
     struct Verdict: Equatable, Sendable {

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What the server has judged and the queue file does not know yet. Nothing else is done before it does.
+/// Server results that are not yet stored in the queue file. The sender waits until they are.
 struct Settling {
     enum State: Equatable {
         case none

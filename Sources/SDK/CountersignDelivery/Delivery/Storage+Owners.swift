@@ -1,5 +1,6 @@
 extension Storage {
-    /// Whether anything of this owner's waits or is set aside; true also if nobody knows. Only on the storage thread.
+    /// Whether this owner has queued or quarantined events. Also true if the queue cannot be read. Only on
+    /// the storage thread.
     package func hasEvents(of owner: String) -> Bool {
         let hasEvents = try? withQueue { queue in try queue.hasEvents(of: owner) }
         return hasEvents ?? true || takeOverFailure != nil

@@ -2,18 +2,17 @@ public import CountersignCore
 internal import CountersignTransport
 public import Foundation
 
-/// What a client does at a moment, for the people who build an app with it.
+/// The state of a client at one time, for debugging.
 ///
 /// Its description is a text of some lines. It has no token and nothing of an event in it, but it names the user.
 public struct CountersignInspection: Sendable, CustomStringConvertible {
-    /// When.
+    /// The time of the inspection.
     public let time: Date
-    /// Where every event is, and what the SDK is waiting for.
+    /// Counters and state of the delivery queue.
     public let snapshot: CountersignSnapshot
-    /// The user whom events are recorded for; nil if there is none.
+    /// The present user; nil if no user is set.
     public let userID: String?
-    /// What that user's token says, without its signature, which nobody has checked here; nil if there is none, or one that
-    /// cannot be read.
+    /// The claims of that user's token; nil without a readable token. The signature is not verified.
     public let claims: JSONObject?
     /// The last authentication failures, the newest last, ten at most.
     public let verdicts: [AuthenticationFailure]
@@ -76,7 +75,7 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
     }
 }
 
-/// Looks at what a client does.
+/// Inspects a client.
 ///
 /// ```swift
 /// let inspector = CountersignInspector(client)
@@ -119,9 +118,7 @@ public final class CountersignInspector: Sendable {
         }
     }
 
-    /// What the client does now. It does not wait for a request that is under way.
-    ///
-    /// - Returns: All there is to know.
+    /// Returns the present state of the client. Does not wait for a running request.
     public func inspect() async -> CountersignInspection {
         let user = await user()
         return CountersignInspection(
@@ -129,10 +126,11 @@ public final class CountersignInspector: Sendable {
             claims: user.token?.claimsObject, verdicts: verdicts.withLock { $0 })
     }
 
-    /// What the client does, again and again until the task that reads it ends.
+    /// Returns the state of the client repeatedly, until the reading task ends.
     ///
-    /// - Parameter seconds: From one look to the next, above 0.
-    /// - Returns: A stream that begins with the present state and keeps the newest if nobody reads.
+    /// - Parameter seconds: The interval, above 0.
+    ///
+    /// - Returns: A stream that begins with the present state and buffers only the newest one.
     public func inspections(every seconds: TimeInterval = 1) -> AsyncStream<CountersignInspection> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let task = Task { [weak self, clock = pipeline.clock] in

@@ -2,8 +2,9 @@ internal import Foundation
 
 /// Keeps the system from suspending the process until `end()`, or until the system's patience is over.
 final class BackgroundAssertion: Sendable {
-    /// In the shape of `ProcessInfo.performExpiringActivity(withReason:using:)`: calls the closure on its own thread and
-    /// keeps the process running until that returns. Calls it with true when the time is up, or at once if there is none.
+    /// Same signature as `ProcessInfo.performExpiringActivity(withReason:using:)`. Calls the closure on its
+    /// own thread and keeps the process running until it returns. Calls it with true when time expires, or
+    /// at once if no time is available.
     typealias Activity =
         @Sendable (_ reason: String, _ body: @escaping @Sendable (_ hasExpired: Bool) -> Void) -> Void
 
@@ -21,7 +22,7 @@ final class BackgroundAssertion: Sendable {
         }
     }
 
-    /// The process may be suspended from now on.
+    /// Allows the process to be suspended.
     func end() {
         ended.signal()
     }

@@ -21,8 +21,8 @@ package struct DataFolder {
         shared.appendingPathComponent(instanceName, isDirectory: true)
     }
 
-    /// The directory of an instance. What an earlier version has left comes along, once, and belongs to whichever app starts
-    /// first: nothing in it says whose it is.
+    /// The directory of an instance. Data of an earlier version is moved there once. It has no app id, so
+    /// the first app to start gets it.
     func directory(of instanceName: String) -> URL {
         let directory = home.appendingPathComponent(instanceName, isDirectory: true)
         let former = formerDirectory(of: instanceName)
@@ -85,7 +85,7 @@ package struct DataFolder {
         bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
-    /// What tells this app from the others: the bundle's identifier, or the name of the executable.
+    /// Identifies this app: the bundle identifier or the name of the executable.
     static var ownAppID: String {
         Bundle.main.bundleIdentifier ?? Bundle.main.executableURL?.lastPathComponent ?? "app"
     }

@@ -1,6 +1,7 @@
 package import Foundation
 
-/// A file of mode 0600 that is always whole: a new one is written beside it, made durable and put in its place.
+/// A file of mode 0600 that is replaced atomically: writes a temporary file, makes it durable and renames
+/// it.
 package enum DurableFile {
     /// Puts `data` at `path`. The directory is created if it is missing, with mode 0700. `check` runs directly before the new
     /// file takes its place; if it throws, nothing has changed.
@@ -53,7 +54,7 @@ package enum DurableFile {
         }
     }
 
-    /// The system's call, whose name is a method's here. Returns bytes written, or -1.
+    /// Calls the system's `write`, which a method here hides. Returns the bytes written, or -1.
     static func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
         #if canImport(Darwin)
             Darwin.write(file, bytes.baseAddress, bytes.count)

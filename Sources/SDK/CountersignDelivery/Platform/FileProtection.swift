@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// Who may read the files of a client, and when.
+/// Permissions and protection classes of a client's files.
 ///
-/// A directory's attributes are those that it was made with, whoever made it, and each file takes over the directory's. So
-/// they are set again whenever the queue is opened.
+/// New files inherit the attributes of their directory, which may have been created with other attributes.
+/// So they are set whenever the queue is opened.
 enum FileProtection {
     /// Files that say themselves when they can be read.
     private static func isException(_ name: String) -> Bool { name == "user.json" || name.hasPrefix("user-") }
 
-    /// Sets the attributes of the directory and of all files in it. What cannot be set now is set the next time.
+    /// Sets the attributes of the directory and its files. Failures are retried at the next call.
     static func apply(to directory: URL) {
         set(0o700, directory.path)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []

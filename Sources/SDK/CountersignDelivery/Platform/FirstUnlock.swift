@@ -33,7 +33,7 @@ package enum FirstUnlock {
         }
     }
 
-    /// Holds a queue that works on files up for as long as `isReady` says no. What it was given stays in order.
+    /// Suspends a queue until `isReady` returns true. Submitted work keeps its order.
     static func hold(
         _ queue: DispatchQueue, clock: any ClientClock, center: NotificationCenter = .default,
         until isReady: @escaping @Sendable () -> Bool

@@ -4,8 +4,8 @@ internal import Foundation
 /// When a session ends: the app has been in the background for longer than the time-out, another user came, or the app said so.
 struct SessionTracker {
     private enum Place {
-        /// Nobody has said yet where the app is. One that the system has started in the background hears of the foreground
-        /// late, and one that a person has started hears of it at once or not at all.
+        /// No notification has arrived yet. After a start in the background, the foreground notification
+        /// arrives late. After a start by the user, it arrives at once or never.
         case unknown(since: TimeInterval)
         case foreground
         case background(since: TimeInterval)
@@ -56,7 +56,7 @@ struct SessionTracker {
         place = .background(since: uptime)
     }
 
-    /// Returns whether a new session began, and which one that ended.
+    /// Returns whether a new session began, and the session that ended.
     mutating func enterForeground(uptime: TimeInterval, now: Date) -> (isNew: Bool, ended: Ended?) {
         defer { place = .foreground }
         switch place {

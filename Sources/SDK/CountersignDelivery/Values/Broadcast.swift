@@ -6,7 +6,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
         var handler: (@Sendable (Value) -> Void)?
         var streams: [Int: AsyncStream<Value>.Continuation] = [:]
         var lastID = 0
-        /// For whoever comes late.
+        /// For late subscribers.
         var last: Value?
     }
 
@@ -37,7 +37,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
         if let handler, let last { handler(last) }
     }
 
-    /// A stream that begins with the last value if there is one. It keeps the newest 64 that nobody has read.
+    /// A stream that begins with the last value, if any. It buffers the newest 64 values.
     package func stream() -> AsyncStream<Value> {
         AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
             let id = state.withLock { state in

@@ -1,11 +1,11 @@
 public import CountersignCore
 public import Foundation
 
-/// What went wrong in a call to the SDK. No call throws anything else, unless it passes on what the app's own code throws.
+/// An error of a call to the SDK. Calls throw no other errors, except those of the app's own code.
 ///
 /// The description never holds a token, a key, a body or an event.
 public struct CountersignError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong.
+    /// An error code.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `not_stored`.
         public let rawValue: String
@@ -31,19 +31,19 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
         public static let closed = Code(rawValue: "closed")
     }
 
-    /// What went wrong.
+    /// The error code.
     public let code: Code
     /// More about it, such as the server's words: safe to log.
     public let detail: String
-    /// The status of the server's answer; nil if there was none.
+    /// The status of the server's response; nil without a response.
     public let status: Int?
-    /// What a server of Countersign says about the token; nil if it did not.
+    /// A Countersign server's code about the token; nil if the response has none.
     public let authCode: AuthErrorCode?
-    /// Seconds that the server wants to be left alone; nil if it did not say.
+    /// The server's requested delay in seconds; nil if it did not request any.
     public let retryAfter: TimeInterval?
     /// Which request failed, as a word.
     package let request: String?
-    /// Whose records it was about.
+    /// The owner of the affected records.
     package let owner: String?
 
     /// Makes an error.

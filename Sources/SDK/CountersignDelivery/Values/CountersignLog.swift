@@ -11,9 +11,9 @@ internal import Foundation
 public struct CountersignLog: Sendable {
     /// How much a line matters.
     public enum Level: Int, Sendable, Comparable, CaseIterable {
-        /// What the SDK does in normal work.
+        /// Normal operation.
         case debug
-        /// What an operator may want to know.
+        /// Information for operators.
         case info
         /// Something was lost or goes wrong again and again.
         case warning

@@ -1,6 +1,6 @@
 package import CountersignCore
 
-/// Reading JSON of others: what is missing or of another kind is nil.
+/// Lenient access to JSON. Missing members and members of another type are nil.
 extension JSONValue {
     package subscript(name: String) -> JSONValue? {
         if case .object(let members) = self { members[name] } else { nil }

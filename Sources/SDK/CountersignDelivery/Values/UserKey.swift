@@ -1,4 +1,4 @@
-/// A user id as a key; nil stands for "nobody was identified".
+/// A user id as a key; nil without a user.
 ///
 /// Equal means equal bytes. `String ==` would take two ids that differ only in their Unicode form for one, and send the
 /// events of one user under the token of the other.
