@@ -1,7 +1,7 @@
 /// Why a signed-user token was not accepted.
 ///
-/// The numbers 10 to 28 are those of Braze's SDK Authentication; the numbers from 30 on are our own. The type
-/// is open: a newer gateway may send a code that this version does not know, and it is kept as it came.
+/// Codes 10 to 28 are the same as in Braze's SDK Authentication. Codes from 30 are specific to Countersign.
+/// A newer gateway may send codes that this version does not know; they are preserved.
 public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     /// The number on the wire.
     public let rawValue: Int
@@ -23,7 +23,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     public static let invalidPayload = AuthErrorCode(rawValue: 23)
     /// 24: `alg` is not one that the app allows.
     public static let incorrectAlgorithm = AuthErrorCode(rawValue: 24)
-    /// 25: the app has public keys, but none of them can be used.
+    /// 25: the app has public keys, but all are unusable.
     public static let publicKeyError = AuthErrorCode(rawValue: 25)
     /// 26: the request names a user but carries no token.
     public static let missingToken = AuthErrorCode(rawValue: 26)
@@ -50,18 +50,18 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     /// The word on the wire, such as `EXPIRED`; `UNKNOWN` for a code of a newer version.
     public var reason: String { entry?.reason ?? "UNKNOWN" }
 
-    /// One sentence: what is wrong.
+    /// One sentence about the error.
     package var summary: String {
         entry?.summary ?? "The gateway sent a code that this version does not know."
     }
 
-    /// What most often leads to this code, the most likely first.
+    /// Common causes, the most likely first.
     package var likelyCauses: [String] { entry?.causes ?? [] }
 
-    /// What to do about it.
+    /// How to fix it.
     public var fix: String { entry?.fix ?? "Update to a version that knows this code." }
 
-    /// Whether the same request may be accepted under another token; taken to be so of a code of a newer version.
+    /// Whether the same request may be accepted with another token. True for an unknown code.
     package var isMendedByAnotherToken: Bool { entry?.isMendedByAnotherToken ?? true }
 
     private var entry: Entry? { Self.entryOfCode[self] }

@@ -1,7 +1,7 @@
 /// A day of the Gregorian calendar, in UTC.
 ///
-/// Counted in eras of 400 years, which all have 146,097 days, and in years that begin in March, so that a leap day is the
-/// last one of its year. Day 0 is 1970-01-01; 719,468 days lie between it and 0000-03-01.
+/// Counts eras of 400 years, which have 146,097 days, and years from March, so that a leap day ends its
+/// year. Day 0 is 1970-01-01, which is 719,468 days after 0000-03-01.
 struct CalendarDay {
     let year: Int64
     let month: Int64

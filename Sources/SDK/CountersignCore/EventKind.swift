@@ -1,9 +1,9 @@
-/// What an event says, in the words of Segment's public HTTP API.
+/// The kind of an event, named as in Segment's public HTTP API.
 public struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
     /// The word on the wire, such as `track`.
     public let rawValue: String
 
-    /// Any word; a gateway refuses those that it does not know.
+    /// Creates a kind. A gateway rejects unknown kinds.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }
@@ -16,7 +16,7 @@ public struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
 
     /// A user did something.
     public static let track = EventKind(rawValue: "track")
-    /// Who a user is, and what is known of them.
+    /// The identity and traits of a user.
     public static let identify = EventKind(rawValue: "identify")
     /// A user looked at a page of a web site.
     public static let page = EventKind(rawValue: "page")

@@ -15,7 +15,7 @@ extension JSONValue {
             self.init(integer: number.uint64Value)
         default:
             #if !canImport(ObjectiveC)
-                // There, a truth value cannot be told from a number of 8 bits, which hardly anybody makes.
+                // On Linux a Boolean has the same type as an 8-bit number, which is rare.
                 if number.objCType.pointee == CChar(bitPattern: UInt8(ascii: "c")),
                     [0, 1].contains(number.int64Value)
                 {

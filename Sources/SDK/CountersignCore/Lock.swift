@@ -9,12 +9,13 @@
 /// The standard library's `Mutex` needs iOS 18 and macOS 15; this works from iOS 15 and macOS 13 on.
 /// Never call out or resume a continuation while the lock is held.
 ///
-/// A closure is kept in a struct, never by itself: a function that is the generic `Value` is wrapped once more, and for good,
-/// each time that somebody looks at it, so each call costs more than the one before. `make lint` refuses it.
+/// Store a closure in a struct, never as the `Value` itself: each access would wrap a generic function
+/// value once more and permanently, so calls become slower and slower. `make lint` rejects it.
 package typealias Lock = _Lock
 
-/// What ``Lock`` stands for. Public only to be compiled into the modules that use it: what is `package` is called across modules as a
-/// generic, whatever `@inlinable` says, which makes each look several times as expensive. Not for apps.
+/// The implementation of ``Lock``. Not for apps. It is public so that other modules can specialize it: a
+/// `package` generic is called unspecialized across modules despite `@inlinable`, and each access is
+/// several times as expensive.
 public final class _Lock<Value>: @unchecked Sendable {
     // `lock` guards `value`; nothing else touches it.
     #if canImport(Darwin)
@@ -22,7 +23,7 @@ public final class _Lock<Value>: @unchecked Sendable {
     #else
         @usableFromInline let lock = Mutex<Void>(())
     #endif
-    // Whoever looks at it holds the lock, so the runtime need not check that nobody else does.
+    // Only accessed while the lock is held, so the runtime check for exclusive access is unnecessary.
     @exclusivity(unchecked) @usableFromInline var value: Value
 
     /// A lock around its first value.

@@ -2,7 +2,7 @@ package import Foundation
 
 /// A number of milliseconds: since 1970 for an instant, or how long something takes.
 ///
-/// What is beyond all dates becomes the first or the last of them, so that no number of a server or a file can trap.
+/// Clamps values to the range of dates, so that a number from a server or a file cannot trap.
 package struct Milliseconds: Hashable, Comparable, Sendable {
     package let count: Int64
 

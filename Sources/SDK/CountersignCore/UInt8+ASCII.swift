@@ -3,7 +3,7 @@ extension UInt8 {
 
     @inlinable package var isASCIILetter: Bool { 0x61...0x7A ~= self | 0x20 }
 
-    /// A letter, a digit, or one of `others`, which are ASCII too.
+    /// Whether the byte is an ASCII letter, a digit or in `others`, which must be ASCII.
     @inlinable package func isASCIIAlphanumeric(or others: StaticString = "") -> Bool {
         isASCIIDigit || isASCIILetter || others.withUTF8Buffer { $0.contains(self) }
     }

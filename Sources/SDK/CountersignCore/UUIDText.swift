@@ -2,7 +2,8 @@
 package enum UUIDText {
     private static let count = 36
 
-    /// The 16 bytes that a text stands for; nil for one that ``append(_:to:)`` would write otherwise, such as one in capitals.
+    /// The 16 bytes of a UUID. Nil unless the text has the form that ``append(_:to:)`` writes; upper case
+    /// is rejected.
     package static func bytes(of text: String) -> [UInt8]? {
         var text = text
         return text.withUTF8 { text in

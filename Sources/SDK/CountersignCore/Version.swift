@@ -1,2 +1,2 @@
-/// What this build is called. The SDK, the gateway and the command line are released together.
+/// The version of this build. The SDK, the gateway and the command line are released together.
 package let countersignVersion = "0.1.0"

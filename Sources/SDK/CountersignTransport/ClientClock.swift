@@ -1,8 +1,8 @@
 public import Foundation
 
-/// Where the SDK reads the time and how it waits, so that tests can own both.
+/// The clock of the SDK, replaceable in tests.
 ///
-/// Back-off and time-outs use `uptime`, which nobody can set; a device clock that jumps never makes the SDK busy or idle.
+/// Back-off and time-outs use `uptime`, so changes of the device clock do not affect them.
 public protocol ClientClock: Sendable {
     /// The device's clock, which a person may set to anything.
     var now: Date { get }

@@ -129,7 +129,7 @@
         }
     }
 
-    /// What libcurl's callbacks need of one exchange.
+    /// State of one exchange, for libcurl's callbacks.
     ///
     /// `@unchecked Sendable`: `cancelled` has a lock; the rest is touched only by the thread in `CurlSession.perform`.
     private final class CurlExchange: @unchecked Sendable {

@@ -12,8 +12,10 @@ public protocol HTTPTransport: Sendable {
     /// Cancelling the task ends the exchange soon; whether the server has taken the request is then unknown.
     ///
     /// - Parameter request: What to send.
-    /// - Returns: The answer, whatever its status.
-    /// - Throws: When there was no answer, or not the whole of it before the connection was lost. Each such failure but `notPermitted` is worth another try later.
+    /// - Returns: The response, with any status.
+    ///
+    /// - Throws: When there was no complete response. Each failure except `notPermitted` may be retried
+    /// later.
     func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse
 }
 

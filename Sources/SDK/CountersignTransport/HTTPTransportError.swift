@@ -2,7 +2,7 @@
 ///
 /// The description never holds a header, a body or the query of a URL.
 public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong.
+    /// An error code.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `timed_out`.
         public let rawValue: String
@@ -32,7 +32,7 @@ public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
         public static let other = Code(rawValue: "other")
     }
 
-    /// What went wrong.
+    /// The error code.
     public let code: Code
     /// The words of the network library: safe to log.
     public let detail: String

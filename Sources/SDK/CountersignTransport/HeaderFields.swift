@@ -1,6 +1,6 @@
 /// Header fields whose names are the same in any case (RFC 9110, section 5.1).
 ///
-/// What cannot stand in a header field is left out, so that no value can end the field and begin another.
+/// Omits fields with invalid characters, so that a value cannot inject another field.
 package struct HeaderFields {
     package private(set) var fields: [(name: String, value: String)] = []
 

@@ -39,7 +39,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
         self.maximumResponseBytes = maximumResponseBytes
     }
 
-    /// The value of the first header field of this name, in any case; nil if there is none.
+    /// The value of the first header field with this name, ignoring case; nil without such a field.
     public func header(_ name: String) -> String? {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }

@@ -6,7 +6,7 @@ public struct TransportResponse: Sendable {
     public let status: Int
     /// Header fields in the order in which they came.
     public let headers: [(name: String, value: String)]
-    /// The body; empty if there was none.
+    /// The body; empty if the response has none.
     public let body: [UInt8]
     /// Whether the rest of the body is missing: it was longer than `TransportRequest.maximumResponseBytes`, or its content
     /// encoding could not be decoded.
@@ -23,7 +23,7 @@ public struct TransportResponse: Sendable {
         self.isTruncated = isTruncated
     }
 
-    /// The value of the first header field of this name, in any case; nil if there is none.
+    /// The value of the first header field with this name, ignoring case; nil without such a field.
     public func header(_ name: String) -> String? {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
