@@ -11,8 +11,8 @@
         ///
         /// - Parameters:
         ///   - service: Tells the tokens of several clients apart.
-        /// One of the app's Keychain access groups, with its prefix, to share tokens with extensions. All
-        /// members can read and refresh the tokens. Nil for the app's first group.
+        ///   - accessGroup: One of the app's Keychain access groups, with its prefix, to share tokens with
+        ///     extensions. All members can read and refresh the tokens. Nil for the app's first group.
         public init(service: String, accessGroup: String? = nil) {
             self.service = service
             self.accessGroup = accessGroup

@@ -14,18 +14,18 @@ public protocol TokenStore: Sendable {
     ///
     /// - Parameters:
     ///   - token: The token.
-    /// The user's id.
+    ///   - userID: The user's id.
     /// - Throws: When it could not be stored. The token is then good until the app ends.
     func store(_ token: String, for userID: String) throws
 
     /// Removes the token of a user.
     ///
-    /// The user's id.
-    /// When it could not be removed.
+    /// - Parameter userID: The user's id.
+    /// - Throws: When it could not be removed.
     func removeToken(for userID: String) throws
 
     /// Removes all tokens.
     ///
-    /// When they could not be removed.
+    /// - Throws: When they could not be removed.
     func removeAll() throws
 }

@@ -28,7 +28,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
 
     /// One request, or a batch that could not be sent because it has no token.
     public struct Batch: Sendable, Hashable {
-        /// Whose events; nil for events without a user.
+        /// The user; nil for events without a user.
         public let userID: String?
         /// Events in the request.
         public let eventCount: Int

@@ -34,7 +34,7 @@ final class Inbox<Message: Sendable>: Sendable {
         return state.waiter
     }
 
-    /// Takes no more messages. Returns those that are left.
+    /// Closes the inbox and returns the remaining messages.
     func close() -> [Message] {
         state.withLock { state in
             state.isClosed = true

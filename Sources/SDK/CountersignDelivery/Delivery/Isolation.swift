@@ -1,7 +1,7 @@
 /// The search for the one event that makes a server refuse a whole request.
 ///
 /// A value without I/O: `probe` is what to send next, and the two mutating methods take the answer. With n suspects it
-/// takes at most log2(n) + 1 requests. What it finds has failed alone.
+/// takes at most log2(n) + 1 requests. The event found has failed alone.
 struct Isolation: Equatable {
     /// Why requests with the culprit fail.
     enum Cause: Equatable {

@@ -20,7 +20,7 @@ struct QueueRecovery {
         return error.isCorrupt || error.message.hasPrefix("no such ")
     }
 
-    /// Files that were set aside beside the queue.
+    /// The number of damaged files that were moved aside.
     static func asideCount(besides path: String) -> Int {
         let url = URL(fileURLWithPath: path)
         let names =

@@ -56,7 +56,7 @@ struct Round: Equatable {
             state = .over(.waitingForTokenProvider)
             return nil
         }
-        // What becomes due meanwhile is not held up.
+        // Stop waiting when other work becomes due.
         let instant = next ?? .infinity
         return instant <= now ? nil : min(patience, instant)
     }

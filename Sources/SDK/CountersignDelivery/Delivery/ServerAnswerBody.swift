@@ -1,7 +1,7 @@
 package import CountersignTransport
 package import Foundation
 
-/// The members of servers' answers that the SDK reads, whatever the dialect.
+/// The members of a server's response that the SDK reads, in any dialect.
 package struct ServerAnswerBody: Sendable {
     /// An event that the server did not take.
     package struct Rejection: Decodable, Sendable {
