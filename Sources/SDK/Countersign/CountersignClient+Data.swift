@@ -1,12 +1,12 @@
 extension CountersignClient {
-    /// Where every event is, and what the SDK is waiting for.
+    /// Returns the location of each event and the conditions the SDK is waiting for.
     ///
-    /// - Returns: The state at this moment; it does not wait for a request that is under way.
+    /// - Returns: The current state. Does not wait for a request in progress.
     public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
 
     // MARK: Quarantine
 
-    /// The events that a server will never take as they are, oldest first.
+    /// Returns the events that the server has permanently rejected, oldest first.
     ///
     /// - Returns: At most `QueueLimits.maximumQuarantinedEvents`.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be read now.
@@ -14,9 +14,9 @@ extension CountersignClient {
         try await pipeline.quarantined()
     }
 
-    /// Puts all events of the quarantine back into the queue, such as after a server was put right.
+    /// Moves all events of the quarantine back into the queue, such as after a server was repaired.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of events.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
     @discardableResult
     public func requeueQuarantinedEvents() async throws(CountersignError) -> Int {
@@ -25,7 +25,7 @@ extension CountersignClient {
 
     /// Deletes all events of the quarantine for good.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of events.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
     @discardableResult
     public func deleteQuarantinedEvents() async throws(CountersignError) -> Int {
@@ -34,17 +34,18 @@ extension CountersignClient {
 
     // MARK: Wiping
 
-    /// Removes all events, also those in quarantine, all tokens, the user and the id of this device.
+    /// Removes all events, also those in quarantine, all tokens, the user and the device's ID.
     ///
-    /// A request that is under way cannot be taken back. What a server has already is the app's to delete there.
+    /// A request in progress is not cancelled. The app must delete data that a server already has there.
     ///
-    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now. Retry
+    ///   then.
     public func wipeData() async throws(CountersignError) {
         let removeUsers = removeUsers
         try await pipeline.wipe { [recorder, tokens, engine = pipeline.engine] in
             try removeUsers()
             guard !recorder.hasOptedOut else { return }
-            // Whoever has come since the call stays, with the token that came along.
+            // Keep a user set since the call, and the token set with that user.
             let count = recorder.forgottenCount
             engine.post { await tokens.willForget(upTo: count) }
         }
@@ -65,7 +66,7 @@ extension CountersignClient {
         }
     }
 
-    /// As `optOut()`, for a thread that may wait: whatever is called next comes after it. What fails is logged.
+    /// As `optOut()`, blocking: later calls take effect after it. Errors are logged.
     package func optOutNow() {
         do {
             try pipeline.wipeAndStop(isLasting: true, removeUsers)
@@ -74,16 +75,16 @@ extension CountersignClient {
         }
     }
 
-    /// As the pipeline's `setEnabled`. The user of the meantime is kept for the next start.
+    /// As the pipeline's `setEnabled`. Stores a user set while disabled for the next start.
     package func setEnabled(_ isEnabled: Bool) {
         pipeline.setEnabled(isEnabled)
         if isEnabled { saveIdentity() }
     }
 
-    /// Removes all data and records nothing from now on, in later runs too, until `optIn()`.
+    /// Removes all data and stops recording, in later runs too, until `optIn()`.
     ///
-    /// - Throws: `CountersignError` with `storageFailed` when that could not be made durable; nothing is recorded in this run
-    ///   all the same.
+    /// - Throws: `CountersignError` with `storageFailed` when the opt-out could not be made durable.
+    ///   Recording stops in this run even then.
     public func optOut() async throws(CountersignError) {
         try await pipeline.setOptedOut(true)
         try await wipeData()
@@ -91,7 +92,7 @@ extension CountersignClient {
 
     /// Records again after `optOut()`.
     ///
-    /// - Throws: `CountersignError` with `storageFailed` when that could not be made durable.
+    /// - Throws: `CountersignError` with `storageFailed` when the change could not be made durable.
     public func optIn() async throws(CountersignError) {
         try await pipeline.setOptedOut(false)
         saveIdentity()

@@ -1,7 +1,8 @@
 public import CountersignCore
 public import CountersignTransport
 
-/// Records what users of an app do, and delivers it to a gateway: each event exactly once, and under its user's token.
+/// Records the actions of an app's users and delivers each event exactly once, with its user's token, to a
+/// gateway.
 ///
 /// ```swift
 /// let client = try CountersignClient(
@@ -10,27 +11,27 @@ public import CountersignTransport
 /// client.track("Order Completed", properties: ["total": 42.5])
 /// ```
 ///
-/// All methods may be called from any thread. Methods that are not `async` return at once: serialization and I/O happen in the
-/// background. The exception is a burst. While more than 64 events or 256 KiB are in memory only, each call waits for the
-/// background thread, for 5 ms at most. Events on disk survive crashes until a server accepts them or `QueueLimits` evicts
-/// them.
+/// All methods may be called from any thread. Methods that are not `async` return at once: serialization and
+/// I/O happen in the background. During a burst, while more than 64 events or 256 KiB are only in memory,
+/// each call waits for the background thread for up to 5 ms. Events on disk survive crashes until a server
+/// accepts them or `QueueLimits` evicts them.
 public final class CountersignClient: Sendable {
     package let pipeline: DeliveryPipeline
     let tokens: UserTokenSource
     private let dialect: any EventDialect
     let log: CountersignLog?
     let stored: SignedUserTokens
-    /// The user as `recorder` writes it down before the events that follow; changed under its lock.
+    /// The identity that `recorder` writes before the following events. Changed under the recorder's lock.
     let identity: Lock<StoredUser.Identity>
 
     var recorder: Recorder { pipeline.recorder }
 
-    /// Makes a client. The queue file is opened in the background, and a session begins.
+    /// Creates a client. Opens the queue file in the background and begins a session.
     ///
     /// - Parameters:
-    ///   - configuration: How it works.
-    ///   - transport: The way to the network; nil for `URLSession` on Apple platforms and libcurl on Linux.
-    ///   - clock: The time, for tests.
+    ///   - configuration: The client's configuration.
+    ///   - transport: The HTTP transport; nil for `URLSession` on Apple platforms and libcurl on Linux.
+    ///   - clock: The clock, replaceable in tests.
     /// - Throws: `CountersignError` with `invalidConfiguration` if the configuration cannot work.
     public convenience init(
         configuration: CountersignConfiguration, transport: (any HTTPTransport)? = nil,
@@ -78,49 +79,50 @@ public final class CountersignClient: Sendable {
         }
     }
 
-    /// Does the rest of a log-out that the last run of the app did not finish.
+    /// Completes a log-out that the last run of the app did not finish.
     private func finishLogOut(of user: UserKey) {
         let count = recorder.user.count
         if let userID = user.userID { keepLogOut(of: userID) }
-        // Nothing here holds the client: one that is let go of closes, and the next one does it.
+        // The task does not retain the client. If the client closes first, the next client finishes the
+        // log-out.
         Task { [engine = pipeline.engine, tokens] in
             await engine.perform { await tokens.beginLeaving(user, at: count) }
             await Self.finishLogOut(of: user, tokens: tokens, engine: engine) { await engine.flush() }
         }
     }
 
-    /// Sends what is left under the user's token, and then forgets that.
+    /// Sends the remaining events with the user's token, then removes the token.
     @discardableResult
     private static func finishLogOut(
         of user: UserKey, tokens: UserTokenSource, engine: DeliveryEngine, flush: () async -> FlushResult
     ) async -> FlushResult {
         let result = await flush()
-        // After a client that was closed the next one does it.
+        // If the client was closed, the next client finishes the log-out.
         if result.ending != .closed { await engine.perform { await tokens.leave(user) } }
         return result
     }
 
     // MARK: Users
 
-    /// Says who the user is from now on.
+    /// Sets the current user.
     ///
-    /// Events that were recorded before stay with the user they were recorded for, and are sent under that user's token.
-    /// Another user begins a new session. For the user who is current already this only replaces the token; an event is
-    /// recorded when the user is another one or when there are traits.
+    /// Events recorded earlier keep their user and are sent with that user's token. A different user begins a
+    /// new session. For the current user this only replaces the token. An event is recorded if the user
+    /// changes or `traits` is not empty.
     ///
-    /// The user stays until `logOut()`, `wipeData()` or another call, over later starts of the app too.
+    /// The user persists across starts of the app until `logOut()`, `wipeData()` or another call.
     ///
     /// - Parameters:
-    ///   - userID: The id in the app's own systems. Not empty, and the same as `sub` of the token, byte for byte.
-    ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
-    ///   - traits: What is known of the user.
+    ///   - userID: The ID in the app's own systems. Not empty, and byte for byte the token's `sub` claim.
+    ///   - token: The token from the app's backend; nil without a token or with a token provider.
+    ///   - traits: The user's traits.
     public func identify(userID: String, token: String? = nil, traits: JSONObject = [:]) {
         identify(userID: userID, token: token, traits: traits, stored: nil)
     }
 
-    /// As `identify`. `stored` is called once, on any thread: with the event's id when the event is on disk, with nil if
-    /// there was nothing to record, or with the reason why the event is not in the queue. Without `stored`, an event that
-    /// cannot be written now is written later.
+    /// As `identify`. Calls `stored` once, on any thread: with the event's ID when the event is on disk, with
+    /// nil if no event was recorded, or with the error if the event is not in the queue. Without `stored`, an
+    /// event that cannot be written now is written later.
     package func identify(
         userID: String, token: String?, traits: JSONObject,
         stored: (@Sendable (Result<String?, CountersignError>) -> Void)?
@@ -133,11 +135,11 @@ public final class CountersignClient: Sendable {
         recorder.record(event(.identify, payload: traits), owner: userID, completion: completion)
     }
 
-    /// As `identify`, without an event. Returns true if the user is another one than before.
+    /// As `identify`, without an event. Returns true if the user has changed.
     @discardableResult
     package func setUser(_ userID: String, token: String?) -> Bool {
         guard !userID.isEmpty else { return false }
-        // Whoever hears of it records that for the user whose session it was.
+        // Handlers of the session's end still record events for the earlier user.
         if !recorder.isUser(userID) { endSession() }
         let signed = token.map { SignedToken($0) }
         let (_, isAnother, count) = recorder.setUser(userID) { isAnother in
@@ -147,13 +149,13 @@ public final class CountersignClient: Sendable {
                 return identity.bytes
             }
         }
-        // First the token: the session that begins sends at once.
+        // Set the token first, since the new session sends at once.
         if let signed { set(signed, for: userID, at: count) }
         if isAnother { startSession() }
         return isAnother
     }
 
-    /// Has the present user written down once more, and no log-out: such as after all data was removed.
+    /// Stores the current user again, without log-outs, such as after all data was removed.
     func saveIdentity() {
         recorder.saveIdentity { [identity] userID in
             identity.withLock { identity in
@@ -165,7 +167,7 @@ public final class CountersignClient: Sendable {
         }
     }
 
-    /// Writes a log-out into `user.json`. Until then the identity has it.
+    /// Writes a log-out into `user.json`. Until then the identity holds it.
     private func keepLogOut(of userID: String) {
         stored.keepLogOut(of: userID) { [recorder, identity] in
             recorder.saveIdentity { _ in
@@ -177,11 +179,11 @@ public final class CountersignClient: Sendable {
         }
     }
 
-    /// Hands over a new token of the current user.
+    /// Replaces the token of the current user.
     ///
-    /// What waits for one is sent at once. Without a user nothing happens.
+    /// Events that wait for a token are sent at once. Does nothing without a user.
     ///
-    /// - Parameter token: The token exactly as the backend made it.
+    /// - Parameter token: The token exactly as the backend returned it.
     public func setToken(_ token: String) {
         let signed = SignedToken(token)
         let user = recorder.saveIdentity { userID in
@@ -203,25 +205,25 @@ public final class CountersignClient: Sendable {
         }
     }
 
-    /// The user whom events are recorded for, from the last run if nobody was identified in this one; nil if there is none.
+    /// The current user's ID, from the last run unless set in this run; nil without a user.
     public var userID: String? { recorder.userID }
 
-    /// Ends the user's time with the app: sends what is left under the user's token, and then forgets that token.
+    /// Logs out the current user: sends the remaining events with the user's token, then removes the token.
     ///
-    /// Events that are recorded after the call have no user. What cannot be sent now waits until the same user comes back
-    /// with a token, in later runs of the app too; `CountersignSnapshot.parked` says `logged_out`. Of a user who never had a
-    /// token, in an app without a token provider, it is sent without one. A token that the app hands over for this user
-    /// before the method returns is kept.
+    /// Events recorded after the call have no user. Events that cannot be sent now wait until the same user
+    /// signs in with a token, in later runs of the app too; `CountersignSnapshot.parked` reports
+    /// `logged_out`. If the user never had a token and the app has no token provider, the events are sent
+    /// without one. A token that the app sets for this user before the method returns is kept.
     ///
-    /// - Returns: What was sent.
+    /// - Returns: The result of sending.
     @discardableResult
     public func logOut() async -> FlushResult {
         let user = beginLogOut()
         return await Self.finishLogOut(of: user, tokens: tokens, engine: pipeline.engine) { await flush() }
     }
 
-    /// As `logOut`, in the order of the calls: events recorded after it returns have no user. `ended` is called once, on any
-    /// thread.
+    /// As `logOut`, in the order of the calls: events recorded after it returns have no user. Calls `ended`
+    /// once, on any thread.
     package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
         let user = beginLogOut()
         Task {
@@ -247,11 +249,11 @@ public final class CountersignClient: Sendable {
 
     // MARK: Events
 
-    /// Records that the user did something, and returns at once.
+    /// Records an event and returns at once.
     ///
     /// - Parameters:
-    ///   - event: What it was, such as `Order Completed`.
-    ///   - properties: More about it. A number that is not finite is stored as `null`.
+    ///   - event: The event's name, such as `Order Completed`.
+    ///   - properties: The event's properties. A number that is not finite is stored as `null`.
     public func track(_ event: String, properties: JSONObject = [:]) {
         recorder.record(self.event(.track, name: event, payload: properties))
     }
@@ -259,11 +261,11 @@ public final class CountersignClient: Sendable {
     /// Records an event of any kind, and returns when it is on disk.
     ///
     /// - Parameters:
-    ///   - event: What it was; for a page or a screen its name.
-    ///   - kind: Which kind of event.
-    ///   - properties: More about it.
+    ///   - event: The event's name, or the name of the page or screen.
+    ///   - kind: The kind of event.
+    ///   - properties: The event's properties.
     /// - Returns: The event's message id.
-    /// - Throws: `CountersignError`: the event is not in the queue.
+    /// - Throws: `CountersignError` if the event is not in the queue.
     @discardableResult
     public func record(
         _ event: String, kind: EventKind = .track, properties: JSONObject = [:]
@@ -271,8 +273,8 @@ public final class CountersignClient: Sendable {
         try await pipeline.store(self.event(kind, name: event, payload: properties))
     }
 
-    /// As `record`, in the order of the calls. `stored` is called once, on any thread: with the event's message id when it is on
-    /// disk, or with why it is not in the queue.
+    /// As `record`, in the order of the calls. Calls `stored` once, on any thread: with the event's message
+    /// ID when the event is on disk, or with the error if it is not in the queue.
     package func record(
         _ event: String, kind: EventKind, properties: JSONObject,
         stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
@@ -284,55 +286,57 @@ public final class CountersignClient: Sendable {
         Event(kind, name: name, payload: payload, dialect: dialect)
     }
 
-    /// Records an event of a kind that only the dialect has, and returns at once.
+    /// Records an event with a dialect-specific kind, and returns at once.
     package func record(_ kind: EventKind, payload: JSONObject) {
         recorder.record(event(kind, payload: payload))
     }
 
     // MARK: Sending
 
-    /// Sends everything that can be sent now, and returns when that is done.
+    /// Sends all events that can be sent now, and returns when done.
     ///
-    /// It ends waits after failures and resumes what was paused. Calls that overlap share the work.
+    /// Ends back-off delays and resumes paused users. Overlapping calls share the work.
     ///
-    /// - Returns: What became of each request.
+    /// - Returns: The outcome of each request.
     @discardableResult
     public func flush() async -> FlushResult {
         TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.flush()
     }
 
-    /// Stores what is still in memory and ends all work. Nothing is recorded after this; what was not sent is sent by the
-    /// next client with this queue.
+    /// Stores the events in memory and stops all work. Nothing is recorded afterwards. The next client with
+    /// this queue sends the remaining events.
     public func close() async {
         await pipeline.close()
     }
 
     // MARK: Sessions
 
-    /// Begins a new session: what was paused after too many refused tokens is tried again.
+    /// Begins a new session and retries users paused after too many rejected tokens.
     ///
-    /// On iOS the SDK does so itself, as it hears of the app's coming and going; elsewhere the app says when a person begins
-    /// to use it.
+    /// On iOS the SDK calls this itself, from the app's lifecycle notifications. Elsewhere the app calls it
+    /// when a person begins to use the app.
     public func startSession() { pipeline.startSession() }
 
-    /// Ends the session, such as when a person leaves an app without a system that says so.
+    /// Ends the session, on platforms without lifecycle notifications.
     ///
-    /// Events that are recorded afterwards still have its id; the next session begins with `startSession()`, with another
-    /// user, or when the app comes to the foreground, however soon that is. Nothing is sent or held back by this.
+    /// Later events still have the session's ID. The next session begins with `startSession()`, with another
+    /// user, or whenever the app comes to the foreground. Sending is not affected.
     public func endSession() { pipeline.endSession() }
 
-    /// Says that the app went to the background. The SDK notices this on its own on iOS.
+    /// Reports that the app went to the background. Automatic on iOS.
     ///
-    /// Events are sent if the flush policy says so. Authentication failures are told when the app is back.
+    /// Events are sent if the flush policy says so. Authentication failures are reported in the foreground
+    /// again.
     public func enterBackground() { pipeline.enterBackground() }
 
-    /// Says that the app is in the foreground again. The SDK notices this on its own on iOS.
+    /// Reports that the app is in the foreground again. Automatic on iOS.
     ///
-    /// A new session begins if it was away for longer than `CountersignConfiguration.sessionTimeout`; so it does if the client was
-    /// made longer ago and this is the first time, since the system had then started the app in the background.
+    /// Begins a new session after more than `CountersignConfiguration.sessionTimeout` in the background. The
+    /// first call begins one too if the client is older than that, since the system had then started the app
+    /// in the background.
     public func enterForeground() { pipeline.enterForeground() }
 
-    /// What clients of other shapes record of sessions.
+    /// Sets the handler with which other client types record session events.
     package func onSessionEvent(_ handler: @escaping @Sendable (DeliveryPipeline.SessionEvent) -> Void) {
         pipeline.onSessionEvent(handler)
     }
@@ -341,14 +345,15 @@ public final class CountersignClient: Sendable {
 
     /// Authentication failures. Starts with the latest one if it is unresolved.
     ///
-    /// The same failure, of one user, token, code and `isOptional`, is reported at once, and again at most once in five minutes
-    /// and at the start of a session, while it is unresolved. `occurrences` counts all of them. While the app is in the
-    /// background nothing is reported; the failures follow when the app is back.
+    /// The same failure, of one user, token, code and `isOptional`, is reported at once, and again at most
+    /// once in five minutes and at the start of a session, while it is unresolved. `occurrences` counts all
+    /// of them. While the app is in the background nothing is reported; the failures follow when the app is
+    /// back.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> { pipeline.failures.stream() }
 
-    /// Sets the closure that is called for each authentication failure, instead of an earlier one; nil for none.
+    /// Sets the closure called for each authentication failure, replacing an earlier one; nil removes it.
     ///
-    /// It is called on a thread of the SDK, as often as `authenticationFailures` says.
+    /// Called on a thread of the SDK, as often as `authenticationFailures` reports.
     public func onAuthenticationFailure(_ handler: (@Sendable (AuthenticationFailure) -> Void)?) {
         pipeline.failures.setHandler(handler)
     }

@@ -1,46 +1,46 @@
 public import Foundation
 
-/// How a `CountersignClient` works.
+/// The configuration of a `CountersignClient`.
 public struct CountersignConfiguration: Sendable {
     /// The server's base URL, `https` in production. Events go to `/v1/batch` below it.
     public var endpoint: URL
-    /// The app's key, visible ASCII. It names the app and proves nothing.
+    /// The app's write key, visible ASCII. It identifies the app and is not a secret.
     public var writeKey: String
-    /// Tells clients of one app apart: each has its own queue. Letters, digits, `-`, `_` and `.`.
+    /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and `.`.
     public var instanceName: String = "default"
-    /// The directory that holds a directory for each instance; nil for one of this app and write key, below `Countersign` in the
-    /// user's Application Support directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`). Not in an app group's container on
-    /// iOS: the system ends a process that is suspended while it has a lock there.
+    /// The directory that holds a directory for each instance. Nil for a directory of this app and write key,
+    /// below `Countersign` in the user's Application Support directory (on Linux `$XDG_DATA_HOME` or
+    /// `~/.local/share`). Do not use an app group's container on iOS: the system ends a process suspended
+    /// while it holds a lock there.
     public var dataDirectory: URL?
-    /// How much the queue keeps.
+    /// The limits of the queue.
     public var limits = QueueLimits()
-    /// When the SDK sends on its own.
+    /// When the SDK sends without a call of `flush()`.
     public var flushPolicy = FlushPolicy.automatic
-    /// Events in one request at most. Default: 100.
+    /// Maximum number of events in a request. Default: 100.
     public var batchEvents = 100
-    /// Bytes of events in one request at most. Default: 400,000.
+    /// Maximum bytes of events in a request. Default: 400,000.
     public var batchBytes = 400_000
-    /// Seconds that a request may take. Default: 30.
+    /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
-    /// The waits after failures of the server or the network.
+    /// The delays after failures of the server or the network.
     public var networkRetry = RetryPolicy.network
-    /// The waits after refused tokens.
+    /// The delays after rejected tokens.
     public var authenticationRetry = RetryPolicy.authentication
-    /// Asked for a token when there is none, when it expires and when the server refuses it; nil if the app hands tokens
-    /// over on its own.
+    /// Called when a token is missing, has expired or was rejected. Nil if the app sets tokens itself.
     public var tokenProvider: TokenProvider?
-    /// Seconds that the token provider may take. Default: 30.
+    /// Time limit for the token provider, in seconds. Default: 30.
     public var tokenProviderTimeout: TimeInterval = 30
-    /// Where tokens are kept between two runs; nil for the Keychain on Apple platforms and a file elsewhere.
+    /// Stores tokens between runs; nil for the Keychain on Apple platforms and a file elsewhere.
     public var tokenStore: (any TokenStore)?
     /// Seconds in the background after which a new session begins. Default: 10.
     public var sessionTimeout: TimeInterval = 10
-    /// How much is written to the standard log (`CountersignLog.standard(_:)`), which setting this puts into `log`; nil for
-    /// nothing. Default: warnings.
+    /// The level of the standard log (`CountersignLog.standard(_:)`). Setting it replaces `log`; nil disables
+    /// logging. Default: warnings.
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
-    /// Where log lines go; nil for nowhere. Default: warnings, to the standard log.
+    /// The log; nil for no logging. Default: warnings, to the standard log.
     public var log: CountersignLog? = .standard(.warning)
 
     /// Makes a configuration with the defaults.
@@ -88,9 +88,9 @@ extension CountersignConfiguration {
         InstanceFolder(name: instanceName, dataDirectory: dataDirectory, key: writeKey)
     }
 
-    /// The app's token store, or the platform's. To be made before anything is put into the directory.
+    /// Returns the app's token store or the platform's. Call before anything is written to the directory.
     func makeTokenStore() -> any TokenStore { folder.makeTokenStore(tokenStore, log: log) }
 
-    /// Where the queue of this instance is. What an earlier version had elsewhere is there now.
+    /// The directory of this instance's queue. Data of an earlier version has been moved there.
     package var instanceDirectory: URL { folder.directory }
 }

@@ -1,7 +1,7 @@
 extension CountersignInspector {
-    /// Begins to listen. It holds the client for as long as it is there itself.
+    /// Starts observing a client. The inspector retains the client.
     ///
-    /// - Parameter client: Whom to look at.
+    /// - Parameter client: The client to observe.
     public convenience init(_ client: CountersignClient) {
         self.init(client.pipeline) {
             let userID = client.userID

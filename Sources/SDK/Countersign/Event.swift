@@ -1,6 +1,6 @@
 package import CountersignCore
 
-/// Something that a user has done, or what is known of them.
+/// A user's action or traits.
 package struct Event: RecordContent {
     package let kind: EventKind
     package let name: String?
@@ -22,8 +22,8 @@ package struct Event: RecordContent {
     }
 }
 
-/// How events look on the wire of one kind of server.
+/// The wire format of events for one kind of server.
 package protocol EventDialect: Destination {
-    /// An event as it is kept in the queue and later put into a request.
+    /// Renders an event as stored in the queue and later put into a request.
     func render(_ event: Event, of record: EventRecord, anonymousID: String) -> [UInt8]
 }

@@ -1,8 +1,8 @@
 public import CountersignCore
 
-/// Properties of any type as JSON has them.
+/// Converts properties of any type to JSON.
 ///
-/// A property whose type is not supported is left out and named in the log. The event is recorded without it.
+/// Leaves out properties of unsupported types, with a warning in the log.
 func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObject {
     var properties: JSONObject = [:]
     for (name, value) in values {
@@ -18,23 +18,26 @@ func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObjec
 extension CountersignClient {
     // MARK: Properties of other types
 
-    /// Records that the user did something, and returns at once. Variables need no wrapping: `["total": total]`.
+    /// Records an event and returns at once. Variables need no wrapping: `["total": total]`.
     ///
     /// - Parameters:
-    ///   - event: What it was, such as `Order Completed`.
-    ///   - properties: More about it: numbers, strings, booleans, dates (text in ISO 8601, UTC, with milliseconds), decimals,
-    ///     `Data` (Base64 text), `UUID`, `URL`, optionals (nil is `null`), arrays, sets and dictionaries of those, and values of
-    ///     the app's own types that are `Encodable`. A number that is not finite and a value that cannot be encoded are `null`.
+    ///   - event: The event's name, such as `Order Completed`.
+    ///   - properties: The event's properties: numbers, strings, booleans, dates (text in ISO 8601, UTC, with
+    ///     milliseconds), decimals, `Data` (Base64 text), `UUID`, `URL`, optionals (nil is `null`), arrays,
+    ///     sets and dictionaries of those, and the app's own `Encodable` types. A number that is not finite
+    ///     and a value that cannot be encoded are `null`. the app's own types that are `Encodable`. A number
+    ///     that is not finite and a value that cannot be encoded are `null`.
     public func track(_ event: String, properties: [String: any Encodable]) {
         track(event, properties: eventProperties(properties, log: log))
     }
 
-    /// As `track(_:properties:)` with `Encodable` properties, for a dictionary whose values may be of any type.
+    /// As `track(_:properties:)` with `Encodable` properties, for a dictionary whose values may be of any
+    /// type.
     ///
     /// - Parameters:
-    ///   - event: What it was, such as `Order Completed`.
-    ///   - properties: More about it. A value that is neither a JSON value nor `Encodable` is left out, or `null` in an
-    ///     array, with a warning in the log.
+    ///   - event: The event's name, such as `Order Completed`.
+    ///   - properties: The event's properties. A value that is neither a JSON value nor `Encodable` is left
+    ///     out, or `null` in an array, with a warning in the log.
     public func track(_ event: String, properties: [String: Any]) {
         track(event, properties: eventProperties(properties, log: log))
     }
@@ -42,9 +45,9 @@ extension CountersignClient {
     /// As `identify(userID:token:traits:)`, with traits of any `Encodable` type.
     ///
     /// - Parameters:
-    ///   - userID: The id in the app's own systems.
-    ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
-    ///   - traits: What is known of the user. As for `track(_:properties:)`.
+    ///   - userID: The ID in the app's own systems.
+    ///   - token: The token from the app's backend; nil without a token or with a token provider.
+    ///   - traits: The user's traits. As for `track(_:properties:)`.
     public func identify(userID: String, token: String? = nil, traits: [String: any Encodable]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
     }
@@ -52,10 +55,10 @@ extension CountersignClient {
     /// As `identify(userID:token:traits:)`, for a dictionary whose values may be of any type.
     ///
     /// - Parameters:
-    ///   - userID: The id in the app's own systems.
-    ///   - token: What the app's backend signed for this user; nil if there is none, or if there is a token provider.
-    ///   - traits: What is known of the user. A value that is neither a JSON value nor `Encodable` is left out, or `null` in an
-    ///     array, with a warning in the log.
+    ///   - userID: The ID in the app's own systems.
+    ///   - token: The token from the app's backend; nil without a token or with a token provider.
+    ///   - traits: The user's traits. A value that is neither a JSON value nor `Encodable` is left out, or
+    ///     `null` in an array, with a warning in the log.
     public func identify(userID: String, token: String? = nil, traits: [String: Any]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
     }
@@ -63,11 +66,11 @@ extension CountersignClient {
     /// As `record(_:kind:properties:)`, with properties of any `Encodable` type.
     ///
     /// - Parameters:
-    ///   - event: What it was; for a page or a screen its name.
-    ///   - kind: Which kind of event.
-    ///   - properties: More about it. As for `track(_:properties:)`.
-    /// - Returns: The event's message id.
-    /// - Throws: `CountersignError`: the event is not in the queue.
+    ///   - event: The event's name, or the name of the page or screen.
+    ///   - kind: The kind of event.
+    ///   - properties: The event's properties. As for `track(_:properties:)`.
+    /// - Returns: The event's message ID.
+    /// - Throws: `CountersignError` if the event is not in the queue.
     @discardableResult
     public nonisolated(nonsending) func record(
         _ event: String, kind: EventKind = .track, properties: [String: any Encodable]
@@ -78,12 +81,12 @@ extension CountersignClient {
     /// As `record(_:kind:properties:)`, for a dictionary whose values may be of any type.
     ///
     /// - Parameters:
-    ///   - event: What it was; for a page or a screen its name.
-    ///   - kind: Which kind of event.
-    ///   - properties: More about it. A value that is neither a JSON value nor `Encodable` is left out, or `null` in an
-    ///     array, with a warning in the log.
-    /// - Returns: The event's message id.
-    /// - Throws: `CountersignError`: the event is not in the queue.
+    ///   - event: The event's name, or the name of the page or screen.
+    ///   - kind: The kind of event.
+    ///   - properties: The event's properties. A value that is neither a JSON value nor `Encodable` is left
+    ///     out, or `null` in an array, with a warning in the log.
+    /// - Returns: The event's message ID.
+    /// - Throws: `CountersignError` if the event is not in the queue.
     @discardableResult
     public nonisolated(nonsending) func record(
         _ event: String, kind: EventKind = .track, properties: [String: Any]

@@ -2,7 +2,8 @@ internal import CountersignCore
 package import CountersignTransport
 package import Foundation
 
-/// `POST /v1/batch`, in the shape of Segment's public HTTP API, with the write key and the user's token in headers.
+/// `POST /v1/batch`, in the shape of Segment's public HTTP API, with the write key and the user's token in
+/// headers.
 package struct NativeDialect: EventDialect {
     private let url: URL
     private let writeKey: String
@@ -70,7 +71,8 @@ package struct NativeDialect: EventDialect {
 
     package func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in
-            // A login page of a hotel answers 200 too: events leave only when the gateway says how many it has.
+            // A captive portal's login page may answer 200 too. Delete events only if the gateway returns a
+            // count.
             guard body.success == true || response.status == 400, let accepted = body.accepted else {
                 return nil
             }

@@ -1,21 +1,21 @@
 internal import CountersignCore
 
-/// The stored tokens of signed users, and the users who have logged out. Their events never go without a token.
+/// The stored tokens of signed users, and the signed-out users. Their events are never sent without a token.
 struct SignedUserTokens: Sendable {
     enum Found: Sendable, Equatable {
         case token(SignedToken)
         case none
-        /// There is none any more, and there are events of the time when there was one.
+        /// The user has logged out, and events from the signed-in period remain.
         case loggedOut
-        /// There was one, and the store does not have it.
+        /// The user had a token, but the store does not have it.
         case lost
-        /// Nobody knows now whether there is one.
+        /// The store cannot be read now.
         case unreadable
     }
 
     enum Ending: Sendable {
         case forgotten
-        /// Another process was handed a token while this one sent what was left.
+        /// Another process received a token while this process sent the remaining events.
         case isBack
         case failed
     }
@@ -30,7 +30,7 @@ struct SignedUserTokens: Sendable {
                 return text.flatMap(SignedToken.init).map { .token($0) } ?? .none
             }
             if text != nil {
-                // It was to be forgotten, and could not be; perhaps now.
+                // An earlier removal of the token failed. Retry it.
                 try? users.change { draft in
                     guard draft.departure(of: userID) == .left else { return }
                     try draft.checkLock()
@@ -45,19 +45,19 @@ struct SignedUserTokens: Sendable {
     enum Origin: Sendable {
         case provider
         case app
-        /// The app, after the user had begun to log out in this client.
+        /// The app, after this client began to log out the user.
         case appWhileLeaving
     }
 
-    /// Stores a token that the app hands over with events, before these are acknowledged. To be called in the order in which
-    /// the app says it: a token ends a log-out that began before.
+    /// Stores a token that the app passes with events, before the events are acknowledged. Call in the order
+    /// of the app's calls: a token cancels a log-out that began earlier.
     func keep(_ token: SignedToken, of userID: String) {
         tokens.submit("token could not be stored", isToken: true) { [users] store, storage in
             try Self.store(token, of: userID, from: .appWhileLeaving, in: store, storage, users)
         }
     }
 
-    /// Stores a token. One that the app hands over ends a log-out. Returns false if the store has failed.
+    /// Stores a token. A token from the app cancels a log-out. Returns false if the store has failed.
     func save(_ token: SignedToken, of userID: String, from origin: Origin) async -> Bool {
         await tokens.perform("token could not be stored") { [users] store, storage in
             try Self.store(token, of: userID, from: origin, in: store, storage, users)
@@ -75,7 +75,7 @@ struct SignedUserTokens: Sendable {
             }
             switch draft.departure(of: userID) {
             case .leaving:
-                // This client writes that down before the engine hears of it, and perhaps before this token.
+                // The log-out is written before the engine receives it, and possibly before this token.
                 let isBack =
                     switch origin {
                     case .provider: false
@@ -89,7 +89,7 @@ struct SignedUserTokens: Sendable {
         }
     }
 
-    /// Writes a log-out down, in the order in which the app says it. `done` follows when it is durable.
+    /// Stores a log-out, in the order of the app's calls. Calls `done` when the log-out is durable.
     func keepLogOut(of userID: String, done: @escaping @Sendable () -> Void) {
         tokens.submit("log-out could not be stored") { [users] _, storage in
             if !storage.hasOptedOut {
@@ -106,7 +106,8 @@ struct SignedUserTokens: Sendable {
         }
     }
 
-    /// Ends a log-out: removes the token. Events that are left wait for another one if the user was ever `isSigned`.
+    /// Completes a log-out by removing the token. If the user ever had a token (`isSigned`), remaining events
+    /// wait.
     func leave(_ userID: String, isSigned: Bool) async -> Ending {
         let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) }
         let ending = await tokens.perform("token could not be forgotten") { [users] store, _ -> Ending in
@@ -117,7 +118,7 @@ struct SignedUserTokens: Sendable {
                     return .isBack
                 }
                 let leavesEvents = (isSigned || departure == .left) && hasEvents ?? true
-                // First, since without it they would go without a token.
+                // Before the token is removed: without this entry the events would be sent without a token.
                 if leavesEvents {
                     draft.setDeparture(.left, of: userID)
                     try draft.write()
@@ -126,7 +127,7 @@ struct SignedUserTokens: Sendable {
                 do {
                     try store.removeToken(for: userID)
                 } catch {
-                    // A token that is still found is not used then.
+                    // With this entry, a token still in the store is not used.
                     draft.setDeparture(.left, of: userID)
                     try draft.write()
                     throw error
@@ -138,7 +139,7 @@ struct SignedUserTokens: Sendable {
         return ending ?? .failed
     }
 
-    /// Removes the entries of users who have logged out and have nothing left that waits.
+    /// Removes the entries of signed-out users without waiting events.
     func removeSettled() async {
         let settled = try? await tokens.storage.run { [users] storage -> [String] in
             let left = users.load().left

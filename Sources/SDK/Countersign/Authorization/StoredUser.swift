@@ -1,20 +1,20 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Stores the present user and the users who have logged out, in two files in the folder of the queue.
+/// Stores the current user and the signed-out users, in two files in the queue's directory.
 ///
-/// The first file holds the present user, one file for each write key. `Recorder` writes it before the events that are recorded
-/// for the user. It is read before the first event is recorded, on the caller's thread. The second file, `user.json`, holds
-/// the users who have logged out, by write key. Processes that share the queue share both files. The last process that
-/// changed its user decides who the next start begins with.
+/// The first file holds the current user, one file for each write key. `Recorder` writes the file before the
+/// events of that user. It is read on the caller's thread before the first event is recorded. The second
+/// file, `user.json`, holds the signed-out users by write key. Processes that share the queue share both
+/// files. The user set last by any process is the initial user of the next start.
 struct StoredUser: Sendable {
-    /// How far a log-out is.
+    /// The progress of a log-out.
     enum Departure: String, Codable {
         /// The user's events are being sent. The user's token is removed after that.
         case leaving
-        /// That is done, and has left events, which wait for another token.
+        /// The token has been removed. Remaining events wait for another token.
         case left
-        /// The app has handed over a token meanwhile, in this process or another: that one stays.
+        /// The app has since set a new token, in this process or another. That token is not removed.
         case back
     }
 
@@ -25,25 +25,25 @@ struct StoredUser: Sendable {
             let isSigned: Bool
         }
 
-        /// Nil for none.
+        /// The current user's ID, or nil without a user.
         var user: String?
-        /// Whether the app has handed over a token of this user. Without a stored one their events wait then.
+        /// Whether the app has set a token for this user. If so, events wait while no token is stored.
         var isSigned = false
-        /// The log-outs that `user.json` does not have yet.
+        /// The log-outs not yet written to `user.json`.
         var logOuts: [LogOut] = []
 
-        /// Nil if there is nothing to write down.
+        /// The encoded identity, or nil if there is neither a user nor a log-out.
         var bytes: [UInt8]? {
             guard user != nil || !logOuts.isEmpty else { return nil }
             return (try? JSONEncoder().encode(self)).map { Array($0) }
         }
 
-        /// The users whose events wait where the token store has no token of theirs.
+        /// The users whose events wait while the token store has no token for the user.
         var signedUsers: Set<UserKey> {
             Set(logOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
         }
 
-        /// A user with a token is not logging out any more.
+        /// Sets the user. A user with a token is no longer logging out.
         mutating func set(_ userID: String, isSigned: Bool) {
             user = userID
             self.isSigned = isSigned
@@ -65,11 +65,11 @@ struct StoredUser: Sendable {
         struct Entry: Codable {
             let user: String
             let departure: Departure
-            /// Of `leaving`: in which client, by its `LeaseHolder`.
+            /// The `LeaseHolder` of the client in which the user is `leaving`.
             let holder: String
         }
 
-        /// The present users, in files of earlier versions.
+        /// The current users, in files of earlier versions.
         var users: [String: String]?
         /// By write key. Nil in files of earlier versions.
         var departures: [String: [Entry]]?
@@ -93,7 +93,7 @@ struct StoredUser: Sendable {
                 } ?? Content()
         }
 
-        /// True if an earlier version has stored the present user there.
+        /// Whether an earlier version has stored the current user in this file.
         var hasFormerUser: Bool { content.users?[writeKey] != nil }
 
         fileprivate var formerUser: String? {
@@ -108,25 +108,25 @@ struct StoredUser: Sendable {
 
         private var entries: [Content.Entry] { content.departures?[writeKey] ?? [] }
 
-        /// The users whose log-out no process has finished.
+        /// The users whose log-out is not complete.
         var leaving: [String] { entries.filter { $0.departure == .leaving }.map(\.user) }
 
-        /// The users who have left events that wait.
+        /// The signed-out users with waiting events.
         var left: [String] { entries.filter { $0.departure == .left }.map(\.user) }
 
         private func entry(of userID: String) -> Content.Entry? {
             entries.first { $0.user.utf8.elementsEqual(userID.utf8) }
         }
 
-        /// Nil if the user has not logged out, or has had a token since.
+        /// The user's log-out, or nil if the user has not logged out or has received a token since.
         func departure(of userID: String) -> Departure? { entry(of: userID)?.departure }
 
-        /// Whether the user is logging out in another client than this one.
+        /// Whether the user is logging out in a client other than `holder`.
         func isLeavingElsewhere(_ userID: String, than holder: String) -> Bool {
             entry(of: userID).map { $0.departure == .leaving && $0.holder != holder } ?? false
         }
 
-        /// The user logs out in this client. A user whose events wait stays logged out.
+        /// Begins a log-out in this client. A user whose events already wait stays logged out.
         mutating func beginLeaving(_ userID: String, holder: String) {
             if departure(of: userID) != .left { set(.leaving, of: userID, holder: holder) }
         }
@@ -147,15 +147,17 @@ struct StoredUser: Sendable {
             isChanged = true
         }
 
-        /// Throws if another process has taken over the lock. To be called before anything else than this file is changed.
+        /// Throws if another process has taken over the lock. Call before changing anything other than this
+        /// file.
         func checkLock() throws { try check() }
 
-        /// Makes what has changed so far durable.
+        /// Makes the changes so far durable.
         mutating func write() throws {
             guard isChanged else { return }
             try DurableFile.writeOrOverwrite(try JSONEncoder().encode(content), to: path, check: check)
             #if os(iOS)
-                // Also before the first unlock: an event that is recorded then has its user. The queue names users too.
+                // Readable before the first unlock, so that events recorded then have a user. The queue has
+                // user IDs too.
                 try FileManager.default.setAttributes(
                     [.protectionKey: FileProtectionType.none], ofItemAtPath: path)
             #endif
@@ -163,10 +165,10 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// The beginning of the names of the files of present users.
+    /// The prefix of the file names of current users.
     static let prefix = "user-"
 
-    /// The present user. `Recorder` writes it.
+    /// The file with the current user. `Recorder` writes it.
     let file: SlotFile
     private let directory: URL
     private let path: String
@@ -183,8 +185,8 @@ struct StoredUser: Sendable {
             path: directory.appendingPathComponent(Self.prefix + hash).path, isProtected: false)
     }
 
-    /// The user to begin with. A file that is damaged or cannot be read stands for no user. `isFormer` if an earlier version
-    /// has stored it.
+    /// Reads the initial user. A damaged or unreadable file counts as no user. `isFormer` is true if an
+    /// earlier version stored the user.
     func loadIdentity() -> (identity: Identity, isFormer: Bool) {
         switch file.content {
         case .missing:
@@ -199,7 +201,7 @@ struct StoredUser: Sendable {
     /// Reads the log-outs. A damaged file counts as empty.
     func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
 
-    /// Differs after each change of `user.json` by any process.
+    /// The version of `user.json`, different after each change by any process.
     var version: [Int] {
         var status = stat()
         guard stat(path, &status) == 0 else { return [] }
@@ -211,8 +213,8 @@ struct StoredUser: Sendable {
         return [Int(status.st_ino), Int(status.st_size), Int(time.tv_sec), Int(time.tv_nsec)]
     }
 
-    /// Changes `user.json` while no other process does. To be called on the thread for credentials. `body` may run again if
-    /// this process was stopped meanwhile.
+    /// Changes `user.json` under the lock. Call on the thread for credentials. `body` may run again if the
+    /// process was suspended meanwhile.
     func change<Result>(_ body: (inout Draft) throws -> Result) throws -> Result {
         try FileLock.withLock(at: lockPath) { lock in
             var draft = Draft(path: path, writeKey: writeKey, check: lock.check)

@@ -1,8 +1,8 @@
 public import CountersignCore
 
-/// What the SDK tells a token provider when it needs a token.
+/// A request of the SDK for a token from the app's token provider.
 public struct TokenRequest: Sendable, Hashable {
-    /// Why a token is needed.
+    /// The reason for a token request.
     public struct Reason: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `rejected`.
         public let rawValue: String
@@ -12,32 +12,33 @@ public struct TokenRequest: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        /// There is none for this user.
+        /// No token is known for this user.
         public static let missing = Reason(rawValue: "missing")
-        /// The one there is has expired, or is about to.
+        /// The token has expired or is about to expire.
         public static let expired = Reason(rawValue: "expired")
-        /// The server has refused the one there is; `code` says why.
+        /// The server has rejected the token. `code` has the reason.
         public static let rejected = Reason(rawValue: "rejected")
     }
 
-    /// Whose token. Not always the current user: events of an earlier one may still wait.
+    /// The user's ID. Not always the current user: events of an earlier user may still wait.
     public let userID: String
-    /// Why.
+    /// The reason for the request.
     public let reason: Reason
-    /// What the server said, for `Reason.rejected`; nil otherwise.
+    /// The server's error code, for `Reason.rejected`; nil otherwise.
     public let code: AuthErrorCode?
 }
 
 /// Gets a token for a user from the app's backend.
 ///
-/// It is called off the main thread and with a time limit (`CountersignConfiguration.tokenProviderTimeout`); never twice at
-/// the same time for one user. Calls for different users may overlap, four at most, since events of an earlier user may
-/// still wait: a provider that keeps state guards it. It may block: it runs on its own thread (before iOS 18 and
-/// macOS 15 only what it suspends for does not take a shared one).
+/// Called off the main thread, with a time limit (`CountersignConfiguration.tokenProviderTimeout`). Calls for
+/// one user never overlap. Up to four calls for different users may overlap, since events of an earlier user
+/// may still wait. A provider with mutable state must synchronize access. The provider may block: it runs on
+/// its own thread. Before iOS 18 and macOS 15, code that it awaits runs on a shared thread.
 ///
-/// Nil says that there is no token, and an error means the same. The events are then sent under the last known token, or
-/// without one (never those of a user who has logged out), and the server is the judge: one that does not require tokens takes them. Where it refuses, they stay, and
-/// both the provider and the server are asked again after waits that grow up to `RetryPolicy.maximumDelay` of
-/// `CountersignConfiguration.networkRetry`, without end. A token that it returns is sent even if the device clock calls it
-/// expired. `flush()` called from inside it returns at once.
+/// Returning nil or throwing means that no token is available. The events are then sent with the last known
+/// token, or without a token if the server does not require one. Events of a signed-out user are never sent
+/// without a token. Rejected events stay in the queue. The SDK then asks the provider and the server again,
+/// without limit, after delays that grow up to `RetryPolicy.maximumDelay` of
+/// `CountersignConfiguration.networkRetry`. A returned token is sent even if it has expired by the device
+/// clock. `flush()` called from inside the provider returns at once.
 public typealias TokenProvider = @Sendable (TokenRequest) async throws -> String?

@@ -2,28 +2,28 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// The credentials of signed users: each user's events are sent under the last known token, the stored one, or a new one of
-/// the app's provider.
+/// The credentials of signed users. Each user's events are sent with the last known token, the stored token,
+/// or a new token from the app's provider.
 ///
-/// The provider is called beside everything else: never twice at the same time for one user, and for a few users at most.
-/// After a failure it is left alone for a while that grows with each further one.
+/// Calls of the provider run concurrently with other work: one at a time for each user, and a limited number
+/// in total. After a failure the provider is called again after a delay that grows with each further failure.
 actor UserTokenSource: CredentialSource {
     struct Settings: Sendable {
         var scheme = Credential.Scheme.bearer
         var provider: TokenProvider?
-        /// Seconds that the provider may take.
+        /// Time limit for a provider call, in seconds.
         var timeout: TimeInterval
         var retry: RetryPolicy
-        /// Calls of the provider at the same time, all for different users.
+        /// Maximum number of concurrent provider calls, all for different users.
         var maximumCalls = ProviderThread.isApart ? 4 : 1
     }
 
-    /// How it stood with a user's token when the provider was called. If that has changed, what it returns is out of date: the
-    /// app has handed over a newer token, or wants this user's forgotten.
+    /// The state of a user's token when a provider call began. If the state has changed, the result is
+    /// outdated: the app has set a newer token or removed the user's token.
     struct Baseline: Sendable, Equatable {
-        /// Of the newest token; 0 if there was none.
+        /// Generation of the newest token; 0 without a token.
         let generation: Int
-        /// How often the user's token had been forgotten.
+        /// Number of times the user's token had been removed.
         let forgettings: Int
     }
 
@@ -36,19 +36,19 @@ actor UserTokenSource: CredentialSource {
         var hasTimedOut = false
     }
 
-    /// How the provider fails for a user. Its wait spares the provider; that of the user's lane in `Sender` spares the server,
-    /// which is asked with the last token meanwhile. They do not add up: each is drawn when something has failed.
+    /// The provider's failures for a user, with the back-off of the provider. The back-off in `Sender`
+    /// protects the server, which is meanwhile retried with the last token. The two delays run in parallel.
     private struct Standing {
         var failures = 0
-        /// The provider is not asked before this uptime.
+        /// Uptime before which the provider is not called.
         var retryAt: TimeInterval
         var problem: ServerAnswer.Explanation
         var code: AuthErrorCode
     }
 
-    /// A token that expires this soon, in seconds, is replaced before it is used.
+    /// A token that expires within this many seconds is replaced before use.
     private static let expiryMargin: TimeInterval = 5
-    /// Seconds until a store that could not be read is read again.
+    /// Seconds until an unreadable store is read again.
     private static let storeRetryInterval: TimeInterval = 5
 
     nonisolated let isRenewing: Bool
@@ -63,37 +63,38 @@ actor UserTokenSource: CredentialSource {
     private let stored: SignedUserTokens
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
-    /// Who is logging out, and was handed no token since.
+    /// Users who are logging out and have not received a token since.
     private var leaving: Set<UserKey> = []
-    /// The last that the app said of a user, as `Recorder` counts: what it said before comes too late.
+    /// The number of the last app call for each user, as `Recorder` counts. Earlier calls that arrive late
+    /// are ignored.
     private var lastWords: [UserKey: Int] = [:]
-    /// What the app has said up to here is forgotten with everything else.
+    /// Calls of the app up to this number are deleted together with all other data.
     private var forgottenCount = Int.max
     /// Users whose log-out could not be written to disk.
     private var unforgotten: Set<UserKey> = []
-    /// Users whose newest token is stored, and those whose token could not be stored.
+    /// Whether each user's newest token is stored. False if storing it failed.
     private var isStored: [UserKey: Bool] = [:]
-    /// Users who have had a token in an earlier run. Without a stored one, their events wait.
+    /// Users with a token in an earlier run. Their events wait while no token is stored.
     private var signed: Set<UserKey>
-    /// The version of `user.json` when a user's log-out was looked for, for each user with a token in memory.
+    /// The version of `user.json` at the last check for a log-out, for each user with a token in memory.
     private var seenVersions: [UserKey: [Int]] = [:]
-    /// True if the tokens of all could not be removed from the store, which must not bring them back.
+    /// Whether removing all tokens from the store has failed. Stored tokens are ignored then.
     private var distrustsStore = false
-    /// How often the token of one user was forgotten, and those of all.
+    /// Number of token removals for each user, and for all users together.
     private var forgettings: (of: [UserKey: Int], ofAll: Int) = ([:], 0)
     private var searches: [UserKey: Search] = [:]
     private var standings: [UserKey: Standing] = [:]
-    /// Who is asked for when calls for others have returned.
+    /// Users to request tokens for once other calls have returned.
     private var waiting: Set<UserKey> = []
-    /// Generations that the provider has just returned and the device clock calls expired: the server is the judge.
+    /// Generations just returned by the provider but expired by the device clock. The server decides.
     private var doubtful: [UserKey: Int] = [:]
 
     private var cache = TokenCache()
-    /// What the last refusal of a user's token said.
+    /// The last rejection of each user's token.
     private var verdicts: [UserKey: ServerAnswer.TokenVerdict] = [:]
     private var serverClock = ServerClock()
 
-    // `signed`: the users who have had a token in an earlier run.
+    // `signed`: the users with a token in an earlier run.
     init(
         settings: Settings, stored: SignedUserTokens, signed: Set<UserKey> = [], clock: any ClientClock,
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
@@ -109,7 +110,7 @@ actor UserTokenSource: CredentialSource {
     /// The newest token.
     func token(of user: UserKey) -> SignedToken? { cache[user]?.token }
 
-    /// The generation of the newest token; 0 if there is none.
+    /// The generation of the newest token; 0 without a token.
     func generation(of user: UserKey) -> Int { cache[user]?.generation ?? 0 }
 
     func baseline(of user: UserKey) -> Baseline {
@@ -128,7 +129,7 @@ actor UserTokenSource: CredentialSource {
 
     func refused(_ credential: Credential, of user: UserKey, _ verdict: ServerAnswer.TokenVerdict) -> Bool {
         verdicts[user] = verdict
-        // Sent for want of a better token: that was told already.
+        // Sent because no better token was available, which has been reported already.
         return standings[user]?.code != verdict.code
     }
 
@@ -136,12 +137,13 @@ actor UserTokenSource: CredentialSource {
         serverClock.learn(date, now: clock.now, uptime: clock.uptime)
     }
 
-    /// Seconds by which the server's clock is ahead of the device's; 0 if nothing is known.
+    /// Seconds by which the server's clock is ahead of the device clock; 0 if unknown.
     var clockOffset: TimeInterval { serverClock.offset(now: clock.now, uptime: clock.uptime) }
 
-    // MARK: What the app says
+    // MARK: Calls from the app
 
-    /// Takes a token that the app hands over: the user is back, if there was a log-out. `count` says when, as `Recorder` counts.
+    /// Accepts a token from the app and cancels a log-out. `count` is the number of the call, as `Recorder`
+    /// counts.
     func take(_ token: SignedToken, for user: UserKey, at count: Int) async -> [CredentialNews] {
         guard isLastWord(count, of: user) else { return [] }
         let isLeaving = leaving.remove(user) != nil
@@ -162,7 +164,7 @@ actor UserTokenSource: CredentialSource {
             return [.failed(failure(code, "token_unchanged", of: user, token: token, origin: .app))]
         }
         var news = [CredentialNews.changed(user, generation: generation)]
-        // In answer to a refusal this is a mistake of the app; otherwise the server is the judge.
+        // After a rejection, an expired token is a mistake of the app. Otherwise the server decides.
         if verdicts[user] != nil, isExpired(token) {
             news.insert(
                 .failed(failure(.expired, "token_expired", of: user, token: token, origin: .app)), at: 0)
@@ -170,26 +172,27 @@ actor UserTokenSource: CredentialSource {
         return news
     }
 
-    /// The app has handed over a text that cannot be a token.
+    /// Reports a malformed token from the app.
     func refuseMalformed(for user: UserKey) -> [CredentialNews] {
         [.failed(failure(.decodingError, "token_malformed", of: user, token: nil, origin: .app))]
     }
 
-    /// Takes a token of a provider that took longer than it may.
+    /// Accepts a token from a provider call that exceeded its time limit.
     func takeLate(_ token: SignedToken, for user: UserKey, since baseline: Baseline) async -> [CredentialNews]
     {
         self.baseline(of: user) == baseline ? await take(token, for: user, from: .provider) : []
     }
 
-    /// The user logs out: `leave` is to follow when what is left was sent. `count` says when, as `Recorder` counts.
+    /// Begins a log-out. `leave` must follow when the remaining events were sent. `count` as in `take`.
     func beginLeaving(_ user: UserKey, at count: Int) -> [CredentialNews] {
         guard user.userID != nil, isLastWord(count, of: user) else { return [] }
         leaving.insert(user)
         return []
     }
 
-    /// Forgets the token of a user who has logged out, unless the app has handed over one since. What is left waits for
-    /// another one, unless there was never any: users of an app without tokens come back without one, too.
+    /// Removes the token of a signed-out user, unless the app has set a token since. Remaining events wait
+    /// for another token, unless the user never had one: users of an app without tokens return without a
+    /// token too.
     func leave(_ user: UserKey) async -> [CredentialNews] {
         guard let userID = user.userID, leaving.remove(user) != nil else { return [] }
         let isSigned: Bool
@@ -216,7 +219,7 @@ actor UserTokenSource: CredentialSource {
         forgettings.of[user, default: 0] += 1
     }
 
-    /// Writes again what the disk has not taken: tokens and log-outs.
+    /// Retries failed writes of tokens and log-outs.
     private func retrySaving() async {
         for user in unforgotten {
             guard let userID = user.userID, cache[user] == nil else { continue }
@@ -239,13 +242,13 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Keeping
 
-    /// Takes a token and stores it. Returns its generation; nil if it is the one that is there already.
+    /// Sets and stores a token. Returns its generation, or nil if it equals the current token.
     private func set(
         _ token: SignedToken, for user: UserKey, from origin: SignedUserTokens.Origin
     ) async -> Int? {
         guard let userID = user.userID else { return nil }
         guard let generation = cache.set(token, for: user) else {
-            // This process or another may be about to forget it.
+            // This process or another may be about to remove the stored token.
             if origin != .provider { isStored[user] = await stored.save(token, of: userID, from: origin) }
             return nil
         }
@@ -255,7 +258,7 @@ actor UserTokenSource: CredentialSource {
         return generation
     }
 
-    /// The next `forgetAll` keeps what the app has handed over after this count.
+    /// Makes the next `forgetAll` keep the app's calls after this count.
     func willForget(upTo count: Int) -> [CredentialNews] {
         forgottenCount = count
         return []
@@ -278,7 +281,8 @@ actor UserTokenSource: CredentialSource {
         for (user, token) in kept { _ = await set(token, for: user, from: .app) }
     }
 
-    /// Reads a user's token from the store where none is known, and where it was refused: another process may have a newer.
+    /// Reads a user's token from the store if unknown or the server rejected it. Another process may
+    /// have stored a newer token.
     private func load(_ user: UserKey, _ userID: String, replacing rejected: Int?) async
         -> SignedUserTokens.Found
     {
@@ -298,7 +302,7 @@ actor UserTokenSource: CredentialSource {
         }
     }
 
-    /// Deletes a token from memory if it is no longer in the store, because another process has logged the user out.
+    /// Deletes a token from memory if it is no longer stored because another process has logged the user out.
     private func forgetIfLoggedOutElsewhere(_ user: UserKey, _ userID: String) async {
         let version = stored.users.version
         guard isStored[user] == true, !leaving.contains(user), seenVersions[user] != version else { return }
@@ -312,7 +316,7 @@ actor UserTokenSource: CredentialSource {
         }
     }
 
-    /// Why nothing may go as long as there is no token; nil if the server is the judge of that.
+    /// The reason why events must wait without a token; nil if the server decides.
     private static func obstacle(_ found: SignedUserTokens.Found) -> ServerAnswer.Explanation? {
         switch found {
         case .loggedOut:
@@ -336,7 +340,7 @@ actor UserTokenSource: CredentialSource {
         let current = obstacle == nil ? credential(of: user) : nil
         guard let provider = settings.provider else {
             guard let obstacle else { return .ready(credential(of: user)) }
-            // Only the app can have another token; a store may be open again soon.
+            // Only the app can supply another token. An unreadable store is read again soon.
             let retryAt = found == .unreadable ? clock.uptime + Self.storeRetryInterval : nil
             return .unavailable(obstacle, retryAt: retryAt)
         }
@@ -364,7 +368,7 @@ actor UserTokenSource: CredentialSource {
                 waiting.insert(user)
                 return .pending
             }
-            // Those that are over time may never return.
+            // Calls over the time limit may never return.
             return .doubtful(
                 current, .init("provider_busy", "the provider is asked for other users already"))
         }
@@ -386,7 +390,7 @@ actor UserTokenSource: CredentialSource {
 
     private static let timedOut = ServerAnswer.Explanation("provider_timed_out", "the provider took too long")
 
-    /// Takes what the provider has returned. Now those may be asked for who had to wait.
+    /// Handles the result of a provider call, then starts calls for waiting users.
     private func returned(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> [CredentialNews] {
@@ -398,7 +402,7 @@ actor UserTokenSource: CredentialSource {
         return news
     }
 
-    /// Returns what to tell the app; nil if there is a token.
+    /// Returns the failure to report to the app; nil if there is a token.
     private func settle(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> AuthenticationFailure? {
@@ -417,7 +421,8 @@ actor UserTokenSource: CredentialSource {
                 break
             }
             let generation = await set(token, for: user, from: .provider) ?? self.generation(of: user)
-            // Never withheld: the device clock may be what is wrong, and only an answer can tell.
+            // Send the token even if it seems expired: the device clock may be wrong, and only the server can
+            // tell.
             doubtful[user] = isExpired(token, margin: Self.expiryMargin) ? generation : nil
             standings[user] = nil
             return nil
@@ -432,7 +437,7 @@ actor UserTokenSource: CredentialSource {
             default: .expired
             }
         let failures = (standings[user]?.failures ?? 0) + 1
-        // Not at once even if chance says so.
+        // At least one second, even if the random fraction is small.
         let delay = max(1, settings.retry.delay(afterFailure: failures, fraction: random()))
         standings[user] = Standing(
             failures: failures, retryAt: clock.uptime + delay, problem: problem, code: code)
@@ -441,13 +446,13 @@ actor UserTokenSource: CredentialSource {
             requestTime: search.requestTime)
     }
 
-    /// Asks the provider again even if it has just failed.
+    /// Clears the back-off of the provider.
     func resume() async {
         for user in standings.keys { standings[user]?.retryAt = clock.uptime }
         await retrySaving()
     }
 
-    /// Waits for the provider no longer, and writes again what could not be written.
+    /// Cancels waiting for the provider and retries failed writes.
     func stop() async {
         for search in searches.values { search.task.cancel() }
         await retrySaving()
@@ -455,7 +460,7 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Time
 
-    /// Judged in the server's time: the device clock may be wrong.
+    /// Whether a token has expired in the server's time, since the device clock may be wrong.
     func isExpired(_ token: SignedToken, margin: TimeInterval = 0) -> Bool {
         guard let expiresAt = token.expiresAt else { return false }
         return expiresAt <= clock.now.timeIntervalSince1970 + clockOffset + margin
