@@ -2,11 +2,12 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// What has been fetched of one customer's App Inbox, in memory and in a file that goes with it.
+/// The fetched App Inbox of one customer, in memory and in a file.
 ///
-/// Used on the storage thread alone. The file names its customer and project; for anybody else it counts as empty.
+/// Used on the storage thread only. The file names its customer and project. For another owner it counts as
+/// empty.
 final class AppInboxCache: @unchecked Sendable {
-    /// Whose inbox.
+    /// The customer and project of an inbox.
     struct Owner: Equatable {
         let customerIDs: [String: String]
         let projectToken: String
@@ -20,7 +21,7 @@ final class AppInboxCache: @unchecked Sendable {
         let owner: Owner
         var messages: [String: AppInboxMessage] = [:]
         var syncToken: String?
-        /// The fetch that was applied last.
+        /// The number of the last applied fetch.
         var fetch = 0
     }
 
@@ -34,16 +35,16 @@ final class AppInboxCache: @unchecked Sendable {
         self.log = log
     }
 
-    /// A fetch begins. Returns its number, and the sync token to send.
+    /// Begins a fetch. Returns its number and the sync token to send.
     func begin(for owner: Owner) -> (fetch: Int, syncToken: String?) {
         lastFetch += 1
         return (lastFetch, contents(of: owner).syncToken)
     }
 
-    /// Merges an answer: a message that comes again replaces the earlier one.
+    /// Merges a response. A received message replaces an earlier one with the same ID.
     ///
-    /// An answer to a fetch that began before the one that was applied last is passed over: what it has more will come
-    /// again after the newer sync token. Returns all messages, newest first.
+    /// Ignores responses to fetches that began before the last applied fetch: their messages follow with the
+    /// newer sync token. Returns all messages, newest first.
     func apply(
         _ messages: [AppInboxMessage], syncToken: String?, fetch: Int, for owner: Owner
     ) -> [AppInboxMessage] {
@@ -57,7 +58,7 @@ final class AppInboxCache: @unchecked Sendable {
         return Self.sorted(contents)
     }
 
-    /// Forgets everything.
+    /// Deletes the cached inbox.
     func clear() {
         loaded = nil
         try? FileManager.default.removeItem(atPath: path)
@@ -67,7 +68,7 @@ final class AppInboxCache: @unchecked Sendable {
 
     func messages(of owner: Owner) -> [AppInboxMessage] { Self.sorted(contents(of: owner)) }
 
-    /// The server knows that these were read.
+    /// Marks messages as read after the server has confirmed it.
     func markAsRead(_ ids: [String], of owner: Owner) {
         var contents = contents(of: owner)
         for id in ids { contents.messages[id]?.isRead = true }
@@ -106,7 +107,7 @@ final class AppInboxCache: @unchecked Sendable {
         do {
             try DurableFile.write(Data(root.bytes), to: path)
         } catch {
-            // The next run fetches it all again.
+            // The next run fetches the whole inbox again.
             log?(.warning, "App Inbox could not be stored", ["error": "\(error)"])
         }
     }

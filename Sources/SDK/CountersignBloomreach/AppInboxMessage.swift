@@ -1,26 +1,27 @@
 public import CountersignCore
 public import Foundation
 
-/// A message of the App Inbox, and for whom it was fetched.
+/// A message of the App Inbox, with the customer it was fetched for.
 ///
-/// Read leniently: all that a server leaves out has a default, and what it adds is in `content` or ignored. A message
-/// without an id is skipped.
+/// Decoding is lenient: missing members have defaults, and unknown members are in `content` or ignored. A
+/// message without an ID is skipped.
 public struct AppInboxMessage: Sendable, Hashable {
-    /// Names the message within the project.
+    /// The message's ID within the project.
     public let id: String
-    /// `push`, `html`, or a word of a newer server; `unknown` if there is none.
+    /// `push`, `html`, or a type of a newer server; `unknown` if missing.
     public let type: String
-    /// Whether it was read, on this or another device.
+    /// Whether the message was read, on this or another device.
     public internal(set) var isRead: Bool
-    /// When it was made.
+    /// The creation date.
     public let createdAt: Date
-    /// When it is no longer to be shown; nil if it stays.
+    /// The expiry date; nil for a message that does not expire.
     public let expiresAt: Date?
-    /// What it shows, as the server sent it.
+    /// The content as the server sent it.
     public let content: JSONObject
-    /// The ids that it was fetched for: it is marked as read for these, whoever uses the app by then.
+    /// The customer IDs of the fetch. The message is marked as read for these IDs, even if the customer has
+    /// changed.
     public let customerIDs: [String: String]
-    /// The sync token that it came with; nil if there was none, and then it cannot be marked as read.
+    /// The sync token of the fetch. Without a sync token (nil) the message cannot be marked as read.
     public let syncToken: String?
 
     /// The title.
@@ -29,7 +30,7 @@ public struct AppInboxMessage: Sendable, Hashable {
     public var message: String? { content["message"]?.string }
     /// The line below the title.
     public var preHeader: String? { content["pre_header"]?.string }
-    /// Where its image is.
+    /// The URL of the image.
     public var imageURL: String? { content["image"]?.string }
 
     init?(_ value: JSONValue, customerIDs: [String: String], syncToken: String?) {
@@ -44,7 +45,7 @@ public struct AppInboxMessage: Sendable, Hashable {
         self.syncToken = syncToken
     }
 
-    /// As the server sends it; with its ids and sync token, for the cache.
+    /// The message in the server's format, with its customer IDs and sync token, for the cache.
     package var json: JSONValue {
         var members: JSONObject = [
             "id": .string(id), "type": .string(type), "is_read": .bool(isRead),

@@ -2,11 +2,11 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// An answer of a Bloomreach server, whatever it was asked for.
+/// A response of a Bloomreach server.
 ///
-/// `success` decides: 200 with `"success": false` is a failure, and so is everything outside 200 to 299.
+/// `success` decides: a 200 with `"success": false` is a failure, as is every status outside 200 to 299.
 struct BloomreachAnswer {
-    /// The longest text of a server that is passed on.
+    /// Maximum length of a server's error text that is passed on.
     private static let maximumReason = 300
 
     let response: TransportResponse
@@ -26,7 +26,7 @@ struct BloomreachAnswer {
 
     private var authError: AuthError? { auth?.authError }
 
-    /// The server's words, printable and not too long.
+    /// The server's error text, printable and truncated.
     private var reason: String {
         let texts: [String?] = [
             members?["error"]?.string, members?["message"]?.string, members?["errors"]?.firstText,
@@ -38,7 +38,7 @@ struct BloomreachAnswer {
             text.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }.prefix(Self.maximumReason))
     }
 
-    /// What the vendor answers with 400 when the project or its key is at fault, not the request.
+    /// Texts of the vendor's 400 responses if the project or its key is at fault, not the request.
     private static let projectFaults = ["could not authenticate", "invalid project id"]
 
     private var isProjectFault: Bool {
@@ -47,14 +47,14 @@ struct BloomreachAnswer {
 
     // MARK: Tracking
 
-    /// What it means for an event in the queue.
+    /// The outcome for an event in the queue.
     var meaning: ServerAnswer {
         let date = ServerAnswer.serverTime(in: response)
         var answer = ServerAnswer(
             eventMeaning, status: status,
             retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
         if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
-        // Other answers may be those of a proxy, with its own clock.
+        // Other responses may come from a proxy with its own clock.
         if case .accepted = answer.meaning { answer.serverTime = date }
         if let authError { answer.serverTime = authError.serverTime ?? date }
         return answer
@@ -62,9 +62,9 @@ struct BloomreachAnswer {
 
     private var eventMeaning: ServerAnswer.Meaning {
         if !(200..<300).contains(status), let authError { return .tokenProblem(authError.verdict) }
-        // A login page of the network says nothing about the key, whatever its status.
+        // A captive portal's login page says nothing about the key, whatever its status.
         if ServerAnswer.isPage(response) { return ServerAnswer.unexpected(response) }
-        // The queue has a lane for each project, so that one with a bad key holds up no other.
+        // Each project has its own back-off in the queue, so that a bad key delays only its own project.
         if [401, 403].contains(status) || isProjectFault {
             return .tokenProblem(.init(code: AuthErrorCode(rawValue: 0), reason: reason))
         }
@@ -86,7 +86,7 @@ struct BloomreachAnswer {
 
     // MARK: Queries
 
-    /// The members of a good answer. `now` is the device clock.
+    /// The members of a successful response. `now` is the device clock.
     func result(of endpoint: BloomreachEndpoint, now: Date) throws(CountersignError) -> JSONObject {
         func error(_ code: CountersignError.Code, _ detail: String) -> CountersignError {
             let serverTime = ServerAnswer.serverTime(in: response) ?? now
@@ -114,7 +114,7 @@ struct BloomreachAnswer {
 }
 
 extension JSONValue {
-    /// The first of several errors: texts, or objects with a description.
+    /// The first of several errors, each a string or an object with a description.
     fileprivate var firstText: String? {
         guard let first = array?.first else { return nil }
         return first.string ?? first["description"]?.string ?? first["message"]?.string

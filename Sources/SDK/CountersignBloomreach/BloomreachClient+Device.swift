@@ -5,12 +5,12 @@ public import Foundation
 extension BloomreachClient {
     // MARK: Sessions
 
-    /// Begins a session by the app's own word, and records `session_start`; what was paused after too many refusals is tried
-    /// again. The first session of a customer is preceded by `installation`.
+    /// Begins a session explicitly and records `session_start`. Retries projects paused after too many
+    /// rejections. Records `installation` before the first session of a customer.
     ///
-    /// An open session continues unless it has timed out. A session can time out only while the app is in the background or not
-    /// running. With `BloomreachConfiguration.manualSessionAutoClose`, the end of that session is recorded too, with the time
-    /// at which the app went to the background.
+    /// An open session continues unless it has timed out. A session can time out only while the app is in the
+    /// background or not running. With `BloomreachConfiguration.manualSessionAutoClose`, the end of that
+    /// session is recorded too, with the time at which the app went to the background.
     public func startSession() {
         recordInstallation()
         let configuration = configuration
@@ -23,7 +23,8 @@ extension BloomreachClient {
             })
     }
 
-    /// Ends the session and records `session_end` with its `duration` in seconds. Without a session nothing happens.
+    /// Ends the session and records `session_end` with its `duration` in seconds. Does nothing without a
+    /// session.
     public func endSession() {
         let now = pipeline.clock.now.timeIntervalSince1970
         record(device.change { $0.end(now: now) })
@@ -92,12 +93,13 @@ extension BloomreachClient {
 
     // MARK: Push notifications
 
-    /// Tells the server the device's token for push notifications, as the event `notification_state`, and remembers it.
+    /// Sends the device's push token to the server, as the event `notification_state`, and stores it.
     ///
-    /// `BloomreachConfiguration.pushTokenFrequency` says when the same token is told again. After `anonymize` it is told as no
-    /// more good for the earlier customer and as good for the new one.
+    /// `BloomreachConfiguration.pushTokenFrequency` says when the same token is sent again. `anonymize`
+    /// reports the token as invalid for the earlier customer and as valid for the new one.
     ///
-    /// - Parameter token: The token in hexadecimal digits; nil or empty when the person has taken the permission back.
+    /// - Parameter token: The token in hexadecimal digits; nil or empty when the person has revoked the
+    ///   permission.
     public func trackPushToken(_ token: String?) {
         let token = token.flatMap { $0.isEmpty ? nil : $0 }
         let frequency = configuration.pushTokenFrequency
@@ -108,7 +110,7 @@ extension BloomreachClient {
                 switch (token, frequency) {
                 case (nil, _): earlier != nil
                 case (_, .everyLaunch): true
-                // The clock may have been ahead when it was told.
+                // The device clock may have been ahead when the token was sent.
                 case (_, .daily): earlier?.token != token || abs(now - (earlier?.toldAt ?? 0)) >= 86_400
                 case (_, .onTokenChange): earlier?.token != token
                 }
@@ -123,7 +125,7 @@ extension BloomreachClient {
         }
     }
 
-    /// As `trackPushToken(_:)`, for what Apple's systems hand over.
+    /// As `trackPushToken(_:)`, for the token's bytes as Apple's systems return them.
     ///
     /// - Parameter token: The token's bytes.
     public func trackPushToken(_ token: Data) {

@@ -3,17 +3,17 @@ internal import CountersignTransport
 internal import Foundation
 
 extension BloomreachClient {
-    /// An inbox of ten thousand messages with text is about as long.
+    /// Maximum response size. An inbox of ten thousand messages with text has about this size.
     private static let maximumAnswerBytes = 16 << 20
-    /// Rounds of a fetch whose customer changes under it.
+    /// Maximum number of attempts while the customer changes during a fetch.
     private static let maximumRounds = 3
 
     // MARK: Content
 
-    /// Attributes of the customer.
+    /// Fetches attributes of the customer.
     ///
-    /// - Parameter queries: What to ask; the answers come in the same order.
-    /// - Returns: As many answers as there were queries.
+    /// - Parameter queries: The attributes to fetch.
+    /// - Returns: One result for each query, in the same order.
     /// - Throws: `CountersignError`.
     public func fetchAttributes(
         _ queries: [CustomerAttributeQuery]
@@ -31,18 +31,18 @@ extension BloomreachClient {
         return results.map(CustomerAttribute.init)
     }
 
-    /// The categories of consent that the project has.
+    /// Fetches the project's consent categories.
     ///
-    /// - Returns: The categories; none is a good answer too.
+    /// - Returns: The categories; may be empty.
     /// - Throws: `CountersignError`.
     public func fetchConsents() async throws(CountersignError) -> [ConsentCategory] {
         let members = try await ask(.fetchConsents, [:])
         return (members["results"]?.array ?? []).compactMap(ConsentCategory.init)
     }
 
-    /// The in-app messages for the customer.
+    /// Fetches the in-app messages for the customer.
     ///
-    /// - Returns: The messages; none is a good answer too.
+    /// - Returns: The messages; may be empty.
     /// - Throws: `CountersignError`.
     public func fetchInAppMessages() async throws(CountersignError) -> [InAppMessage] {
         let (project, customer, _) = present
@@ -52,7 +52,7 @@ extension BloomreachClient {
         return (members["data"]?.array ?? []).compactMap(InAppMessage.init)
     }
 
-    /// Asks the server to send a push notification to this device, to see whether one arrives.
+    /// Asks the server to send a push notification to this device, to test delivery.
     ///
     /// - Parameter pushToken: The device's token for push notifications.
     /// - Throws: `CountersignError`.
@@ -71,13 +71,13 @@ extension BloomreachClient {
 
     // MARK: App Inbox
 
-    /// The App Inbox: what is new is fetched, and what was fetched earlier comes from the device.
+    /// Fetches new messages of the App Inbox and returns them with the cached ones.
     ///
-    /// If the server calls the sync token gone, the inbox is forgotten and fetched from the start, once. If the customer
-    /// changes meanwhile, it is fetched for the new one.
+    /// If the server responds that the sync token is gone, the cache is deleted and the inbox fetched from
+    /// the start, once. If the customer changes meanwhile, the inbox is fetched for the new customer.
     ///
     /// - Returns: All messages, newest first.
-    /// - Throws: `CountersignError`; nothing was sent if there was no customer token.
+    /// - Throws: `CountersignError`. Without a customer token no request is sent.
     public func fetchAppInbox() async throws(CountersignError) -> [AppInboxMessage] {
         for _ in 1..<Self.maximumRounds {
             do {
@@ -89,7 +89,7 @@ extension BloomreachClient {
         return try await fetchAppInboxOnce()
     }
 
-    /// The messages that were fetched for this customer earlier, newest first. Nothing is sent.
+    /// The cached messages of this customer, newest first. Sends no request.
     public func cachedAppInbox() async -> [AppInboxMessage] {
         let owner = owner(of: customer.current.customer)
         return await withInbox { $0.messages(of: owner) } ?? []
@@ -113,7 +113,8 @@ extension BloomreachClient {
         let messages = (members["messages"]?.array ?? []).compactMap {
             AppInboxMessage($0, customerIDs: owner.customerIDs, syncToken: newToken)
         }
-        // Asked there, so that nothing is stored after the customer has changed and the inbox is forgotten.
+        // Checked on the storage thread, so that nothing is stored after the customer has changed and the
+        // cache was deleted.
         let applied = await withInbox { [record = self.customer] inbox in
             record.current.generation == generation
                 ? inbox.apply(messages, syncToken: newToken, fetch: fetch, for: owner) : nil
@@ -136,11 +137,12 @@ extension BloomreachClient {
             })
     }
 
-    /// Tells the server that a message was read, for the customer that it was fetched for.
+    /// Marks a message as read on the server, for the customer it was fetched for.
     ///
-    /// - Parameter message: As it was fetched.
-    /// - Throws: `CountersignError`. `unknownMessage` if the message has no ids or no sync token: fetch the App Inbox first.
-    ///   `customerChanged` if the message is an earlier customer's and the server refuses the token for it.
+    /// - Parameter message: A fetched message.
+    /// - Throws: `CountersignError`. `unknownMessage` if the message has no IDs or no sync token: fetch the
+    ///   App Inbox first. `customerChanged` if the message is an earlier customer's and the server rejects
+    ///   its token.
     public func markAsRead(_ message: AppInboxMessage) async throws(CountersignError) {
         guard !message.customerIDs.isEmpty, let syncToken = message.syncToken else {
             log?.write(.warning, "Unable to mark message \(message.id) as read, try to fetch AppInbox", [:])
@@ -162,10 +164,10 @@ extension BloomreachClient {
         }
     }
 
-    /// As `markAsRead(_:)`, for a message that was fetched for the present customer.
+    /// As `markAsRead(_:)`, for a message of the current customer.
     ///
-    /// - Parameter id: The message's id.
-    /// - Throws: `CountersignError`; `unknownMessage` if it was not fetched.
+    /// - Parameter id: The message's ID.
+    /// - Throws: `CountersignError`; `unknownMessage` if the message was not fetched.
     public func markAsRead(messageID id: String) async throws(CountersignError) {
         let owner = owner(of: customer.current.customer)
         guard let message = await withInbox({ $0.message(id, of: owner) }) ?? nil else {
@@ -199,9 +201,11 @@ extension BloomreachClient {
 
     // MARK: Requests
 
-    /// Sends one request and reads the answer.
+    /// Sends one request and decodes the response.
     ///
-    /// `given` is the project that the customer of the body is of; nil for the present one. `isForPresentCustomer` is asked when a customer token was refused: with other ids since, that had to be expected.
+    /// `given` is the project of the customer in the body; nil for the current project.
+    /// `isForPresentCustomer` is called after the server rejected a customer token. If the IDs have changed
+    /// since, the rejection was to be expected.
     private func ask(
         _ endpoint: BloomreachEndpoint, _ body: JSONObject, of given: BloomreachProject? = nil,
         isForPresentCustomer: @Sendable () -> Bool = { true }

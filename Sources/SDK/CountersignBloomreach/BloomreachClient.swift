@@ -2,7 +2,7 @@ public import CountersignCore
 public import CountersignTransport
 public import Foundation
 
-/// Records customers and events for a project of Bloomreach Engagement, and asks it for content.
+/// Records customers and events for a project of Bloomreach Engagement, and fetches content from it.
 ///
 /// ```swift
 /// var configuration = BloomreachConfiguration(
@@ -15,9 +15,9 @@ public import Foundation
 /// let messages = try await client.fetchAppInbox()
 /// ```
 ///
-/// What is tracked goes through the durable queue of `CountersignClient`, one event a request, under the ids that the
-/// customer had when it was recorded. Queries go out at once. All methods may be called from any thread; those that are not
-/// `async` return at once.
+/// Tracked data goes through the durable queue of `CountersignClient`, one event for each request, with the
+/// customer's IDs at the time of recording. Queries are sent at once. All methods may be called from any
+/// thread. Methods that are not `async` return at once.
 public final class BloomreachClient: Sendable {
     struct Setup: Sendable {
         var project: BloomreachProject
@@ -48,15 +48,16 @@ public final class BloomreachClient: Sendable {
         }
     }
 
-    /// Makes a client.
+    /// Creates a client.
     ///
     /// - Parameters:
-    ///   - configuration: How it works.
-    ///   - transport: The way to the network; nil for the platform's, one for tracking and one for queries.
-    ///   - clock: The time, for tests.
-    /// - Throws: `CountersignError` with `invalidConfiguration` if the configuration cannot work, such as
-    ///   `advancedAuthEnabled` without a provider; the reason is logged too. With `notStored` if the customer cannot be read
-    ///   now: try again later.
+    ///   - configuration: The client's configuration.
+    ///   - transport: The HTTP transport; nil for two of the platform's, one for tracking and one for
+    ///     queries.
+    ///   - clock: The clock, replaceable in tests.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if the configuration is invalid, such as
+    ///   `advancedAuthEnabled` without a provider; the reason is logged too. With `notStored` if the customer
+    ///   cannot be read now; try again later.
     public init(
         configuration: BloomreachConfiguration, transport: (any HTTPTransport)? = nil,
         clock: any ClientClock = SystemClock()
@@ -77,7 +78,7 @@ public final class BloomreachClient: Sendable {
         let folder = configuration.folder
         try folder.validate()
         let settings = configuration.deliverySettings
-        // Before anything runs: a client that cannot begin leaves nothing at work on its files.
+        // Read before any work starts, so that a failed client leaves nothing running on its files.
         let file = CustomerRecord.file(settings.directory)
         let stored = try CustomerRecord.read(file, directory: settings.directory, log: configuration.log)
         let former = CustomerRecord.formerPath(settings.directory)
@@ -91,11 +92,11 @@ public final class BloomreachClient: Sendable {
             destination: BloomreachDestination(timeout: configuration.requestTimeout),
             credentials: projectKeys, owner: nil, identity: file,
             transport: transport, clock: clock, random: { Double.random(in: 0...1) })
-        // Connections just for them: a slow query holds up no event.
+        // Separate connections, so that a slow query does not delay events.
         queries = transport ?? makeDefaultTransport()
         customer = CustomerRecord(stored, recorder: pipeline.recorder)
         if FileManager.default.fileExists(atPath: former) {
-            // It goes once the customer is in the other file.
+            // Delete the old file once the customer is in the new one.
             if file.content == .missing { customer.save() } else { unlink(former) }
         }
         device = BloomreachDeviceRecord(
@@ -108,7 +109,7 @@ public final class BloomreachClient: Sendable {
         pipeline.onSessionEvent { [weak self] event in self?.sessionEvent(event) }
     }
 
-    /// The queue sends each project's events under its newest key.
+    /// Sets the newest key of each project for the queue.
     private func useKeys() {
         let setup = setup.withLock { $0 }
         for project in [setup.project] + setup.mapping.values.joined() {
@@ -119,18 +120,19 @@ public final class BloomreachClient: Sendable {
 
     // MARK: The customer
 
-    /// The ids of the customer, `cookie` among them.
+    /// The customer's IDs, including `cookie`.
     public var customerIDs: [String: String] { customer.current.customer.identifiers }
 
-    /// Adds ids to the customer, instead of earlier ones of the same name, and records an update with them.
+    /// Adds IDs to the customer, replacing earlier ones of the same name, and records an update with them.
     ///
-    /// What was recorded before keeps the ids that it was recorded under. With other ids than before the App Inbox is
-    /// forgotten and the authorization provider is told.
+    /// Data recorded earlier keeps the IDs of its recording. If the IDs change, the cached App Inbox is
+    /// deleted and the authorization provider is notified.
     ///
     /// - Parameters:
-    ///   - ids: Such as `registered`. Empty texts are left out; `cookie` is the SDK's own and left out with a warning.
-    ///   - properties: What is known of the customer.
-    ///   - timestamp: When that was so, in seconds since 1970; nil for now.
+    ///   - ids: IDs such as `registered`. Empty values are left out. `cookie` is reserved, and left out with
+    ///     a warning.
+    ///   - properties: The customer's properties.
+    ///   - timestamp: Time of the update, in seconds since 1970; nil for now.
     public func identifyCustomer(
         _ ids: [String: String], properties: JSONObject = [:], timestamp: TimeInterval? = nil
     ) {
@@ -140,7 +142,7 @@ public final class BloomreachClient: Sendable {
         let kept = ids.filter {
             $0.key != BloomreachCustomer.cookieName && !$0.key.isEmpty && !$0.value.isEmpty
         }
-        // In one step: another thread may turn to another project and customer meanwhile.
+        // In one step: another thread may change the project and customer meanwhile.
         let (moment, isAnother) = setup.withLock { setup in
             let (customer, isAnother) = customer.change { $0.ids.merge(kept) { _, new in new } }
             return ((setup, customer), isAnother)
@@ -149,23 +151,24 @@ public final class BloomreachClient: Sendable {
         trackCustomer(moment, properties: properties, timestamp: timestamp)
     }
 
-    /// Starts over with a customer of whom nothing is known, under a new cookie.
+    /// Replaces the customer by an anonymous one with a new cookie.
     ///
-    /// The App Inbox is forgotten, and the authorization provider is told; one that was found by its class name is made again,
-    /// so that nothing that it has cached is left. What was recorded before is still delivered, under the earlier ids.
+    /// Deletes the cached App Inbox and notifies the authorization provider. A provider found by its class
+    /// name is created again, so that none of its cached data remains. Data recorded earlier is still
+    /// delivered, with the earlier IDs.
     ///
     /// - Parameters:
-    ///   - project: The project from now on; nil to stay.
-    ///   - mapping: The mapping from now on; nil to stay.
+    ///   - project: The new project; nil for no change.
+    ///   - mapping: The new mapping; nil for no change.
     public func anonymize(
         project: BloomreachProject? = nil, mapping: [BloomreachEventKind: [BloomreachProject]]? = nil
     ) {
-        // Both are the earlier customer's, and the earlier project's.
+        // The session and the push token belong to the earlier customer and project.
         let hasSession = device.current.session != nil
         if hasSession { endSession() }
         let pushToken = device.current.pushToken?.token
         if let pushToken { tellPushToken(pushToken, isValid: false, "Invalidated") }
-        // In one step: nobody is recorded for a project that knows somebody else.
+        // In one step, so that no event combines the new project with the earlier customer.
         setup.withLock { setup in
             if let project { setup.project = project }
             if let mapping { setup.mapping = mapping }
@@ -175,7 +178,7 @@ public final class BloomreachClient: Sendable {
         if hasSession { startSession() } else { pipeline.startSession() }
         if let pushToken { tellPushToken(pushToken, isValid: true, "Permission granted") }
         if configuration.advancedAuthEnabled, isDiscovered {
-            // The reason was logged; without a provider App Inbox requests fail and say so.
+            // The reason was logged. Without a provider App Inbox requests fail with an error.
             customerTokens.setProvider(try? discovery.find(configuration.authorizationProvider))
         }
         customerChanged()
@@ -195,11 +198,11 @@ public final class BloomreachClient: Sendable {
 
     // MARK: Tracking
 
-    /// Records what is known of the customer.
+    /// Records properties of the customer.
     ///
     /// - Parameters:
-    ///   - properties: They replace earlier ones of the same name.
-    ///   - timestamp: When that was so, in seconds since 1970; nil for now.
+    ///   - properties: The properties. They replace earlier ones of the same name.
+    ///   - timestamp: Time of the update, in seconds since 1970; nil for now.
     public func trackCustomer(properties: JSONObject, timestamp: TimeInterval? = nil) {
         trackCustomer(nil, properties: properties, timestamp: timestamp)
     }
@@ -215,13 +218,13 @@ public final class BloomreachClient: Sendable {
             at: moment)
     }
 
-    /// Records that the customer did something.
+    /// Records an event of the customer.
     ///
     /// - Parameters:
-    ///   - type: What it was, such as `purchase`; not empty.
-    ///   - properties: More about it.
-    ///   - timestamp: When, in seconds since 1970; nil for now.
-    ///   - kind: Which projects of the mapping get it too.
+    ///   - type: The event type, such as `purchase`; not empty.
+    ///   - properties: The event's properties.
+    ///   - timestamp: Time of the event, in seconds since 1970; nil for now.
+    ///   - kind: The key that selects further projects from the mapping.
     public func trackEvent(
         _ type: String, properties: JSONObject = [:], timestamp: TimeInterval? = nil,
         kind: BloomreachEventKind = .trackEvent
@@ -248,7 +251,7 @@ public final class BloomreachClient: Sendable {
     /// Records that the app was opened through a campaign's link.
     ///
     /// - Parameters:
-    ///   - url: The link. One without `xnpe_cmp` belongs to no campaign and is not recorded.
+    ///   - url: The link. A link without `xnpe_cmp` belongs to no campaign and is not recorded.
     ///   - timestamp: When, in seconds since 1970; nil for now.
     public func trackCampaignClick(_ url: URL, timestamp: TimeInterval? = nil) {
         let items = URLComponents(url: url, resolvingAgainstBaseURL: true)?.queryItems ?? []
@@ -264,7 +267,7 @@ public final class BloomreachClient: Sendable {
             ])
     }
 
-    /// As of the configuration, until they are set to others.
+    /// The default properties, initially as in the configuration.
     public var defaultProperties: JSONObject {
         get { setup.withLock { $0.defaultProperties } }
         set { setup.withLock { $0.defaultProperties = newValue } }
@@ -298,13 +301,13 @@ public final class BloomreachClient: Sendable {
 
     /// As `CountersignClient.flush()`. The users in its result are projects.
     ///
-    /// - Returns: What became of each request.
+    /// - Returns: The outcome of each request.
     @discardableResult
     public func flush() async -> FlushResult {
         TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.flush()
     }
 
-    /// Sends by another policy from now on.
+    /// Replaces the flush policy.
     public func setFlushPolicy(_ policy: FlushPolicy) {
         pipeline.configure(policy, batchEvents: 1)
     }
@@ -314,7 +317,7 @@ public final class BloomreachClient: Sendable {
 
     /// As `CountersignClient.quarantinedEvents()`.
     ///
-    /// - Returns: The events that the server will never take as they are.
+    /// - Returns: The events that the server has permanently rejected.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be read now.
     public func quarantinedEvents() async throws(CountersignError) -> [QuarantinedEvent] {
         try await pipeline.quarantined()
@@ -322,7 +325,7 @@ public final class BloomreachClient: Sendable {
 
     /// As `CountersignClient.requeueQuarantinedEvents()`.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of events.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
     @discardableResult
     public func requeueQuarantinedEvents() async throws(CountersignError) -> Int {
@@ -331,19 +334,19 @@ public final class BloomreachClient: Sendable {
 
     /// As `CountersignClient.deleteQuarantinedEvents()`.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of events.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
     @discardableResult
     public func deleteQuarantinedEvents() async throws(CountersignError) -> Int {
         try await pipeline.deleteQuarantined()
     }
 
-    /// Sets the closure that hears that a project's server refuses what is tracked because of its API key, instead of an
-    /// earlier one; nil for none. The events stay.
+    /// Sets the closure called when a project's server rejects tracked data because of its API key, replacing
+    /// an earlier closure; nil removes it. The events stay in the queue.
     public func onDeliveryFailure(_ handler: (@Sendable (CountersignError) -> Void)?) {
         guard let handler else { return pipeline.failures.setHandler(nil) }
         pipeline.failures.setHandler { failure in
-            // The server has taken the event all the same.
+            // The server has accepted the event nevertheless.
             if failure.isOptional { return }
             handler(
                 CountersignError(
@@ -352,23 +355,24 @@ public final class BloomreachClient: Sendable {
         }
     }
 
-    /// Removes all data of this device: what waits, the customer and the session. Nothing more is recorded; `close()` is
-    /// still to be called.
+    /// Removes all data of this device: waiting events, the customer and the session. Nothing is recorded
+    /// afterwards. `close()` must still be called.
     ///
-    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now; call it again then.
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now. Retry
+    ///   then.
     public func wipeData() async throws(CountersignError) {
         pipeline.recorder.setOptedOut(true)
         forgetCustomerToken()
         try await pipeline.wipe(removeFiles)
     }
 
-    /// As `wipeData()`, for a thread that may wait: a client that is made next finds nothing.
+    /// As `wipeData()`, blocking: a client created afterwards finds no data.
     package func wipeDataNow() throws(CountersignError) {
         forgetCustomerToken()
         try pipeline.wipeAndStop(isLasting: false, removeFiles)
     }
 
-    /// A provider that keeps the customer's token must not have it for the next one.
+    /// Makes a caching provider drop the customer's token, so that it is not used for the next customer.
     private func forgetCustomerToken() {
         if configuration.advancedAuthEnabled { customerTokens.customerChanged(to: [:]) }
     }

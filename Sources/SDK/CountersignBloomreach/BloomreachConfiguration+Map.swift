@@ -2,20 +2,21 @@ public import CountersignCore
 internal import Foundation
 
 extension BloomreachConfiguration {
-    /// Makes a configuration from a map with the keys of the vendor's SDKs: those of Flutter, and those that the property
-    /// list of iOS has other words for.
+    /// Creates a configuration from a map with the keys of the vendor's Flutter SDK, or with the different
+    /// names of the property list on iOS.
     ///
-    /// `projectToken` and `authorizationToken` (the bare API key, or `Token` and the key) are required. Also read are
-    /// `baseUrl`, `projectMapping`, `defaultProperties`, `allowDefaultCustomerProperties`, `advancedAuthEnabled`,
-    /// `applicationId`, `sessionTimeout` in seconds, `automaticSessionTracking`, `manualSessionAutoClose`,
-    /// `pushTokenTrackingFrequency` (`ON_TOKEN_CHANGE`, `EVERY_LAUNCH`, `DAILY`), and beyond those of the vendor:
-    /// `ExponeaAuthProvider`, the provider's class as in the Android manifest; `flushMode` (`IMMEDIATE`, `MANUAL`,
-    /// `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`, `authorizationProviderTimeout` in seconds, `logLevel`
-    /// (`debug`, `info`, `warning`, `none`), `instanceName` and `dataDirectory`. Any other key has no effect, and a client that is
-    /// made from the configuration logs once which one and why. Values that are null count as left out.
+    /// `projectToken` and `authorizationToken` (the bare API key, or `Token` and the key) are required. Also
+    /// read are `baseUrl`, `projectMapping`, `defaultProperties`, `allowDefaultCustomerProperties`,
+    /// `advancedAuthEnabled`, `applicationId`, `sessionTimeout` in seconds, `automaticSessionTracking`,
+    /// `manualSessionAutoClose`, `pushTokenTrackingFrequency` (`ON_TOKEN_CHANGE`, `EVERY_LAUNCH`, `DAILY`).
+    /// Additional keys are `ExponeaAuthProvider`, the provider's class as in the Android manifest;
+    /// `flushMode` (`IMMEDIATE`, `MANUAL`, `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`,
+    /// `authorizationProviderTimeout` in seconds, `logLevel` (`debug`, `info`, `warning`, `none`),
+    /// `instanceName` and `dataDirectory`. Other keys have no effect. A client created from the configuration
+    /// logs each of them once, with the reason. Null values count as missing.
     ///
-    /// What is wrong with a provider is logged in the words of the vendor's SDK for the `platform`; without one, in those for
-    /// iOS on Apple's systems, and in those for Android elsewhere.
+    /// Errors of a provider are logged with the texts of the vendor's SDK for the `platform`. Without
+    /// `platform`, the texts for iOS are used on Apple's systems, and those for Android elsewhere.
     ///
     /// - Parameter map: The map.
     /// - Throws: `invalidConfiguration`, which names the key.
@@ -91,7 +92,7 @@ extension MapReader {
         "flushMode", "flushPeriod",
     ]
 
-    /// The keys that nothing is made of, such as `ios.appGroup`.
+    /// The keys without effect, such as `ios.appGroup`.
     fileprivate func unread() -> [String] {
         members.filter { $0.value != .null && !Self.known.contains($0.key) }.flatMap { key, value in
             guard ["ios", "android"].contains(key), let object = value.object, !object.isEmpty else {
@@ -113,7 +114,7 @@ extension MapReader {
     }
 }
 
-/// The members of a configuration map, each of the right type or an error that names it.
+/// Reads the members of a configuration map. Throws an error with the member's name if its type is wrong.
 private struct MapReader {
     let members: JSONObject
 
@@ -164,8 +165,8 @@ private struct MapReader {
 }
 
 extension BloomreachProject {
-    /// The key in what an app calls authorization: bare, or after `Token `. Throws `invalidConfiguration` for what is
-    /// meant for servers only.
+    /// The API key in an authorization value: bare, or after `Token `. Throws `invalidConfiguration` for
+    /// schemes that are for servers only.
     package static func apiKey(inAuthorization text: String) throws(CountersignError) -> String {
         if text.hasPrefix("Basic ") || text.hasPrefix("Bearer ") {
             throw CountersignError(

@@ -1,57 +1,57 @@
 public import CountersignCore
 public import Foundation
 
-/// How a `BloomreachClient` works.
+/// The configuration of a `BloomreachClient`.
 public struct BloomreachConfiguration: Sendable {
     /// The project of the app.
     public var project: BloomreachProject
-    /// Further projects that get copies of what is tracked, by the kind of tracking (`BloomreachEventKind`).
+    /// Further projects that receive copies of tracked data, by the kind of tracking (`BloomreachEventKind`).
     public var projectMapping: [BloomreachEventKind: [BloomreachProject]] = [:]
     /// Whether App Inbox requests carry a customer token instead of the API key.
     public var advancedAuthEnabled = false
-    /// Where customer tokens come from; nil for a class named `ExponeaAuthProvider`. Ignored without
+    /// The source of customer tokens; nil for a class named `ExponeaAuthProvider`. Ignored without
     /// `advancedAuthEnabled`.
     public var authorizationProvider: CustomerTokenProvider?
-    /// Seconds that a request waits for its customer token. Default: 30.
+    /// Time limit for a request's customer token, in seconds. Default: 30.
     public var authorizationProviderTimeout: TimeInterval = 30
-    /// Properties that every event gets, and every customer update too if `allowDefaultCustomerProperties`. What a call
-    /// passes wins.
+    /// Properties added to every event, and to every customer update if `allowDefaultCustomerProperties` is
+    /// true. Properties of a call take precedence.
     public var defaultProperties: JSONObject = [:]
     /// Whether customer updates get the default properties. Default: true.
     public var allowDefaultCustomerProperties = true
-    /// What the server takes this device for: `ios` or `android`.
+    /// The platform reported to the server: `ios` or `android`.
     public var platform = "ios"
-    /// The app among those of the project; nil to leave it out.
+    /// The app's ID within the project; nil to leave it out.
     public var applicationID: String?
-    /// Whether sessions begin and end with the app's coming to the front and its going to the background, where a system
-    /// says so (iOS). Otherwise the app calls `startSession()` and `endSession()`. Default: true.
+    /// Whether sessions follow the app's lifecycle notifications (iOS). Otherwise the app calls
+    /// `startSession()` and `endSession()`. Default: true.
     public var automaticSessionTracking = true
-    /// Seconds in the background that a session survives. Default: 60.
+    /// Seconds in the background after which a session times out. Default: 60.
     public var sessionTimeout: TimeInterval = 60
     /// Whether `startSession()` also records the end of an earlier session that has timed out. Default: true.
     public var manualSessionAutoClose = true
-    /// When a token for push notifications is told to the server. Default: when it is another one.
+    /// When a push token is sent to the server. Default: when it has changed.
     public var pushTokenFrequency = PushTokenFrequency.onTokenChange
-    /// When the SDK sends on its own. Default: at once.
+    /// When the SDK sends without a call of `flush()`. Default: at once.
     public var flushPolicy = FlushPolicy(eventCount: 1, interval: nil, onBackground: true)
     /// As `CountersignConfiguration.instanceName`.
     public var instanceName = "bloomreach"
     /// As `CountersignConfiguration.dataDirectory`.
     public var dataDirectory: URL?
-    /// How much the queue keeps.
+    /// The limits of the queue.
     public var limits = QueueLimits()
-    /// Seconds that a request may take. Default: 30.
+    /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
-    /// How much is written to the standard log (`CountersignLog.standard(_:)`), which setting this puts into `log`; nil for
-    /// nothing. Default: warnings.
+    /// The level of the standard log (`CountersignLog.standard(_:)`). Setting it replaces `log`; nil disables
+    /// logging. Default: warnings.
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
-    /// Where log lines go; nil for nowhere. Default: warnings, to the standard log.
+    /// The log; nil for no logging. Default: warnings, to the standard log.
     public var log: CountersignLog? = .standard(.warning)
-    /// The names of settings that were given and have no effect here.
+    /// The names of given settings without effect.
     package var given: [String] = []
-    /// Whose words say what is wrong with a provider.
+    /// The SDK whose texts are logged for an invalid provider.
     package var wording = AuthorizationProviderDiscovery.Wording.ios
 
     /// Makes a configuration with the defaults.
@@ -61,7 +61,7 @@ public struct BloomreachConfiguration: Sendable {
         self.project = project
     }
 
-    /// Says once for each setting without effect why it has none.
+    /// Logs each setting without effect once, with the reason.
     func logWhatHasNoEffect() {
         for name in given.sorted() {
             let reason = name.split(separator: ".").lazy.compactMap { Self.withoutEffect[String($0)] }.first
@@ -102,13 +102,13 @@ public struct BloomreachConfiguration: Sendable {
         settings.requestTimeout = requestTimeout
         settings.sessionTimeout = sessionTimeout
         settings.log = log
-        // One event a request: the server has no batches that say which of their events it took.
+        // One event for each request: a batch response does not say which events were accepted.
         settings.batchEvents = 1
         return settings
     }
 }
 
-/// What is tracked, as keys of a project mapping; the words are those of the vendor's SDKs.
+/// Kinds of tracking, as keys of a project mapping. The values are those of the vendor's SDKs.
 public struct BloomreachEventKind: RawRepresentable, Hashable, Sendable {
     /// A word such as `TRACK_EVENT`.
     public let rawValue: String
@@ -118,23 +118,23 @@ public struct BloomreachEventKind: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The app was installed, or starts over with another customer.
+    /// An installation, or the start with a new anonymous customer.
     public static let install = BloomreachEventKind(rawValue: "INSTALL")
     /// A session began.
     public static let sessionStart = BloomreachEventKind(rawValue: "SESSION_START")
     /// A session ended.
     public static let sessionEnd = BloomreachEventKind(rawValue: "SESSION_END")
-    /// A token for push notifications came or is no more good.
+    /// A push token was set or became invalid.
     public static let pushToken = BloomreachEventKind(rawValue: "PUSH_TOKEN")
-    /// Something was done with a message of the App Inbox.
+    /// An interaction with a message of the App Inbox.
     public static let appInbox = BloomreachEventKind(rawValue: "APP_INBOX")
 
-    /// Those that the SDK records something of.
+    /// The kinds that the SDK records.
     static let recorded: Set = [
         "INSTALL", "SESSION_START", "SESSION_END", "PUSH_TOKEN", "APP_INBOX", "TRACK_EVENT",
         "TRACK_CUSTOMER", "CAMPAIGN_CLICK", "PAYMENT",
     ]
-    /// An event of the app's own.
+    /// A custom event of the app.
     public static let trackEvent = BloomreachEventKind(rawValue: "TRACK_EVENT")
     /// An update of a customer.
     public static let trackCustomer = BloomreachEventKind(rawValue: "TRACK_CUSTOMER")

@@ -2,10 +2,11 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// A customer update, an event or a campaign click, one a request.
+/// A customer update, an event or a campaign click, sent in a request of its own.
 ///
-/// In the queue it is `{"url":…,"body":…}`: where it goes and what is sent there stay as they were when it was recorded. Its
-/// owner is the project: projects wait for themselves alone, and a new API key also works for old records.
+/// Stored in the queue as `{"url":…,"body":…}`, so that URL and body do not change after recording. The owner
+/// is the project: back-off applies to one project at a time, and a new API key also applies to older
+/// records.
 struct BloomreachRecord: RecordContent {
     fileprivate static let head = Array(#"{"url":"#.utf8)
     fileprivate static let middle = Array(#","body":"#.utf8)
@@ -17,7 +18,7 @@ struct BloomreachRecord: RecordContent {
 
     func rendered(for record: EventRecord, anonymousID: String) -> [UInt8] {
         var body = body
-        // Not the vendor's: it keeps a request that is sent twice from counting twice.
+        // Not a field of the vendor. It lets a server deduplicate a request that is sent twice.
         body["message_id"] = .string(record.messageID)
         var row = Self.head
         JSONValue.write(url.absoluteString, to: &row)
@@ -27,7 +28,7 @@ struct BloomreachRecord: RecordContent {
         return row
     }
 
-    /// A URL holds no quotation mark, so its end is the first one.
+    /// Splits a row. A URL contains no quotation mark, so the first one ends it.
     fileprivate static func parts(_ row: [UInt8]) -> (url: URL, body: [UInt8]) {
         let start = head.count + 1
         let end = row.dropFirst(start).firstIndex(of: UInt8(ascii: "\"")) ?? row.endIndex
@@ -37,7 +38,7 @@ struct BloomreachRecord: RecordContent {
     }
 }
 
-/// Wherever each `BloomreachRecord` says.
+/// Sends each `BloomreachRecord` to its own URL.
 struct BloomreachDestination: Destination {
     let timeout: TimeInterval
 
@@ -54,7 +55,7 @@ struct BloomreachDestination: Destination {
     }
 }
 
-/// What all requests have in common.
+/// The headers common to all requests.
 enum BloomreachRequest {
     static let headers = [
         (name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json"),

@@ -1,20 +1,20 @@
 internal import CountersignCore
 internal import Foundation
 
-/// What is remembered of the device between two runs: the session, the push token, and which customer's installation was
-/// told.
+/// The persisted state of the device: the session, the push token, and the customer whose installation was
+/// sent.
 ///
-/// Instants are in seconds since 1970: a session goes on over a restart of the app.
+/// Times are in seconds since 1970, since a session continues across restarts of the app.
 struct BloomreachDeviceState: Codable, Sendable, Equatable {
     /// A session that was begun.
     struct Session: Codable, Sendable, Equatable {
         var start: Double
-        /// When the app went to the background or the client was closed; nil while the app is in front.
+        /// When the app went to the background or the client was closed; nil in the foreground.
         var end: Double?
-        /// When something was recorded in it, to a few seconds; nil if nothing was.
+        /// Time of the last recorded event, to within a few seconds; nil without events.
         var seen: Double?
-        /// Whether this process has seen the app in front since, so that the session cannot have timed out. Not stored: a
-        /// process that was killed in front leaves neither this nor an end.
+        /// Whether this process has been in the foreground since, so that the session cannot have timed out.
+        /// Not stored, since a process killed in the foreground sets neither this nor `end`.
         var isInFront = true
 
         private enum CodingKeys: String, CodingKey {
@@ -33,39 +33,39 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
             isInFront = false
         }
 
-        /// Whether the app has been away for so many seconds that another session begins.
+        /// Whether the app was away for at least the timeout, so that a new session begins.
         func hasTimedOut(at now: Double, timeout: TimeInterval) -> Bool {
             !isInFront && lastSeen + timeout <= now
         }
 
-        /// When the app was last known to be in front.
+        /// When the app was last known to be in the foreground.
         var lastSeen: Double { end ?? seen ?? start }
     }
 
     /// Seconds between two changes of `Session.seen`, each of which is written to disk.
     private static let seenInterval: Double = 10
 
-    /// A token for push notifications.
+    /// A push token.
     struct PushToken: Codable, Sendable, Equatable {
         var token: String
-        /// When it was last told.
+        /// When the token was last sent.
         var toldAt: Double
     }
 
-    /// What a change of the session leads to, in this order.
+    /// The events that result from a change of the session, in this order.
     struct Change {
-        /// When the earlier session ended, and how many seconds it took.
+        /// End time of the earlier session, and its duration in seconds.
         var ended: (at: Double, duration: Double)?
-        /// When the present one began.
+        /// Start time of the new session.
         var began: Double?
     }
 
     var session: Session?
     var pushToken: PushToken?
-    /// The cookie of the customer whose installation was told.
+    /// The cookie of the customer whose installation was sent.
     var installedCookie: String?
 
-    /// The app has come to the front.
+    /// Handles the app's move to the foreground.
     mutating func enterForeground(now: Double, timeout: TimeInterval) -> Change {
         guard let session else {
             self.session = Session(start: now)
@@ -80,7 +80,8 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         return Change(ended: ended, began: now)
     }
 
-    /// As `enterForeground`, for apps that begin sessions themselves. A session that has timed out is not changed.
+    /// As `enterForeground`, for apps that begin sessions themselves. A session that has timed out is not
+    /// changed.
     mutating func resume(now: Double, timeout: TimeInterval) {
         if session?.hasTimedOut(at: now, timeout: timeout) == false { continueSession() }
     }
@@ -90,7 +91,8 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         session?.isInFront = true
     }
 
-    /// Notes the time of a recorded event. It is the end of the session if the process is killed in the foreground.
+    /// Sets the time of the last event. It becomes the session's end if the process is killed in the
+    /// foreground.
     mutating func recorded(now: Double) {
         guard let session, session.isInFront, now - session.lastSeen >= Self.seenInterval else { return }
         self.session?.seen = now
@@ -129,9 +131,9 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
     }
 }
 
-/// When a token for push notifications is told to the server.
+/// When a push token is sent to the server.
 public enum PushTokenFrequency: String, Sendable, CaseIterable {
-    /// When it is another one than the last time. The default.
+    /// When the token has changed. The default.
     case onTokenChange = "ON_TOKEN_CHANGE"
     /// At each start of the app.
     case everyLaunch = "EVERY_LAUNCH"
@@ -168,7 +170,7 @@ final class BloomreachDeviceRecord: Sendable {
         return result
     }
 
-    /// Its file is to be removed by the caller.
+    /// Resets the state. The caller removes the file.
     func forget() { state.withLock { $0 = BloomreachDeviceState() } }
 
     private func save() {

@@ -1,25 +1,26 @@
 public import CountersignCore
 
-/// A category of consent that a project has.
+/// A consent category of a project.
 ///
-/// Read leniently: all that a server leaves out has a default, and `raw` has everything as it came. A category without an
-/// id is skipped.
+/// Decoding is lenient: missing members have defaults, and `raw` has the whole category. A category without
+/// an ID is skipped.
 public struct ConsentCategory: Sendable, Hashable {
-    /// What it is called in one language.
+    /// The name and description in one language.
     public struct Translation: Sendable, Hashable {
-        /// Its name; nil if there is none in this language.
+        /// The name; nil if missing in this language.
         public let name: String?
-        /// What it means.
+        /// The description.
         public let text: String?
     }
 
-    /// Names the category.
+    /// The category's ID.
     public let id: String
-    /// Whether it needs no consent.
+    /// Whether the category needs no consent.
     public let hasLegitimateInterest: Bool
-    /// Where consents may come from, such as `crm`, `import`, `page`, `private_api`, `public_api` and `scenario`.
+    /// Possible sources of consent, such as `crm`, `import`, `page`, `private_api`, `public_api` and
+    /// `scenario`.
     public let sources: [String: Bool]
-    /// By language, such as `en`; the empty text stands for the project's own.
+    /// Translations by language, such as `en`; the empty key is the project's default.
     public let translations: [String: Translation]
     /// The whole category as the server sent it.
     public let raw: JSONValue

@@ -1,13 +1,14 @@
 package import CountersignCore
 package import Foundation
 
-/// Why a call of Bloomreach Engagement has no result, and in which of four ways it can be put right.
+/// Error codes of Bloomreach Engagement calls.
 extension CountersignError.Code {
     /// There is no authorization provider. Nothing was sent: a mistake in the app.
     public static let noProvider = CountersignError.Code(rawValue: "no_provider")
     /// The provider returned nil or an empty text. Nothing was sent: sign the person in, or try again later.
     public static let noCustomerToken = CountersignError.Code(rawValue: "no_customer_token")
-    /// The provider returned something that cannot stand in a header field. Nothing was sent: a mistake in the app.
+    /// The provider returned a value that is invalid in a header field. Nothing was sent: a mistake in the
+    /// app.
     public static let malformedCustomerToken = CountersignError.Code(rawValue: "malformed_customer_token")
     /// The provider threw an error. Nothing was sent: try again later.
     public static let providerFailed = CountersignError.Code(rawValue: "provider_failed")
@@ -17,23 +18,23 @@ extension CountersignError.Code {
     public static let providerBusy = CountersignError.Code(rawValue: "provider_busy")
     /// The call was made from inside the provider, which it would wait for. A mistake in the app.
     public static let calledFromProvider = CountersignError.Code(rawValue: "called_from_provider")
-    /// The server refuses the API key or the customer token: get a new one. `authCode` may say why.
+    /// The server rejected the API key or the customer token: get a new one. `authCode` may have the reason.
     public static let authorizationRefused = CountersignError.Code(rawValue: "authorization_refused")
-    /// The request was for ids that are no longer the customer's, and the server refused its customer token: that says
-    /// nothing about the token of the present customer. Call again for the present one.
+    /// The customer's IDs have changed since the request, and the server rejected its customer token. The
+    /// current customer's token may still be valid. Call again for the current customer.
     public static let customerChanged = CountersignError.Code(rawValue: "customer_changed")
-    /// The server refuses a customer token that is for other ids than the request's, as after `identifyCustomer` or
-    /// `anonymize`: get one for the present ids.
+    /// The server rejected a customer token for IDs other than the request's, as after `identifyCustomer` or
+    /// `anonymize`: get a token for the current IDs.
     public static let tokenOfAnotherCustomer = CountersignError.Code(rawValue: "token_of_another_customer")
-    /// The server will not do this as it is asked; `detail` has its words.
+    /// The server rejected the request; `detail` has the server's text.
     public static let refused = CountersignError.Code(rawValue: "refused")
-    /// 410: what the request refers to is gone.
+    /// 410: the referenced resource is gone.
     public static let gone = CountersignError.Code(rawValue: "gone")
     /// The server fails or is too busy: try again later, not before `retryAfter`.
     public static let serverFailed = CountersignError.Code(rawValue: "server_failed")
-    /// There was no answer: try again later.
+    /// No response was received: try again later.
     public static let unreachable = CountersignError.Code(rawValue: "unreachable")
-    /// The answer is not one of such a server, as when a network asks for a login first: try again later.
+    /// The response does not come from such a server, as with a captive portal: try again later.
     public static let notUnderstood = CountersignError.Code(rawValue: "not_understood")
     /// The message has no ids or no sync token: fetch the App Inbox first.
     public static let unknownMessage = CountersignError.Code(rawValue: "unknown_message")
@@ -58,7 +59,7 @@ extension CountersignError {
             authCode: authCode, retryAfter: retryAfter)
     }
 
-    /// A refused customer token, named as what it is.
+    /// Returns the error for a rejected customer token with a more specific code.
     func refined(isForPresentCustomer: Bool, isOfAnotherCustomer: Bool) -> CountersignError {
         func error(_ code: Code, _ explanation: String) -> CountersignError {
             CountersignError(
@@ -76,6 +77,6 @@ extension CountersignError {
     }
 }
 
-/// The former name.
+/// The previous name.
 @available(*, deprecated, renamed: "CountersignError")
 public typealias BloomreachError = CountersignError

@@ -1,8 +1,8 @@
 extension CountersignInspector {
-    /// Begins to listen to the queue of a client for Bloomreach Engagement, whose users are projects and whose tokens are API
-    /// keys. It holds the client for as long as it is there itself.
+    /// Starts observing the queue of a client for Bloomreach Engagement. The queue's users are projects and
+    /// its tokens are API keys. The inspector retains the client.
     ///
-    /// - Parameter client: Whom to look at.
+    /// - Parameter client: The client to observe.
     public convenience init(_ client: BloomreachClient) {
         self.init(client.pipeline) { withExtendedLifetime(client) { (nil, nil) } }
     }

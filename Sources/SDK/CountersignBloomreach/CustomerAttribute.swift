@@ -1,6 +1,6 @@
 public import CountersignCore
 
-/// What to ask of a customer.
+/// An attribute to fetch for a customer.
 public enum CustomerAttributeQuery: Sendable, Hashable {
     /// A property of the profile.
     case property(String)
@@ -15,13 +15,13 @@ public enum CustomerAttributeQuery: Sendable, Hashable {
     }
 }
 
-/// The answer to one `CustomerAttributeQuery`.
+/// The result of one `CustomerAttributeQuery`.
 public struct CustomerAttribute: Sendable, Hashable {
-    /// Whether this one was answered.
+    /// Whether the query succeeded.
     public let isSuccess: Bool
-    /// Why not; nil if it was, or if the server does not say.
+    /// The error; nil if the query succeeded or the server gave no reason.
     public let error: String?
-    /// The value; `null` if there is none.
+    /// The value; `null` if missing.
     public let value: JSONValue
 
     init(_ value: JSONValue) {

@@ -1,44 +1,45 @@
 public import CountersignCore
 public import Foundation
 
-/// An in-app message, and when it is to be shown.
+/// An in-app message and its display conditions.
 ///
-/// Read leniently: all that a server leaves out has a default, and `raw` has everything as it came. A message without an id
-/// is skipped.
+/// Decoding is lenient: missing members have defaults, and `raw` has the whole message. A message without an
+/// ID is skipped.
 public struct InAppMessage: Sendable, Hashable {
-    /// Names the message.
+    /// The message's ID.
     public let id: String
-    /// What its author calls it.
+    /// The message's name.
     public let name: String
-    /// `modal`, `alert`, `fullscreen`, `slide_in`, `freeform`, or a word of a newer server; nil if there is none.
+    /// `modal`, `alert`, `fullscreen`, `slide_in`, `freeform`, or a type of a newer server; nil if missing.
     public let messageType: String?
-    /// `always`, `only_once`, `once_per_visit`, `until_visitor_interacts`, or a word of a newer server. Default: `always`.
+    /// `always`, `only_once`, `once_per_visit`, `until_visitor_interacts`, or a newer server's value.
+    /// Default: `always`.
     public let frequency: String
-    /// The event that shows it; nil for none.
+    /// The event type that triggers the message; nil without a trigger.
     public let triggerEventType: String?
-    /// What it shows when it is no HTML.
+    /// The content of a message that is not HTML.
     public let payload: JSONObject?
-    /// What it shows when it is HTML.
+    /// The content of an HTML message.
     public let payloadHTML: String?
-    /// Whether it is HTML.
+    /// Whether the message is HTML.
     public let isHTML: Bool
-    /// -1 for the control group, to which nothing is shown.
+    /// The variant's ID; -1 for the control group, which sees no message.
     public let variantID: Int
-    /// What its author calls the variant.
+    /// The variant's name.
     public let variantName: String
-    /// From when it is shown; nil for always, also when the filter is off.
+    /// Start of the display period; nil for no start or with the filter off.
     public let from: Date?
-    /// Until when it is shown; nil forever, also when the filter is off.
+    /// End of the display period; nil for no end or with the filter off.
     public let until: Date?
-    /// The higher one is shown first; nil stands for the lowest.
+    /// Higher values are shown first; nil is the lowest priority.
     public let priority: Int?
-    /// Seconds from the event until it is shown.
+    /// Seconds between the event and the display.
     public let delay: TimeInterval
-    /// Seconds after which it closes on its own; nil for never.
+    /// Seconds after which the message closes automatically; nil for never.
     public let closeTimeout: TimeInterval?
-    /// Whether what is done with it may be tracked. Default: true.
+    /// Whether interactions may be tracked. Default: true.
     public let hasTrackingConsent: Bool
-    /// The category of consent that tracking needs; nil for none.
+    /// The consent category required for tracking; nil if not required.
     public let consentCategory: String?
     /// The whole message as the server sent it.
     public let raw: JSONValue

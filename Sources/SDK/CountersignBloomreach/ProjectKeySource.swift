@@ -1,8 +1,8 @@
 internal import CountersignTransport
 internal import Foundation
 
-/// The credentials of Bloomreach projects: each project's records are sent under its newest API key, also those that an
-/// earlier run has recorded for a project that the app no longer uses.
+/// The credentials of Bloomreach projects. Each project's records are sent with its newest API key. This
+/// includes records of an earlier run for a project that the app no longer uses.
 actor ProjectKeySource: CredentialSource {
     nonisolated var isRenewing: Bool { false }
     nonisolated var remedy: String? { "check the project's token, its apiKey and what the key permits" }
@@ -17,7 +17,7 @@ actor ProjectKeySource: CredentialSource {
         self.clock = clock
     }
 
-    /// Uses this key from now on.
+    /// Replaces the key of a project.
     func take(_ key: SignedToken, for project: UserKey) async -> [CredentialNews] {
         guard let token = project.userID, let generation = keys.set(key, for: project) else { return [] }
         await stored.save(key, of: token)
@@ -28,7 +28,7 @@ actor ProjectKeySource: CredentialSource {
         for project: UserKey, replacing rejected: Int?,
         post: @escaping @Sendable (@escaping CredentialWork) -> Void
     ) async -> CredentialDecision {
-        // Another process may have a newer one than was refused.
+        // Another process may have stored a newer key than the rejected one.
         if let token = project.userID, keys[project] == nil || keys[project]?.generation == rejected,
             let text = await stored.text(of: token), let key = text.flatMap(SignedToken.accessToken)
         {

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// Finds the app's provider class by its name, and says in the words of each platform's SDK why it cannot.
+/// Finds the app's provider class by name. Logs failures with the texts of each platform's SDK.
 package struct AuthorizationProviderDiscovery {
-    /// Whose words are logged.
+    /// The SDK whose texts are logged.
     package enum Wording: Sendable {
-        /// Those of the iOS SDK.
+        /// The texts of the iOS SDK.
         case ios
-        /// Those of the Android SDK, which configurations from a map have.
+        /// The texts of the Android SDK, used for configurations from a map.
         case android
     }
 
@@ -17,7 +17,7 @@ package struct AuthorizationProviderDiscovery {
     let wording: Wording
     let log: CountersignLog?
 
-    /// A provider that can be asked. Throws `invalidConfiguration`, after the reason was logged.
+    /// Returns an instantiated provider. Throws `invalidConfiguration` after logging the reason.
     func find(_ source: CustomerTokenProvider?) throws(CountersignError) -> CustomerTokenProvider {
         let name: String
         switch source?.kind {

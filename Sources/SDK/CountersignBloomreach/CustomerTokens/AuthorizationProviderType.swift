@@ -2,7 +2,7 @@
     internal import Foundation
 #endif
 
-/// Gets customer tokens from the app's backend, blocking until it has one.
+/// Fetches customer tokens from the app's backend, blocking until one is available.
 ///
 /// ```swift
 /// @objc(ExponeaAuthProvider)
@@ -17,39 +17,39 @@
     @objc
 #endif
 public protocol AuthorizationProviderType: AnyObject {
-    /// Makes a provider. Called when the SDK is configured, and again when the customer is anonymized.
+    /// Creates a provider. Called when the SDK is configured, and again when the customer is anonymized.
     init()
 
-    /// The customer token for a request that is about to be sent; nil or an empty text if there is none, and then the
-    /// request fails without being sent.
+    /// The customer token for a request. Nil or an empty string without a token: the request then fails
+    /// without being sent.
     ///
-    /// Called for every request that needs a token, on its own thread and never by two threads at a time, so it may
-    /// block. The SDK keeps nothing of what it returns.
+    /// Called for every request that needs a token, on its own thread and one call at a time, so it may
+    /// block. The SDK does not cache the token.
     func getAuthorizationToken() -> String?
 }
 
-/// Gets customer tokens from the app's backend without blocking a thread.
+/// Fetches customer tokens from the app's backend without blocking a thread.
 public protocol AsyncAuthorizationProvider: Sendable {
-    /// The customer token for a request that is about to be sent; nil or an empty text if there is none.
+    /// The customer token for a request; nil or an empty string without a token.
     ///
-    /// Called for every request that needs a token, never twice at the same time. When it takes too long its task is
-    /// cancelled and the request fails. The SDK keeps nothing of what it returns.
+    /// Called for every request that needs a token, one call at a time. After the time limit the task is
+    /// cancelled and the request fails. The SDK does not cache the token.
     ///
     /// - Returns: The token.
-    /// - Throws: Anything; the request fails without being sent, as for nil.
+    /// - Throws: Any error. The request fails without being sent, as for nil.
     func authorizationToken() async throws -> String?
 }
 
-/// A provider that wants to know when another customer uses the app, so that it drops what it has cached.
+/// A provider that is notified when the customer changes, so that it can clear its cache.
 ///
-/// Either kind of provider may conform to it. Called where the token is asked for, and before the next token is.
+/// Both kinds of provider may conform. Called on the thread that fetches tokens, before the next fetch.
 public protocol CustomerObserving {
-    /// `identifyCustomer` or `anonymize` has changed the ids.
+    /// Called after `identifyCustomer` or `anonymize` has changed the IDs.
     ///
-    /// - Parameter customerIDs: The ids from now on, `cookie` among them.
+    /// - Parameter customerIDs: The new IDs, including `cookie`.
     func customerChanged(to customerIDs: [String: String])
 
-    /// A server has refused the token that was given last. By default nothing is done.
+    /// Called after a server has rejected the last token. The default implementation does nothing.
     func customerTokenRefused()
 }
 

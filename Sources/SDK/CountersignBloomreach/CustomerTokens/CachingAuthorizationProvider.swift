@@ -1,22 +1,22 @@
 internal import CountersignCore
 public import Foundation
 
-/// Gives the customer token that another provider gave last, until it is near its end, a server refuses it or the customer
-/// changes.
+/// Caches another provider's customer token until the token is about to expire, a server rejects it or the
+/// customer changes.
 ///
 /// ```swift
 /// configuration.authorizationProvider = .suspending(
 ///     CachingAuthorizationProvider(provider, store: KeychainTokenStore(service: "com.example.customer-token")))
 /// ```
 ///
-/// The vendor's SDKs keep no customer token and advise apps to keep it in a safe place; this is that place. A token whose end
-/// cannot be read is not kept. What the store cannot keep is kept in memory.
+/// The vendor's SDKs do not cache customer tokens and advise apps to store them safely, as this provider
+/// does. A token without a readable expiry is not cached. If the store fails, the token is cached in memory.
 public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, CustomerObserving {
     /// The key of the token in the store.
     private static let key = "customer-token"
 
     private enum Cached: Sendable {
-        /// Nobody has looked into the store.
+        /// The store has not been read.
         case unknown
         case none
         case token(SignedToken, expiresAt: TimeInterval)
@@ -24,7 +24,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
 
     private struct State {
         var cached = Cached.unknown
-        /// Counts what empties the cache, so that an answer to an earlier question is not kept after it.
+        /// Incremented when the cache is cleared, so that the result of an earlier fetch is not cached.
         var generation = 0
     }
 
@@ -35,14 +35,14 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     private let margin: TimeInterval
     private let now: @Sendable () -> Date
 
-    /// Makes a provider.
+    /// Creates a provider.
     ///
     /// - Parameters:
-    ///   - provider: Asked when there is no token that is valid for long enough.
-    ///   - store: Where the token is kept: `KeychainTokenStore` on Apple platforms, `FileTokenStore` elsewhere. A store of its
-    ///     own for each customer project.
-    ///   - margin: Seconds before its end at which a token is no longer used. Default: 60.
-    ///   - now: The time, for tests.
+    ///   - provider: Called when no cached token is valid for long enough.
+    ///   - store: Stores the token: `KeychainTokenStore` on Apple platforms, `FileTokenStore` elsewhere. Use
+    ///     a separate store for each customer project.
+    ///   - margin: Seconds before its expiry at which a token is no longer used. Default: 60.
+    ///   - now: The time, replaceable in tests.
     public init(
         _ provider: any AsyncAuthorizationProvider, store: any TokenStore, margin: TimeInterval = 60,
         now: @escaping @Sendable () -> Date = { Date() }
@@ -54,10 +54,10 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
         self.now = now
     }
 
-    /// Makes a provider of one that may block.
+    /// Creates a provider from a blocking provider.
     ///
     /// - Parameters:
-    ///   - provider: Asked on its own thread, never by two at a time.
+    ///   - provider: Called on its own thread, one call at a time.
     ///   - store: As above.
     ///   - margin: As above.
     ///   - now: As above.
@@ -92,7 +92,8 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
             }
             if isCurrent {
                 try? store.store(text, for: Self.key)
-                // It was forgotten while it was being stored: the next run must not find an earlier customer's.
+                // Cleared while it was being stored. Remove it, so that the next run does not find an earlier
+                // customer's token.
                 if state.withLock({ $0.generation != generation }) { try? store.removeToken(for: Self.key) }
             }
         }
@@ -106,15 +107,15 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
         return .token(token, expiresAt: expiresAt)
     }
 
-    /// Forgets the token.
+    /// Removes the token.
     ///
-    /// - Parameter customerIDs: For the provider that is asked, if that wants to know.
+    /// - Parameter customerIDs: Passed to the underlying provider if it is a `CustomerObserving`.
     public func customerChanged(to customerIDs: [String: String]) {
         forget()
         observer { $0.customerChanged(to: customerIDs) }
     }
 
-    /// Forgets the token.
+    /// Removes the token.
     public func customerTokenRefused() {
         forget()
         observer { $0.customerTokenRefused() }
@@ -129,7 +130,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     }
 }
 
-/// `@unchecked Sendable`: whoever asks makes one call at a time.
+/// `@unchecked Sendable`: the caller makes one call at a time.
 private final class BlockingProvider: AsyncAuthorizationProvider, CustomerObserving, @unchecked Sendable {
     private let provider: any AuthorizationProviderType
     private let queue = DispatchQueue(label: "countersign.customer-token")

@@ -1,5 +1,5 @@
 extension CustomerTokenCoordinator {
-    /// Private access: a customer token that the app's provider is asked for at each request.
+    /// Fetches a customer token from the app's provider for a request with private access.
     func credential(
         for endpoint: BloomreachEndpoint, log: CountersignLog?
     ) async throws(CountersignError) -> Credential {

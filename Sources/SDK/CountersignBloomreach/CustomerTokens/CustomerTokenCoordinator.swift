@@ -2,12 +2,12 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// Asks the app's provider for customer tokens: again for each request, one call at a time, within a time limit.
+/// Fetches customer tokens from the app's provider: for each request, one call at a time, with a time limit.
 ///
-/// A provider may block for as long as it likes. It does so on its own thread, so nothing starves; those that wait for
-/// it suspend, their number is limited, and a call that outlives its limit is given up: the next one begins beside it, up
-/// to `maximumAbandoned` of them. What it returns after that is dropped, as everything is that it ever returned: nothing is
-/// cached. The task of a provider that may suspend is cancelled when its time is up; whether it ends, only the provider knows.
+/// A provider may block without limit, on its own thread. Waiting requests suspend, and their number is
+/// limited. A call that exceeds its time limit is abandoned, and the next call begins concurrently, with up
+/// to `maximumAbandoned` abandoned calls. A late result is dropped. Tokens are never cached. The task of a
+/// suspending provider is cancelled at its time limit, but may not end.
 final class CustomerTokenCoordinator: Sendable {
     enum Outcome: Sendable, Equatable {
         case returned(String?)
@@ -31,7 +31,7 @@ final class CustomerTokenCoordinator: Sendable {
     private struct Job {
         let id: Int
         var work: Work
-        /// Nil when nobody waits for it, or no longer.
+        /// The waiting request; nil if there is no waiter any more.
         var waiter: CheckedContinuation<Outcome, Never>?
     }
 
@@ -42,13 +42,14 @@ final class CustomerTokenCoordinator: Sendable {
         var running: Job?
         var abandoned: Set<Int> = []
         var timers: [Int: Task<Void, Never>] = [:]
-        /// The call of a provider that suspends; it holds no thread and is cancelled when its time is up.
+        /// The task of a suspending provider. It holds no thread and is cancelled at the time limit.
         var task: Task<Void, Never>?
     }
 
-    /// Requests that wait for a token at a time; one more fails at once.
+    /// Maximum number of requests that wait for a token. Further requests fail at once.
     static let maximumWaiting = 256
-    /// Calls that have outlived their limit and may still hold a thread; the next has to wait for one of them.
+    /// Maximum number of calls beyond their time limit that may still hold a thread. Further calls wait for
+    /// them.
     static let maximumAbandoned = 4
 
     private let state: Lock<State>
@@ -56,14 +57,14 @@ final class CustomerTokenCoordinator: Sendable {
     private let clock: any ClientClock
     private let run: Run
 
-    /// What makes the task of a provider that suspends.
+    /// Creates the task of a suspending provider.
     struct Run: Sendable {
         var body: @Sendable (@escaping @Sendable () async -> Void) -> Task<Void, Never> = {
             ProviderThread.run($0)
         }
     }
 
-    // `timeout`: seconds for a request, waiting for earlier ones included.
+    // `timeout`: seconds for a request, including the wait for earlier requests.
     init(
         provider: CustomerTokenProvider?, timeout: TimeInterval, clock: any ClientClock, run: Run = Run()
     ) {
@@ -73,24 +74,24 @@ final class CustomerTokenCoordinator: Sendable {
         self.clock = clock
     }
 
-    /// Asks this one from now on.
+    /// Replaces the provider for later calls.
     func setProvider(_ provider: CustomerTokenProvider?) {
         state.withLock { $0.provider = provider }
     }
 
-    /// Tells the provider of other ids, before it is asked for the next token.
+    /// Notifies the provider of changed IDs, before the next token is fetched.
     func customerChanged(to ids: [String: String]) {
         tell(.customerChanged) { $0.customerChanged(to: ids) }
     }
 
-    /// Tells the provider that a server has refused its token, before it is asked for the next one.
+    /// Notifies the provider of a rejected token, before the next token is fetched.
     func tokenRefused() {
         tell(.tokenRefused) { $0.customerTokenRefused() }
     }
 
     private func tell(_ news: News, _ body: @escaping @Sendable (any CustomerObserving) -> Void) {
         let next = state.withLock { state -> Start? in
-            // Of what waits behind a provider that hangs, only the latest is still true.
+            // While a provider hangs, keep only the latest notification in the queue.
             let waiting = state.waiting.firstIndex {
                 if case .tell(news, _) = $0.work { true } else { false }
             }
@@ -105,7 +106,7 @@ final class CustomerTokenCoordinator: Sendable {
         if let next { start(next) }
     }
 
-    /// What the provider returns.
+    /// Fetches a token from the provider.
     func token() async -> Outcome {
         let id = state.withLock { Self.makeID(&$0) }
         return await withTaskCancellationHandler {
@@ -142,7 +143,7 @@ final class CustomerTokenCoordinator: Sendable {
                 try await clock.sleep(until: deadline)
                 self?.timeIsUp(id)
             } catch {
-                // The provider was in time.
+                // The provider returned in time.
             }
         }
     }
@@ -156,7 +157,7 @@ final class CustomerTokenCoordinator: Sendable {
     }
 
     private static func takeNext(_ state: inout State) -> Start? {
-        // Without threads of its own, one that may suspend blocks those that all tasks share, if it blocks.
+        // Without its own threads, a suspending provider that blocks would block the shared task threads.
         var maximum = maximumAbandoned
         if case .suspending = state.provider?.kind, !ProviderThread.isApart { maximum = 1 }
         guard state.running == nil, state.abandoned.count < maximum, !state.waiting.isEmpty else {
@@ -202,7 +203,7 @@ final class CustomerTokenCoordinator: Sendable {
                 if state.running?.id == job.id { state.task = task }
                 return state.abandoned.contains(job.id)
             }
-            // Its time was up before anybody had the task.
+            // The time limit passed before the task was assigned.
             if isLate { task.cancel() }
         case .className, nil: finish(job.id, .noProvider)
         }
@@ -238,7 +239,8 @@ final class CustomerTokenCoordinator: Sendable {
             }
             guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return (nil, nil, nil) }
             if case .tell = state.waiting[index].work {
-                // However long that takes: a provider that does not hear of it has the token of an earlier customer.
+                // Without a time limit: a provider that misses this notification keeps an earlier customer's
+                // token.
                 setTimer(id, in: &state)
                 return (nil, nil, nil)
             }
@@ -249,7 +251,7 @@ final class CustomerTokenCoordinator: Sendable {
         if let next { start(next) }
     }
 
-    /// Nobody waits for it any longer. A call that is under way goes on, and nothing begins beside it before its time is up.
+    /// Removes the waiter. A call in progress continues, and no other begins before its time limit.
     private func cancel(_ id: Int) {
         let waiter = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
             if state.running?.id == id {

@@ -1,4 +1,4 @@
-/// Where customer tokens come from.
+/// A source of customer tokens.
 public struct CustomerTokenProvider: Sendable {
     enum Kind: Sendable {
         case blocking(Blocking)
@@ -6,15 +6,15 @@ public struct CustomerTokenProvider: Sendable {
         case className(String)
     }
 
-    /// A provider need not be thread-safe: `CustomerTokenCoordinator` makes one call at a time. Only a call that has outlived its
-    /// time limit may still be under way when the next begins.
+    /// A provider need not be thread-safe: `CustomerTokenCoordinator` makes one call at a time. Only a call
+    /// beyond its time limit may still run when the next begins.
     struct Blocking: @unchecked Sendable {
         let provider: any AuthorizationProviderType
     }
 
     let kind: Kind
 
-    /// A provider that may block. It is not used by two threads at a time.
+    /// A provider that may block. Not called by two threads at a time.
     public static func instance(_ provider: any AuthorizationProviderType) -> CustomerTokenProvider {
         CustomerTokenProvider(kind: .blocking(Blocking(provider: provider)))
     }

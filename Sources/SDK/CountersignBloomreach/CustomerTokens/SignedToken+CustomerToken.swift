@@ -1,10 +1,10 @@
 internal import Foundation
 
 extension SignedToken {
-    /// Whether a customer token names all of these ids, the cookie aside (its `sub` claim, an object); nil if that cannot be
-    /// read.
+    /// Whether the `sub` claim of a customer token, an object, has all of these IDs except the cookie; nil if
+    /// the claim cannot be read.
     ///
-    /// The signature is not checked: use it only to say what is wrong with a token that a server has refused.
+    /// Does not verify the signature: use it only to explain why a server has rejected a token.
     func vouches(for customerIDs: [String: String]) -> Bool? {
         struct Claims: Decodable { let sub: [String: String] }
         guard let claims, let named = try? JSONDecoder().decode(Claims.self, from: claims).sub else {

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Who uses the app: ids that the app has given, and the cookie that stands for this installation.
+/// The customer's IDs: those set by the app, and the cookie that identifies this installation.
 struct BloomreachCustomer: Codable, Sendable, Equatable {
     /// The name of the cookie among the ids.
     static let cookieName = "cookie"
@@ -9,12 +9,12 @@ struct BloomreachCustomer: Codable, Sendable, Equatable {
     var cookie: String
     var ids: [String: String] = [:]
 
-    /// Somebody of whom nothing is known.
+    /// An anonymous customer with a new cookie.
     static func anonymous() -> BloomreachCustomer {
         BloomreachCustomer(cookie: UUID().uuidString)
     }
 
-    /// All ids, the cookie among them, as requests carry them.
+    /// All IDs including the cookie, as sent in requests.
     var identifiers: [String: String] {
         ids.merging([Self.cookieName: cookie]) { _, cookie in cookie }
     }
@@ -37,11 +37,13 @@ extension [String: String] {
     }
 }
 
-/// The present customer, in memory and in a file that the recorder writes before the events that follow a change.
+/// The present customer, in memory and in a file that the recorder writes before the events that follow a
+/// change.
 final class CustomerRecord: Sendable {
     private struct State {
         var customer: BloomreachCustomer
-        /// Counts the changes, so that an answer about earlier ids can be told from one about the present ones.
+        /// Counts the changes, so that an answer about earlier ids can be told from one about the present
+        /// ones.
         var generation = 0
     }
 
@@ -54,9 +56,9 @@ final class CustomerRecord: Sendable {
         if stored == nil { save() }
     }
 
-    /// The stored customer; nil when there is none, or a damaged one. Throws `not_stored` when there is a file that
-    /// cannot be read now, such as before the device's first unlock: a new customer in its place would cost the old
-    /// one.
+    /// The stored customer; nil when there is none, or a damaged one. Throws `not_stored` when there is a
+    /// file that cannot be read now, such as before the device's first unlock: a new customer in its place
+    /// would cost the old one.
     static func read(
         _ file: SlotFile, directory: URL, log: CountersignLog?
     ) throws(CountersignError) -> BloomreachCustomer? {

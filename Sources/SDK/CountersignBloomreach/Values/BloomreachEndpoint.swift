@@ -20,7 +20,8 @@ public enum BloomreachEndpoint: String, Sendable, CaseIterable {
     case fetchAppInbox
     /// `POST /webxp/projects/<projectToken>/appinbox/markasread`: messages of the App Inbox that were read.
     case markAppInboxAsRead
-    /// `POST /campaigns/send-self-check-notification?project_id=<projectToken>`: a push notification to this device.
+    /// `POST /campaigns/send-self-check-notification?project_id=<projectToken>`: a push notification to this
+    /// device.
     case sendSelfCheck
 
     /// Path and query for a project.
@@ -41,8 +42,8 @@ public enum BloomreachEndpoint: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a customer token opens it when `BloomreachConfiguration.advancedAuthEnabled` is set. The others always take
-    /// the API key.
+    /// Whether a customer token opens it when `BloomreachConfiguration.advancedAuthEnabled` is set. The
+    /// others always take the API key.
     public var takesCustomerToken: Bool {
         self == .fetchAppInbox || self == .markAppInboxAsRead
     }
