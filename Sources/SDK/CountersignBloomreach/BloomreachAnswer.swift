@@ -62,7 +62,7 @@ struct BloomreachAnswer {
 
     private var eventMeaning: ServerAnswer.Meaning {
         if !(200..<300).contains(status), let authError { return .tokenProblem(authError.verdict) }
-        // A captive portal's login page says nothing about the key, whatever its status.
+        // With any status, a captive portal's login page says nothing about the key.
         if ServerAnswer.isPage(response) { return ServerAnswer.unexpected(response) }
         // Each project has its own back-off in the queue, so that a bad key delays only its own project.
         if [401, 403].contains(status) || isProjectFault {

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignDelivery
 internal import CountersignLocations
 
-/// Locations under an access token that refreshes itself.
+/// Locations with a self-refreshing access token.
 struct AccessTokenMode: Mode {
     private let client: LocationClient
 
@@ -35,7 +35,7 @@ struct AccessTokenMode: Mode {
             configuration: configuration, keepsTokens: try settings.bool("keepsTokens") ?? false)
     }
 
-    /// What may change while the client works.
+    /// Applies the settings that may change while the client runs.
     private static func take(
         _ given: Arguments, _ configuration: inout LocationConfiguration
     ) throws(CountersignError) {

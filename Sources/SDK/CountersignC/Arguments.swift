@@ -2,9 +2,9 @@ internal import CountersignCore
 internal import CountersignDelivery
 internal import Foundation
 
-/// The members of a JSON object, each read as what it must be. Null counts as left out.
+/// Reads the members of a JSON object with type checks. Null counts as missing.
 ///
-/// An error names the member with its path.
+/// Errors have the member's path.
 struct Arguments: Sendable {
     let members: JSONObject
     private let path: String
@@ -23,7 +23,7 @@ struct Arguments: Sendable {
         CountersignError(code, "\(path)\(name) must be \(expected)")
     }
 
-    /// Throws if there is a member that is none of these.
+    /// Throws if there is a member not in `names`.
     func allow(_ names: Set<String>) throws(CountersignError) {
         guard let unknown = members.keys.filter({ !names.contains($0) }).min() else { return }
         throw CountersignError(code, "there is no \(path)\(unknown)")
@@ -65,12 +65,12 @@ struct Arguments: Sendable {
         }
     }
 
-    /// An object to be read as these arguments are; empty if it is left out.
+    /// Reads a nested object; empty if missing.
     func group(_ name: String) throws(CountersignError) -> Arguments {
         Arguments(try object(name) ?? [:], path: "\(path)\(name).", code: code)
     }
 
-    /// A text that must be there.
+    /// Reads a required, non-empty string.
     func required(_ name: String) throws(CountersignError) -> String {
         guard let text = try string(name), !text.isEmpty else {
             throw wrong(name, "a text that is not empty")
@@ -78,13 +78,13 @@ struct Arguments: Sendable {
         return text
     }
 
-    // MARK: What the configurations have in common
+    // MARK: Members common to the configurations
 
     func folder() throws(CountersignError) -> URL? {
         try string("dataDirectory").map { URL(fileURLWithPath: $0) }
     }
 
-    /// Where log lines go: to whoever listens, otherwise to the standard error stream.
+    /// The log: sent to the event callback if there is one, otherwise to the standard error stream.
     func log(_ callbacks: Callbacks) throws(CountersignError) -> CountersignLog? {
         let least: CountersignLog.Level
         switch try string("logLevel") {

@@ -3,7 +3,7 @@ internal import CountersignDelivery
 internal import CountersignTransport
 internal import Foundation
 
-/// Questions for tokens that wait for an answer, by number.
+/// Pending token requests, by number.
 final class CallbackProvider: Sendable {
     private typealias Outcome = Result<String?, TokenProviderTimeout>
 
@@ -30,11 +30,12 @@ final class CallbackProvider: Sendable {
         self.clock = clock
     }
 
-    /// Calls `ask` with a number and suspends until that is answered. Nil when the task is cancelled, and, without a question, once
-    /// the provider has ended.
+    /// Calls `ask` with a new number and suspends until `answer` is called with it. Returns nil when the task
+    /// is cancelled. Returns nil without calling `ask` after `end`.
     ///
-    /// Throws when there is no answer after so many seconds. Whoever called has its own limit and goes on, but it asks for no other
-    /// token of this user while the call is under way: one that is never answered must end, or it was the last.
+    /// Throws after the given seconds without an answer. The caller has its own time limit, but requests no
+    /// other token of this user while the call is pending. Without this limit, an unanswered request would
+    /// block the user forever.
     func token(
         within seconds: TimeInterval, _ ask: @Sendable (UInt64) -> Void
     ) async throws(TokenProviderTimeout) -> String? {
@@ -52,7 +53,7 @@ final class CallbackProvider: Sendable {
                             try await clock.sleep(until: deadline)
                             settle(number, .failure(TokenProviderTimeout()))
                         } catch {
-                            // There is an answer.
+                            // Answered in time.
                         }
                     }
                     state.waiting[number] = Question(continuation: continuation, timer: timer)
@@ -66,14 +67,14 @@ final class CallbackProvider: Sendable {
         return try outcome.get()
     }
 
-    /// Does nothing if the question has an outcome already.
+    /// Does nothing if the request has an outcome already.
     func answer(_ number: UInt64, _ token: String?) { settle(number, .success(token)) }
 
     private func settle(_ number: UInt64, _ outcome: Outcome) {
         state.withLock { $0.waiting.removeValue(forKey: number) }?.settle(outcome)
     }
 
-    /// Nobody answers any more, and nobody is asked.
+    /// Completes all pending requests and rejects new ones.
     func end() {
         let waiting = state.withLock { state in
             state.isEnded = true

@@ -3,9 +3,10 @@ internal import CountersignCore
 internal import CountersignDelivery
 internal import Foundation
 
-/// A pointer of the caller's, carried along and never looked at.
+/// An opaque pointer of the caller.
 ///
-/// `@unchecked Sendable`: the header says that callbacks come on any thread, so what it points to is the caller's to guard.
+/// `@unchecked Sendable`: callbacks run on any thread, as the header says, so the caller synchronizes its
+/// data.
 struct Context: @unchecked Sendable {
     let pointer: UnsafeMutableRawPointer?
 }
@@ -21,19 +22,19 @@ struct ResultCallback: Sendable {
     private let context: Context
 
     init(_ function: countersign_result?, _ context: UnsafeMutableRawPointer?) {
-        // A C function has no state of its own.
+        // A C function has no mutable state.
         self.function = unsafeBitCast(function, to: Function?.self)
         self.context = Context(pointer: context)
     }
 
-    /// On a thread of the library only. `isKept`: the text is the receiver's.
+    /// Call on a thread of the library only. With `isKept` the receiver owns the string.
     func callAsFunction(_ json: JSONValue, isKept: Bool) {
         guard let function else { return }
         withText(json, isKept: isKept) { function(context.pointer, $0, $1) }
     }
 }
 
-/// Calls `body` with the JSON, NUL-terminated, and its length. When `isKept`, it is a copy that the receiver frees.
+/// Calls `body` with the NUL-terminated JSON and its length. With `isKept`, the receiver frees the copy.
 func withText(_ json: JSONValue, isKept: Bool, _ body: (UnsafePointer<CChar>?, Int) -> Void) {
     var bytes = json.bytes
     bytes.append(0)
@@ -43,7 +44,7 @@ func withText(_ json: JSONValue, isKept: Bool, _ body: (UnsafePointer<CChar>?, I
     }
 }
 
-/// A text of the caller's, as long as the call lasts.
+/// A string of the caller, valid during the call.
 struct Text {
     private let bytes: UnsafeRawBufferPointer?
 
@@ -52,18 +53,18 @@ struct Text {
             bytes = nil
             return
         }
-        // `size_t` is an `Int` here: -1 is COUNTERSIGN_NUL_TERMINATED, and no text has another length below 0.
+        // `size_t` is imported as `Int`: -1 is COUNTERSIGN_NUL_TERMINATED, and no other length is negative.
         let count = length == -1 ? strlen(pointer) : max(length, 0)
         bytes = UnsafeRawBufferPointer(start: pointer, count: count)
     }
 
-    /// Nil if there is none, or if it is not UTF-8.
+    /// Nil if missing or not UTF-8.
     var string: String? { bytes.flatMap { String(data: Data($0), encoding: .utf8) } }
 
     var array: [UInt8] { bytes.map { Array($0) } ?? [] }
 }
 
-/// The way out of the library: one callback at a time, on a thread of its own.
+/// Runs a client's callbacks, one at a time, on a separate thread.
 final class Callbacks: Sendable {
     private typealias Ask =
         @convention(c) @Sendable (
@@ -75,9 +76,9 @@ final class Callbacks: Sendable {
     private let ask: Ask?
     private let context: Context
     private let isClosed = Lock(false)
-    /// Whether texts are the receiver's, to free.
+    /// Whether the receiver owns and frees strings.
     let keepsTexts: Bool
-    /// Asks for tokens; nil if nobody is there to ask.
+    /// Requests tokens; nil without a provider callback.
     let provider: CallbackProvider?
 
     init(
@@ -91,18 +92,18 @@ final class Callbacks: Sendable {
         self.provider = provider == nil ? nil : CallbackProvider()
     }
 
-    /// True if somebody listens to events, and the log is not for the standard error stream.
+    /// Whether there is an event callback, which then also receives the log.
     var hasListener: Bool { event != nil }
 
     func post(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 
-    /// Tells of an event, unless the client is closed by the time it is its turn.
+    /// Enqueues an event. Dropped if the client is closed before its turn.
     func tell(_ json: JSONValue) {
         guard let event else { return }
         queue.async { [self] in if !isClosed.withLock({ $0 }) { event(json, isKept: keepsTexts) } }
     }
 
-    /// Asks for a token and suspends until the answer comes or the task is cancelled. Throws when there is none in time.
+    /// Requests a token and suspends until it arrives or the task is cancelled. Throws after the time limit.
     func token(_ request: JSONValue, within seconds: TimeInterval) async throws(TokenProviderTimeout)
         -> String?
     {
@@ -114,10 +115,10 @@ final class Callbacks: Sendable {
         }
     }
 
-    /// Waits until everything that is on its way was told.
+    /// Waits until all enqueued callbacks have run.
     func drain() { queue.sync {} }
 
-    /// Calls `last` after everything that is on its way, and nothing of the client's after that.
+    /// Calls `last` after all enqueued callbacks, and no callback of the client afterwards.
     func finish(_ last: @escaping @Sendable () -> Void) {
         queue.async { [self] in
             isClosed.withLock { $0 = true }

@@ -4,19 +4,19 @@ internal import CountersignDelivery
 internal import CountersignTransport
 internal import Foundation
 
-/// The open clients, by the numbers that other languages hold as handles. A number is never used twice, so that one of a client
-/// that was closed names nothing.
+/// The open clients, by the numbers used as handles. Numbers are never reused, so that a closed client's
+/// handle stays invalid.
 enum Clients {
     private struct State {
         var last: UInt = 0
         var open: [UInt: Session] = [:]
-        /// The process that opened the first client: a child that was forked from it has none of its threads.
+        /// The process that opened the first client. A forked child has none of its threads.
         var process: pid_t?
     }
 
     private static let state = Lock(State())
 
-    /// Returns nil, and an error for the caller to free, if there can be no such client.
+    /// Opens a client. Returns nil and an error, freed by the caller, on failure.
     static func open(
         _ configuration: Text, _ makeCallbacks: (_ keepsTexts: Bool) -> Callbacks,
         _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
@@ -44,7 +44,7 @@ enum Clients {
             do throws(CountersignError) {
                 session = Session(try make(Arguments(members), callbacks), callbacks)
             } catch {
-                // The context is the caller's again once there is no client.
+                // The caller may free the context when this function returns.
                 callbacks.drain()
                 throw error
             }

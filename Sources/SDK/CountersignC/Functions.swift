@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
 
 public import CCountersign
-// The functions of `countersign.h`; the compiler checks them against it.
+// The functions of `countersign.h`. The compiler checks their signatures against the header.
 internal import CountersignDelivery
 internal import Foundation
 
@@ -87,7 +87,7 @@ public func countersign_free(_ text: UnsafeMutablePointer<CChar>!) {
     free(text)
 }
 
-/// Made once, for as long as the process lives.
+/// Allocated once for the lifetime of the process.
 nonisolated(unsafe) private let version: UnsafePointer<CChar>? = strdup(SDKVersion.current).map {
     UnsafePointer($0)
 }

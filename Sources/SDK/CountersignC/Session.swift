@@ -3,26 +3,26 @@ internal import CountersignCore
 internal import CountersignDelivery
 internal import CountersignTransport
 
-/// What a client of one mode can do.
+/// The methods of a client in one mode.
 protocol Mode: Sendable {
     typealias Completion = @Sendable (Result<JSONValue, CountersignError>) -> Void
 
-    /// Begins a call that keeps the order of the calls. Returns false if the method is none of those.
+    /// Begins a call that must keep the order of the calls. Returns false for other methods.
     func begin(
         _ method: String, _ arguments: Arguments, _ completion: @escaping Completion
     ) throws(CountersignError) -> Bool
 
-    /// Performs a call that suspends. Nil if there is no such method.
+    /// Performs a suspending call. Returns nil for an unknown method.
     func perform(_ method: String, _ arguments: Arguments) async throws(CountersignError) -> JSONValue?
 
-    /// Stores what is in memory and ends all work.
+    /// Stores the events in memory and stops all work.
     func close() async
 }
 
-/// A client that other languages hold.
+/// A client opened through the C API.
 final class Session: Sendable {
     private struct State {
-        /// Calls whose results are still to come.
+        /// Number of calls without a result yet.
         var pending = 0
         var isClosed = false
         var whenIdle: (@Sendable () -> Void)?
@@ -40,7 +40,8 @@ final class Session: Sendable {
     func answer(_ number: UInt64, _ token: String?) { callbacks.provider?.answer(number, token) }
 
     func call(_ method: String, _ arguments: Text?, _ callback: ResultCallback) -> countersign_status {
-        // Whoever looked it up just before it was closed may come here after: then the close waits for no result of theirs.
+        // A caller may have found the session just before it was closed. The close does not wait for such a
+        // call.
         let isOpen = state.withLock { state in
             if !state.isClosed { state.pending += 1 }
             return !state.isClosed
@@ -65,7 +66,7 @@ final class Session: Sendable {
                 throw CountersignError(.invalidArgument, "the arguments must be a JSON object")
             }
             let arguments = Arguments(members)
-            // What is recorded keeps the order of the calls; what is asked suspends.
+            // Recording calls keep their order. Queries suspend.
             if try mode.begin(method, arguments, finish) { return COUNTERSIGN_OK }
             Task { [mode] in
                 do throws(CountersignError) {

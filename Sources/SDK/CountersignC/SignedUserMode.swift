@@ -3,7 +3,7 @@ internal import CountersignCore
 internal import CountersignDelivery
 internal import Foundation
 
-/// Events under their user's signed token.
+/// Events with their user's signed token.
 struct SignedUserMode: Mode {
     private let client: CountersignClient
 

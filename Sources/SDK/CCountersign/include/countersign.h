@@ -1,33 +1,37 @@
 /*
  * libcountersign: the SDK for other languages. Link with `pkg-config --cflags --libs countersign`.
  *
- * A client records on disk and delivers later. What it can do are methods with a name, a JSON object as arguments and a JSON value
- * as result: the three lists of them are below, one for each mode.
+ * A client stores events on disk and delivers them in the background. Its methods have a name, a JSON object as
+ * arguments and a JSON value as result. They are listed below for each of the three modes.
  *
- * Threads. Every function may be called from any thread and returns at once. A callback never runs on the thread that calls a
- * function, but on a thread of the library, one at a time for each client; it may run before the function has returned. It must
- * return soon, and must not wait for another callback of the same client. It may call any function.
+ * Threads. Every function may be called from any thread and returns at once. Callbacks run on a thread of the
+ * library, never on the calling thread, and one at a time for each client. A callback may run before the function
+ * has returned. It must return soon, and must not wait for another callback of the same client. It may call any
+ * function.
  *
- * Texts are UTF-8. One that is passed in has a length in bytes, or COUNTERSIGN_NUL_TERMINATED for one that ends with a zero
- * byte; it is copied before the function returns. One that a callback gets has its length and ends with a zero byte, and is gone
- * when the callback returns; with the member "keepsTexts": true of any configuration, each text that the client's callbacks get
- * stays until it is freed with countersign_free. That is for languages whose callbacks run later than they are called, such as Dart.
+ * Strings are UTF-8. A string argument has a length in bytes, or COUNTERSIGN_NUL_TERMINATED if it ends with a zero
+ * byte. The library copies it before the function returns. A string passed to a callback has a length, ends with a
+ * zero byte, and is valid until the callback returns. With "keepsTexts": true in any configuration, strings passed
+ * to the client's callbacks stay valid until freed with countersign_free. Use it for languages that run callbacks
+ * later than they are called, such as Dart.
  *
- * Values of properties, traits and records are JSON. An integer of up to 64 bits with sign keeps all its digits; a longer one becomes
- * text with all its digits. An unpaired surrogate becomes U+FFFD. An array or object more than 60 levels deep becomes null.
- * docs/value-types.md lists the types of the clients for other languages.
+ * Values of properties, traits and records are JSON. A signed integer of up to 64 bits keeps all its digits. A
+ * longer one becomes a string with all its digits. An unpaired surrogate becomes U+FFFD. An array or object more
+ * than 60 levels deep becomes null. docs/value-types.md lists the types of the clients for other languages.
  *
- * Clients. A handle is a number in the shape of a pointer: never dereference it. After countersign_close it names nothing, and a
- * function that gets it returns COUNTERSIGN_CLOSED and does nothing.
+ * Clients. A handle is a number cast to a pointer: never dereference it. After countersign_close the handle is
+ * invalid. Functions then return COUNTERSIGN_CLOSED and do nothing.
  *
- * Errors are JSON objects: {"code", "detail", "status", "authCode", "retryable", "retryAfter", "projectToken"}. `code` is a stable
- * word, `detail` safe to log; members that are not known are left out. No error and no log line has a token, a key or an event in it.
+ * Errors are JSON objects: {"code", "detail", "status", "authCode", "retryable", "retryAfter", "projectToken"}.
+ * `code` is a stable identifier and `detail` is safe to log. Unknown members are left out. Errors and log lines
+ * never contain a token, a key or an event.
  *
- * fork. The threads of the library do not exist in a child process. There every function returns COUNTERSIGN_FORKED, or null and
- * the code `forked`, when the parent had a client before the fork, until the child calls exec. A child whose parent never had one
- * may open clients as usual. Two processes may use the same queue at the same time; one of them sends.
+ * fork. The threads of the library do not exist in a child process. If the parent had a client before the fork,
+ * functions in the child return COUNTERSIGN_FORKED, or null and the code `forked`, until the child calls exec.
+ * Otherwise the child may open clients as usual. Two processes may use the same queue at the same time; only one
+ * of them sends.
  *
- * A process that ends without countersign_close loses only what was not on disk yet.
+ * A process that ends without countersign_close loses only data not yet on disk.
  */
 #ifndef COUNTERSIGN_H
 #define COUNTERSIGN_H
@@ -39,132 +43,138 @@
 extern "C" {
 #endif
 
-/* In place of a length: the text ends with a zero byte. */
+/* Used as a length: the string ends with a zero byte. */
 #define COUNTERSIGN_NUL_TERMINATED ((size_t)-1)
 
 /* A client. */
 typedef struct countersign_client countersign_client;
 
-/* What a function says at once. */
+/* The immediate result of a function. */
 typedef int32_t countersign_status;
-/* Done, or under way: the callback will be called. */
+/* Success, or in progress: the callback will be called. */
 #define COUNTERSIGN_OK 0
-/* There is no such client, or it was closed. No callback is called. */
+/* The handle is invalid or the client was closed. No callback is called. */
 #define COUNTERSIGN_CLOSED 1
 /* The process was forked after a client was opened. No callback is called. */
 #define COUNTERSIGN_FORKED 2
-/* A text is missing or is not UTF-8. No callback is called. */
+/* A string is missing or is not UTF-8. No callback is called. */
 #define COUNTERSIGN_INVALID 3
 
 /*
- * Takes the result of one call, once: {"value": ...} or {"error": {...}}.
+ * Receives the result of one call, once: {"value": ...} or {"error": {...}}.
  *
- * context: as it was passed to the call.
+ * context: the pointer passed to the call.
  */
 typedef void (*countersign_result)(void *context, const char *json, size_t length);
 
 /*
- * Takes what happens while nothing was asked:
+ * Receives the events of a client:
  *
  *   {"event": "log", "level": "debug" | "info" | "warning", "message", "values": {...}}
- *   {"event": "authentication_failure", "code", "reason", "userId", "token", "optional", "origin", "occurrences", "clockSkew",
- *     "requestTime"}       signed user: a token was refused, or there is none. `token` is a credential: never log it.
+ *   {"event": "authentication_failure", "code", "reason", "userId", "token", "optional", "origin", "occurrences",
+ *     "clockSkew", "requestTime"}  signed user: a token is missing or was rejected. Never log `token`, a credential.
  *   {"event": "authorization", "success", "status", "response", "error"}
- *                          access token: each answer to a refresh. `response` may hold tokens: never log it.
- *   {"event": "upload", "success", "status", "error"}                    access token: each attempt to upload
- *   {"event": "delivery_failure", "error": {...}}                         Bloomreach: the server refuses the API key
+ *                          access token: each response to a refresh. Never log `response`, which may hold tokens.
+ *   {"event": "upload", "success", "status", "error"}                    access token: each upload attempt
+ *   {"event": "delivery_failure", "error": {...}}                        Bloomreach: the server rejects the API key
  *
- * An authentication failure with code 0 is not the server's; `reason` says what it is. Times are seconds since 1970.
+ * An authentication failure with code 0 does not come from the server; see `reason`. Times are seconds since 1970.
  *
- * context: as it was passed when the client was opened.
+ * context: the pointer passed when the client was opened.
  */
 typedef void (*countersign_event)(void *context, const char *json, size_t length);
 
 /*
- * A token is needed. Answer with countersign_answer and the same number, now or later, from any thread. Numbers are never
- * used twice. An answer that takes longer than the provider's time-out counts as none: that question is over, and where a token
- * is still needed, another one is asked later. After countersign_close no answer is waited for.
+ * Requests a token. Call countersign_answer with the same number, now or later, from any thread. Numbers are never
+ * reused. After the provider's time-out the request ends without a token. If a token is still needed, a new request
+ * follows later. countersign_close does not wait for answers.
  *
- * request: for a signed user {"userId", "reason": "missing" | "expired" | "rejected", "code"}; `code` is what the server
- *   said and only there with `rejected`. For Bloomreach an empty object: the token of the present customer.
- * context: as it was passed when the client was opened.
+ * request: for a signed user {"userId", "reason": "missing" | "expired" | "rejected", "code"}; `code` is the
+ *   server's error code, only with `rejected`. For Bloomreach an empty object: the current customer's token.
+ * context: the pointer passed when the client was opened.
  */
 typedef void (*countersign_provider)(void *context, uint64_t number, const char *request, size_t length);
 
 /*
- * Opens a client whose events carry their user's signed token. They go to a gateway of Countersign.
+ * Opens a client that sends events with their user's signed token to a Countersign gateway.
  *
  * configuration: an object. Required: endpoint (the gateway's URL) and writeKey. Optional:
- *   instanceName ("default"), dataDirectory (a folder of the user's by default), logLevel ("debug", "info", "warning", "none";
- *   "warning"), requestTimeout (30 seconds), tokenProviderTimeout (30 seconds), sessionTimeout (10 seconds), batchEvents (100),
- *   batchBytes (400,000);
+ *   instanceName ("default"), dataDirectory (by default a directory of the user's), logLevel ("debug", "info",
+ *   "warning", "none"; "warning"), requestTimeout (30 seconds), tokenProviderTimeout (30 seconds), sessionTimeout
+ *   (10 seconds), batchEvents (100), batchBytes (400,000);
  *   flushPolicy: "automatic", "manual" or {"eventCount", "interval" (seconds), "onBackground"};
  *   limits: {"maximumEvents", "maximumBytes", "maximumAge" (seconds), "maximumEventBytes", "maximumQuarantinedEvents",
  *     "maximumUnsavedEvents", "maximumUnsavedBytes"};
- *   networkRetry, authenticationRetry: {"baseDelay", "maximumDelay", "maximumServerDelay" (seconds), "maximumFailures"}.
- *   Any other member is an error. What the members mean is in the documentation of CountersignConfiguration.
- * provider: asked for tokens; null if the app hands them over on its own.
- * event: null if nobody listens: then the log goes to the standard error stream.
- * context: passed to both; must live until the client is closed.
- * error, error_length: if error is not null and there is no client, it gets an error as JSON, to be freed with countersign_free.
- *   error_length may be null.
+ *   networkRetry, authenticationRetry: {"baseDelay", "maximumDelay", "maximumServerDelay" (seconds),
+ *     "maximumFailures"}.
+ *   Any other member is an error. The members are documented for CountersignConfiguration.
+ * provider: called for tokens; null if the app sets tokens itself.
+ * event: receives events; null for no events, with the log on the standard error stream.
+ * context: passed to both callbacks; must stay valid until the client is closed.
+ * error, error_length: on failure, *error receives an error as JSON, to be freed with countersign_free. Both may
+ *   be null.
  *
- * Returns null if the configuration cannot work (code `invalid_configuration`).
+ * Returns null if the configuration is invalid (code `invalid_configuration`).
  *
- * Methods. Those that record have a result when the event is on disk, so that it survives a crash and a power failure:
+ * Methods. Recording methods return when the event is on disk, so that it survives a crash and a power failure:
  *
- *   identify     {"userId", "token", "traits": {...}}   says who the user is. value: the event's id, or null if there was nothing
- *                                                        to record; token and traits may be left out
- *   changeUser   {"userId", "token"}                    the same without an event
- *   setToken     {"token"}                              a new token of the present user; what waits for one is sent at once
- *   userId       {}                                     value: the present user, or null
- *   track        {"event", "kind", "properties": {...}} value: the event's id. kind: track (default), page, screen, group, alias
- *   logOut       {}                                     sends what is left under the user's token and forgets it; what could not
- *                                                        be sent waits for another one. value: as flush
- *   flush        {}                                     sends what can be sent. value: {"delivered", "queued", "ending",
- *                                                        "batches": [{"userId", "events", "delivered", "outcome", "code"}]}.
- *                                                        "ending" is drained when everything was sent, parked when events wait
- *                                                        for a token, interrupted when the server or the network failed
- *   snapshot     {}                                     value: where every event is ("queued", "sent", "quarantined", ...), and
- *                                                        who waits for a token ("parked")
+ *   identify     {"userId", "token", "traits": {...}}   sets the user. value: the event's id, or null if no event
+ *                                                       was recorded; token and traits are optional
+ *   changeUser   {"userId", "token"}                    as identify, without an event
+ *   setToken     {"token"}                              replaces the current user's token and sends waiting events
+ *   userId       {}                                     value: the current user, or null
+ *   track        {"event", "kind", "properties": {...}} value: the event's id. kind: track (default), page, screen,
+ *                                                       group, alias
+ *   logOut       {}                                     sends the remaining events with the user's token and removes
+ *                                                       it; unsent events wait for another token. value: as flush
+ *   flush        {}                                     sends events. value: {"delivered", "queued", "ending",
+ *                                                       "batches": [{"userId", "events", "delivered", "outcome",
+ *                                                       "code"}]}. "ending" is drained when all events were sent,
+ *                                                       parked when events wait for a token, interrupted when the
+ *                                                       server or the network failed
+ *   snapshot     {}                                     value: the state of events ("queued", "sent", "quarantined",
+ *                                                       ...), and the users waiting for a token ("parked")
  *   startSession, endSession, enterBackground, enterForeground  {}
  *   quarantinedEvents          {}   value: [{"messageId", "userId", "code", "reason", "date", "body"}]
- *   requeueQuarantinedEvents, deleteQuarantinedEvents  {}       value: how many
+ *   requeueQuarantinedEvents, deleteQuarantinedEvents  {}       value: the number of events
  *   wipe         {}                                     removes events, tokens, the user and the device's id
- *   optOut, optIn {}                                    records nothing, also in later runs; records again. Wait for the result of
- *                                                        these three before the next call
+ *   optOut, optIn {}                                    stops recording, in later runs too; resumes it. Wait for the
+ *                                                       result of these three before the next call
  */
 countersign_client *countersign_open_signed_user(
     const char *configuration, size_t configuration_length, countersign_provider provider, countersign_event event, void *context,
     char **error, size_t *error_length);
 
 /*
- * Opens a client for locations that are sent under an access token which refreshes itself, to any server.
+ * Opens a client that sends locations, with a self-refreshing access token, to any server.
  *
- * configuration: an object, every member of which is optional:
+ * configuration: an object with optional members:
  *   http: {"url", "method", "headers", "params", "rootProperty", "timeout", "autoSync", "autoSyncThreshold", "batchSync",
  *     "maxBatchSize", "acceptsPages"};
  *   authorization: {"strategy" ("JWT", "SAS"), "accessToken", "expires", "refreshUrl", "refreshToken", "refreshPayload",
  *     "refreshHeaders", "refreshStatuses", "expiresUnit", "responseMapping"};
  *   persistence: {"locationsOrderDirection", "maxDaysToPersist", "maxRecordsToPersist", "extras", "locationTemplate",
  *     "timestampFormat"};
- *   keepsTokens (go on with the tokens of the last run), instanceName ("locations"), dataDirectory, logLevel, networkRetry.
- *   Any other member is an error. What the members mean is in the documentation of LocationConfiguration.
+ *   keepsTokens (reuse the tokens of the last run), instanceName ("locations"), dataDirectory, logLevel,
+ *   networkRetry.
+ *   Any other member is an error. The members are documented for LocationConfiguration.
  * event, context, error, error_length: as for countersign_open_signed_user.
  *
- * Returns null if the configuration cannot work.
+ * Returns null if the configuration is invalid.
  *
  * Methods:
  *
- *   insert       {"coords": {"latitude", "longitude", ...}, "timestamp", "uuid", ...}   a record. value: its uuid, when it is on
- *                                                        disk. timestamp: text with an offset, or milliseconds since 1970; any
- *                                                        other is sent as it is, with a warning in the log
- *   configure    {"http", "authorization", "persistence"}  changes the members that are given; those within them too
- *   sync         {}                                     sends what waits. value: the records that the server has taken
- *   count, records, removeAll  {}                       of those that wait
- *   remove       {"uuid"}                               value: false if there is none
+ *   insert       {"coords": {"latitude", "longitude", ...}, "timestamp", "uuid", ...}   stores a record. value: its
+ *                                                       uuid, when it is on disk. timestamp: text with an offset, or
+ *                                                       milliseconds since 1970; other values are sent unchanged,
+ *                                                       with a warning in the log
+ *   configure    {"http", "authorization", "persistence"}  changes the given members, also nested ones
+ *   sync         {}                                     sends waiting records. value: the accepted records
+ *   count, records, removeAll  {}                       apply to waiting records
+ *   remove       {"uuid"}                               value: false if not found
  *   authorizationState  {}                              value: {"kind", "reason", "retryIn"}
- *   accessToken  {"replacing"}                          value: a token for the app's own requests; replacing: one that was refused
+ *   accessToken  {"replacing"}                          value: a token for the app's own requests; replacing: a
+ *                                                       rejected token
  *   forgetTokens {}
  *   snapshot, quarantinedEvents, requeueQuarantinedEvents, deleteQuarantinedEvents   as for a signed user
  */
@@ -173,28 +183,31 @@ countersign_client *countersign_open_access_token(
     size_t *error_length);
 
 /*
- * Opens a client for a project of Bloomreach Engagement, with API key and customer tokens.
+ * Opens a client for a project of Bloomreach Engagement, with an API key and customer tokens.
  *
- * configuration: an object with the keys of the vendor's Flutter SDK: projectToken, authorizationToken, baseUrl, projectMapping,
- *   defaultProperties, allowDefaultCustomerProperties, advancedAuthEnabled, applicationId; and with flushMode (IMMEDIATE, MANUAL,
- *   AUTOMATIC, PERIOD), flushPeriod (seconds), platform (ios, android), dataDirectory, instanceName,
- *   authorizationProviderTimeout (seconds), logLevel (debug, info, warning, none). Other members are logged and ignored.
+ * configuration: an object with the keys of the vendor's Flutter SDK: projectToken, authorizationToken, baseUrl,
+ *   projectMapping, defaultProperties, allowDefaultCustomerProperties, advancedAuthEnabled, applicationId; and with
+ *   flushMode (IMMEDIATE, MANUAL, AUTOMATIC, PERIOD), flushPeriod (seconds), platform (ios, android), dataDirectory,
+ *   instanceName, authorizationProviderTimeout (seconds), logLevel (debug, info, warning, none). Other members are
+ *   logged and ignored.
+ * provider: called for customer tokens, one call at a time, if advancedAuthEnabled is true; may be null otherwise.
  * provider: asked for customer tokens, once at a time, when advancedAuthEnabled is true; may be null otherwise.
  * event, context, error, error_length: as for countersign_open_signed_user.
  *
- * Returns null if the configuration cannot work.
+ * Returns null if the configuration is invalid.
  *
- * Methods. Those that record have a result as soon as the event is in memory; a flush or a close brings it to disk at the latest:
+ * Methods. Recording methods return when the event is in memory. It is on disk after a flush or a close at the
+ * latest:
  *
  *   identifyCustomer     {"customerIds": {...}, "properties": {...}, "timestamp": seconds}
  *   trackCustomer        {"properties": {...}, "timestamp": seconds}
  *   trackEvent           {"eventType", "properties": {...}, "timestamp": seconds}
  *   trackCampaignClick   {"url", "timestamp": seconds}
- *   anonymize            {"projectToken", "authorizationToken", "baseUrl", "projectMapping"}   another project from now on, as in
- *                                           the configuration; an empty object to stay
- *   startSession         {}                 also tries again what was paused after too many refusals
+ *   anonymize            {"projectToken", "authorizationToken", "baseUrl", "projectMapping"}   changes the project,
+ *                                           as in the configuration; an empty object keeps the project
+ *   startSession         {}                 also retries projects paused after too many rejections
  *   endSession           {}
- *   trackPushToken       {"token"}          null when the person has taken the permission back
+ *   trackPushToken       {"token"}          null when the person has revoked the permission
  *   customerIds          {}                 value: an object
  *   fetchAttributes      {"attributes": [{"type": "property", "property"} | {"type": "id", "id"}]}
  *                                           value: [{"success", "error", "value"}]
@@ -203,7 +216,7 @@ countersign_client *countersign_open_access_token(
  *   fetchAppInbox        {}                 value: a list, newest first
  *   markAppInboxAsRead   {"messageId"}
  *   sendSelfCheck        {"pushToken"}
- *   wipe                 {}                 and nothing is recorded afterwards
+ *   wipe                 {}                 removes all data and stops recording
  *   flush, snapshot, quarantinedEvents, requeueQuarantinedEvents, deleteQuarantinedEvents   as for a signed user
  */
 countersign_client *countersign_open_bloomreach(
@@ -211,20 +224,19 @@ countersign_client *countersign_open_bloomreach(
     char **error, size_t *error_length);
 
 /*
- * Answers the provider's call. token: the token, or null for none. A late or second answer is ignored.
- *
- * Returns COUNTERSIGN_OK also for an answer that is ignored.
+ * Completes a token request. token: the token, or null without a token. A late or repeated answer is ignored, and
+ * COUNTERSIGN_OK is returned then too.
  */
 countersign_status countersign_answer(
     countersign_client *client, uint64_t number, const char *token, size_t token_length);
 
 /*
- * Calls a method. Calls that record or change the user keep the order in which they are made.
+ * Calls a method. Calls that record or change the user take effect in the order of the calls.
  *
- * method: one of the client's mode.
+ * method: a method of the client's mode.
  * arguments: a JSON object; null for an empty one.
- * result: called once if the function returns COUNTERSIGN_OK; may be null. A method that does not exist and arguments that do not
- *   fit are errors with the code `invalid_argument`.
+ * result: called once if the function returns COUNTERSIGN_OK; may be null. Unknown methods and invalid arguments
+ *   are errors with the code `invalid_argument`.
  * context: passed to result.
  */
 countersign_status countersign_call(
@@ -232,18 +244,18 @@ countersign_status countersign_call(
     countersign_result result, void *context);
 
 /*
- * Stores what is in memory, ends all work, waits for the results of all calls, and calls back: then no callback of this client is
- * called any more. What was not sent is sent by the next client with the same queue. From now on the handle names nothing: a call
- * that another thread makes meanwhile has its result before that, or returns COUNTERSIGN_CLOSED.
+ * Stores the events in memory, stops all work and waits for the results of all calls. Then calls done, the client's
+ * last callback. The next client with the same queue sends the remaining events. The handle is invalid at once: a
+ * concurrent call gets its result before done, or returns COUNTERSIGN_CLOSED.
  *
- * done: gets {"value": null}; may be null.
+ * done: receives {"value": null}; may be null.
  */
 countersign_status countersign_close(countersign_client *client, countersign_result done, void *context);
 
-/* Frees a text that a function has given out, or a callback with keepsTexts; null is allowed. */
+/* Frees a string returned by a function, or by a callback with keepsTexts; null is allowed. */
 void countersign_free(char *text);
 
-/* The version, such as 1.2.3. The text lives as long as the library; it ends with a zero byte. */
+/* The version, such as 1.2.3, with a terminating zero byte. Valid while the library is loaded. */
 const char *countersign_version(void);
 
 #ifdef __cplusplus

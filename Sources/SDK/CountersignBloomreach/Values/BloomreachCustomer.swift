@@ -21,7 +21,8 @@ struct BloomreachCustomer: Codable, Sendable, Equatable {
 
     var json: JSONValue { .object(JSONObject(identifiers.mapValues { .string($0) })) }
 
-    // The synthesized one compares strings by their Unicode form, in which two customers may be one.
+    // The synthesized operator compares strings by Unicode equivalence, which may equate two different
+    // customers.
     static func == (left: BloomreachCustomer, right: BloomreachCustomer) -> Bool {
         left.identifiers.isSame(as: right.identifiers)
     }
@@ -37,8 +38,8 @@ extension [String: String] {
     }
 }
 
-/// The present customer, in memory and in a file that the recorder writes before the events that follow a
-/// change.
+/// The current customer, in memory and in a file that the recorder writes before the events that follow a
+/// change. change.
 final class CustomerRecord: Sendable {
     private struct State {
         var customer: BloomreachCustomer

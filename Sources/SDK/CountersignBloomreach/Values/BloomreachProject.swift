@@ -1,26 +1,26 @@
 public import Foundation
 
-/// A project of Bloomreach Engagement: where it is and what opens it.
+/// A project of Bloomreach Engagement, with its server and API key.
 ///
-/// Its description leaves the API key out.
+/// The description omits the API key.
 public struct BloomreachProject: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-    /// Where the vendor's own servers are.
+    /// The URL of the vendor's servers.
     public static let defaultBaseURL = "https://api.exponea.com"
 
-    /// Names the project: letters, digits and `-`.
+    /// The project's token: letters, digits and `-`.
     public let token: String
     /// The API key for public access, without `Token `. Printable ASCII.
     public let apiKey: String
-    /// The server, `https` in production; a `/` at its end makes no difference.
+    /// The server, `https` in production; a trailing `/` is ignored.
     public let baseURL: URL
 
-    /// Makes a project.
+    /// Creates a project.
     ///
     /// - Parameters:
     ///   - token: The project's token.
     ///   - apiKey: The API key.
     ///   - baseURL: The server; nil for the vendor's.
-    /// - Throws: `CountersignError` with `invalidConfiguration` if one of them cannot work.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if an argument is invalid.
     public init(token: String, apiKey: String, baseURL: String? = nil) throws(CountersignError) {
         guard !token.isEmpty, token.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: "-") }) else {
             throw CountersignError(
