@@ -1,18 +1,18 @@
 internal import CountersignCore
 
-/// Events that are leased to this worker: until they are acknowledged or given back, or the lease expires, nobody else gets
-/// them.
+/// Events leased to this worker. Until they are acknowledged or released, or the lease expires, no other
+/// worker receives them.
 ///
-/// A batch that the app lets go of without acknowledging it is given back: after a `break`, an error or a cancellation another
-/// worker gets the events at once.
+/// A batch deallocated without acknowledgement is released. After a `break`, an error or a cancellation
+/// another worker receives the events at once.
 public struct EventBatch: Sendable {
-    /// The events in the order of storing: at least one, unless `eventsMissed`.
+    /// The events in storage order: at least one, unless `eventsMissed`.
     public let events: [ConsumedEvent]
-    /// Which part of the consumer this is, from 0. All events of a user are in the same one.
+    /// The consumer's partition, from 0. All events of a user are in the same partition.
     public let partition: Int
-    /// The position that the consumer has once this is acknowledged. Store it with the work, one for each partition.
+    /// The consumer's position after acknowledgement. Store it with the work, one for each partition.
     public let position: String
-    /// True if retention has deleted events before these which nobody has read.
+    /// Whether retention has deleted unread events before this batch.
     public let eventsMissed: Bool
     private let lease: EventLease
 
@@ -24,20 +24,21 @@ public struct EventBatch: Sendable {
         self.lease = lease
     }
 
-    /// Tells the gateway that the work is done. Call it after your own transaction is committed, never before: what is
-    /// acknowledged is not read again.
+    /// Acknowledges the batch. Call it after your own transaction is committed, never before: acknowledged
+    /// events are not read again.
     ///
-    /// It is tried until the gateway answers, once if the task has been cancelled.
+    /// Retries until the gateway responds. After cancellation of the task it tries once.
     ///
-    /// - Returns: False if the lease had expired: another worker reads the events again, and passes over them where the
-    ///   position is stored with the work.
-    /// - Throws: What another try would not change; `cancelled` if it is unknown whether the gateway has been told.
+    /// - Returns: False if the lease had expired. Another worker then reads the events again, and can skip
+    ///   them if the position is stored with the work.
+    /// - Throws: A permanent error, or `cancelled` if it is unknown whether the gateway has received the
+    ///   request.
     @discardableResult
     public func acknowledge() async throws(ConsumerError) -> Bool {
         try await lease.acknowledge(through: nil)
     }
 
-    /// Tells the gateway that the work is done up to an event, this one included; the rest is still leased.
+    /// Acknowledges the events up to and including an event. The other events stay leased.
     ///
     /// - Parameter event: An event of this batch.
     /// - Returns: As `acknowledge()`.
@@ -50,18 +51,18 @@ public struct EventBatch: Sendable {
         return try await lease.acknowledge(through: position)
     }
 
-    /// Gives the events that are not acknowledged back at once. Nothing is lost if the gateway cannot be reached: the lease
-    /// expires.
+    /// Releases the events that are not acknowledged. If the gateway cannot be reached, the lease expires
+    /// later.
     public func release() async {
         await lease.release()
     }
 }
 
-/// The gateway's promise that nobody else gets some events.
+/// A lease on events, which gives one worker exclusive access.
 final class EventLease: Sendable {
     private enum State {
         case untouched
-        /// Something was acknowledged.
+        /// Some events were acknowledged.
         case begun
         case settled
     }
@@ -91,7 +92,7 @@ final class EventLease: Sendable {
         let request = request(position)
         var failures = 0
         while true {
-            // The work is done: whoever is told to stop still says so.
+            // The work is done, so acknowledge it even if the task is cancelled.
             let outcome = await Task { [connection] in await connection.outcome(of: request) }.value
             switch outcome {
             case .answer:
@@ -114,7 +115,7 @@ final class EventLease: Sendable {
     }
 }
 
-/// The leases that were let go of, and that the gateway is being told about.
+/// Dropped leases that are being released on the gateway.
 final class LeaseReturns: Sendable {
     private struct State {
         var tasks: [Task<Void, Never>] = []
@@ -130,7 +131,8 @@ final class LeaseReturns: Sendable {
         }
     }
 
-    /// Waits until the gateway has been told. Returns how many leases nothing was acknowledged of since the last call.
+    /// Waits until the releases are sent. Returns the number of leases without acknowledgement since the last
+    /// call.
     func settle() async -> Int {
         let settled = state.withLock { state in
             defer { state = State() }

@@ -1,7 +1,7 @@
 public import CountersignTransport
 public import Foundation
 
-/// The events of an app, read by a named consumer: the gateway remembers how far it has come.
+/// The events of an app, read by a named consumer. The gateway stores the consumer's position.
 ///
 /// ```swift
 /// let consumer = try EventConsumer(endpoint: gateway, app: "shop", token: token, name: "billing")
@@ -11,18 +11,19 @@ public import Foundation
 /// }
 /// ```
 ///
-/// It is a sequence of batches and not of events, because a batch is what one transaction should hold: with the work and the
-/// position in the same one each event has its effect once, and a thousand events cost one commit and one acknowledgement.
+/// The elements are batches, so that one transaction can hold the work and the position of a whole batch.
+/// Each event then takes effect once, and a thousand events need one commit and one acknowledgement.
 ///
-/// The sequence waits when there is nothing and tries again when the gateway cannot be reached, answers 429 or 5xx, forever. It
-/// ends when its task is cancelled, and throws what another try would not change, such as `forbidden`. What was leased in the
-/// moment of a cancellation is free when the lease expires.
+/// The sequence waits while there are no events. It retries without limit when the gateway cannot be reached
+/// or answers 429 or 5xx. It ends when its task is cancelled, and throws permanent errors such as
+/// `forbidden`. Events leased at the moment of a cancellation are available again when the lease expires.
 ///
-/// Each loop over a consumer is a worker. As many as the consumer has partitions can work at the same time.
+/// Each loop over a consumer is a worker. The maximum number of concurrent workers is the number of
+/// partitions.
 public struct EventConsumer: AsyncSequence, Sendable {
-    /// Events that are leased to this worker.
+    /// Events leased to this worker.
     public typealias Element = EventBatch
-    /// What another try would not change.
+    /// A permanent error.
     public typealias Failure = ConsumerError
 
     private let connect: @Sendable () throws(ConsumerError) -> GatewayConnection
@@ -30,17 +31,20 @@ public struct EventConsumer: AsyncSequence, Sendable {
     private let limit: Int
     private let leaseSeconds: Int
 
-    /// Makes a consumer's reader. Nothing is sent yet.
+    /// Creates a consumer without sending a request.
     ///
     /// - Parameters:
-    ///   - endpoint: The gateway's address.
-    ///   - app: The app's id.
+    ///   - endpoint: The gateway's URL.
+    ///   - app: The app's ID.
     ///   - token: An API token with the scope `reader` for this app.
-    ///   - name: The consumer's name. It exists: `countersign consumer create APP NAME`.
-    ///   - limit: The most events of a batch, 1 to 1,000. A batch also ends with the event that brings it to 1 MiB.
-    ///   - leaseSeconds: How long the work on a batch may take before another worker gets it, 5 to 600 seconds.
-    ///   - transport: How to send requests, two at the same time; nil for one of its own for each loop, as the SDK's.
-    ///   - clock: Where to read the time and how to wait.
+    ///   - name: The name of an existing consumer: `countersign consumer create APP NAME`.
+    ///   - limit: Maximum number of events in a batch, 1 to 1,000. A batch also ends with the event that
+    ///     reaches 1 MiB.
+    ///   - leaseSeconds: Duration of the lease, 5 to 600 seconds. Another worker receives the batch
+    ///     afterwards.
+    ///   - transport: The HTTP transport, used for two requests at a time; nil for the SDK's, one for each
+    ///     loop.
+    ///   - clock: The clock.
     /// - Throws: `invalid_configuration`.
     public init(
         endpoint: URL, app: String, token: String, name: String, limit: Int = 100, leaseSeconds: Int = 60,
@@ -82,12 +86,13 @@ public struct EventConsumer: AsyncSequence, Sendable {
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public typealias Failure = ConsumerError
 
-        /// The least seconds between two polls that found nothing: a gateway that is about to stop lets nobody wait.
+        /// Minimum seconds between two empty polls, since a gateway that is shutting down answers polls at
+        /// once.
         private static let leastWait: TimeInterval = 1
 
         private let request: GatewayRequest
         private let name: String
-        /// Apart, so that an acknowledgement never waits for a poll.
+        /// Separate connections, so that an acknowledgement never waits for a poll.
         private let connections: Result<(polls: GatewayConnection, leases: GatewayConnection), ConsumerError>
         private let returns = LeaseReturns()
         private var unworked = 0
@@ -113,7 +118,7 @@ public struct EventConsumer: AsyncSequence, Sendable {
 
         private mutating func lease() async throws(ConsumerError) -> EventBatch? {
             let (polls, leases) = try connections.get()
-            // Whoever lets go of one batch after another would get the same one again at once.
+            // Back off after an unacknowledged batch, since the gateway would return the same batch at once.
             unworked = await returns.settle() > 0 ? unworked + 1 : 0
             if unworked > 0 { try await polls.pause(afterFailure: unworked) }
             while !Task.isCancelled {

@@ -1,17 +1,17 @@
 public import CountersignTransport
 public import Foundation
 
-/// Events that were read by position.
+/// Events read by position.
 public struct EventPage: Sendable {
-    /// The events in the order of storing.
+    /// The events in storage order.
     public let events: [ConsumedEvent]
-    /// Where to go on: store it with the work.
+    /// The next position: store it with the work.
     public let next: String
-    /// True if events between the position and these were deleted by retention.
+    /// Whether retention has deleted events between the position and this page.
     public let eventsMissed: Bool
 }
 
-/// The events of an app, read by position: your backend remembers how far it has come, and the gateway nothing.
+/// The events of an app, read by position. The backend stores the position; the gateway stores no state.
 ///
 /// ```swift
 /// let reader = try EventReader(endpoint: gateway, app: "shop", token: token, after: position)
@@ -20,11 +20,11 @@ public struct EventPage: Sendable {
 /// }
 /// ```
 ///
-/// It waits, tries again and ends as an ``EventConsumer`` does.
+/// Waits, retries and ends like ``EventConsumer``.
 public struct EventReader: AsyncSequence, Sendable {
-    /// Events, at least one unless some were missed.
+    /// A page with at least one event, unless events were missed.
     public typealias Element = EventPage
-    /// What another try would not change.
+    /// A permanent error.
     public typealias Failure = ConsumerError
 
     private let connection: GatewayConnection
@@ -32,17 +32,18 @@ public struct EventReader: AsyncSequence, Sendable {
     private let filter: EventFilter
     private let limit: Int
 
-    /// Makes a reader. Nothing is sent yet.
+    /// Creates a reader without sending a request.
     ///
     /// - Parameters:
-    ///   - endpoint: The gateway's address.
-    ///   - app: The app's id.
+    ///   - endpoint: The gateway's URL.
+    ///   - app: The app's ID.
     ///   - token: An API token with the scope `reader` for this app.
-    ///   - position: After which event to begin; nil for the oldest that is kept.
-    ///   - filter: Which events to read.
-    ///   - limit: The most events of a page, 1 to 1,000. A page also ends with the event that brings it to 1 MiB.
-    ///   - transport: How to send requests; nil for one of its own, as the SDK's.
-    ///   - clock: Where to read the time and how to wait.
+    ///   - position: The position of the last event already read; nil to start with the oldest stored event.
+    ///   - filter: The events to read.
+    ///   - limit: Maximum number of events in a page, 1 to 1,000. A page also ends with the event that
+    ///     reaches 1 MiB.
+    ///   - transport: The HTTP transport; nil for the SDK's.
+    ///   - clock: The clock.
     /// - Throws: `invalid_configuration`.
     public init(
         endpoint: URL, app: String, token: String, after position: String? = nil,

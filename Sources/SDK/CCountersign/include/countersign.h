@@ -1,35 +1,36 @@
 /*
  * libcountersign: the SDK for other languages. Link with `pkg-config --cflags --libs countersign`.
  *
- * A client stores events on disk and delivers them in the background. Its methods have a name, a JSON object as
- * arguments and a JSON value as result. They are listed below for each of the three modes.
+ * A client stores events on disk and delivers them in the background. Its methods have a name, a JSON object
+ * as arguments and a JSON value as result. They are listed below for each of the three modes.
  *
  * Threads. Every function may be called from any thread and returns at once. Callbacks run on a thread of the
- * library, never on the calling thread, and one at a time for each client. A callback may run before the function
- * has returned. It must return soon, and must not wait for another callback of the same client. It may call any
- * function.
+ * library, never on the calling thread, and one at a time for each client. A callback may run before the
+ * function has returned. It must return soon, and must not wait for another callback of the same client. It
+ * may call any function.
  *
- * Strings are UTF-8. A string argument has a length in bytes, or COUNTERSIGN_NUL_TERMINATED if it ends with a zero
- * byte. The library copies it before the function returns. A string passed to a callback has a length, ends with a
- * zero byte, and is valid until the callback returns. With "keepsTexts": true in any configuration, strings passed
- * to the client's callbacks stay valid until freed with countersign_free. Use it for languages that run callbacks
- * later than they are called, such as Dart.
+ * Strings are UTF-8. A string argument has a length in bytes, or COUNTERSIGN_NUL_TERMINATED if it ends with a
+ * zero byte. The library copies it before the function returns. A string passed to a callback has a length,
+ * ends with a zero byte, and is valid until the callback returns. With "keepsTexts": true in any
+ * configuration, strings passed to the client's callbacks stay valid until freed with countersign_free. Use
+ * it for languages that run callbacks later than they are called, such as Dart.
  *
- * Values of properties, traits and records are JSON. A signed integer of up to 64 bits keeps all its digits. A
- * longer one becomes a string with all its digits. An unpaired surrogate becomes U+FFFD. An array or object more
- * than 60 levels deep becomes null. docs/value-types.md lists the types of the clients for other languages.
+ * Values of properties, traits and records are JSON. A signed integer of up to 64 bits keeps all its digits.
+ * A longer one becomes a string with all its digits. An unpaired surrogate becomes U+FFFD. An array or object
+ * more than 60 levels deep becomes null. docs/value-types.md lists the types of the clients for other
+ * languages.
  *
- * Clients. A handle is a number cast to a pointer: never dereference it. After countersign_close the handle is
- * invalid. Functions then return COUNTERSIGN_CLOSED and do nothing.
+ * Clients. A handle is a number cast to a pointer: never dereference it. After countersign_close the handle
+ * is invalid. Functions then return COUNTERSIGN_CLOSED and do nothing.
  *
  * Errors are JSON objects: {"code", "detail", "status", "authCode", "retryable", "retryAfter", "projectToken"}.
- * `code` is a stable identifier and `detail` is safe to log. Unknown members are left out. Errors and log lines
- * never contain a token, a key or an event.
+ * `code` is a stable identifier and `detail` is safe to log. Unknown members are left out. Errors and log
+ * lines never contain a token, a key or an event.
  *
- * fork. The threads of the library do not exist in a child process. If the parent had a client before the fork,
- * functions in the child return COUNTERSIGN_FORKED, or null and the code `forked`, until the child calls exec.
- * Otherwise the child may open clients as usual. Two processes may use the same queue at the same time; only one
- * of them sends.
+ * fork. The threads of the library do not exist in a child process. If the parent had a client before the
+ * fork, functions in the child return COUNTERSIGN_FORKED, or null and the code `forked`, until the child
+ * calls exec. Otherwise the child may open clients as usual. Two processes may use the same queue at the same
+ * time; only one of them sends.
  *
  * A process that ends without countersign_close loses only data not yet on disk.
  */
@@ -78,16 +79,17 @@ typedef void (*countersign_result)(void *context, const char *json, size_t lengt
  *   {"event": "upload", "success", "status", "error"}                    access token: each upload attempt
  *   {"event": "delivery_failure", "error": {...}}                        Bloomreach: the server rejects the API key
  *
- * An authentication failure with code 0 does not come from the server; see `reason`. Times are seconds since 1970.
+ * An authentication failure with code 0 does not come from the server; see `reason`. Times are seconds since
+ * 1970.
  *
  * context: the pointer passed when the client was opened.
  */
 typedef void (*countersign_event)(void *context, const char *json, size_t length);
 
 /*
- * Requests a token. Call countersign_answer with the same number, now or later, from any thread. Numbers are never
- * reused. After the provider's time-out the request ends without a token. If a token is still needed, a new request
- * follows later. countersign_close does not wait for answers.
+ * Requests a token. Call countersign_answer with the same number, now or later, from any thread. Numbers are
+ * never reused. After the provider's time-out the request ends without a token. If a token is still needed, a
+ * new request follows later. countersign_close does not wait for answers.
  *
  * request: for a signed user {"userId", "reason": "missing" | "expired" | "rejected", "code"}; `code` is the
  *   server's error code, only with `rejected`. For Bloomreach an empty object: the current customer's token.
@@ -116,7 +118,8 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *
  * Returns null if the configuration is invalid (code `invalid_configuration`).
  *
- * Methods. Recording methods return when the event is on disk, so that it survives a crash and a power failure:
+ * Methods. Recording methods return when the event is on disk, so that it survives a crash and a power
+ * failure:
  *
  *   identify     {"userId", "token", "traits": {...}}   sets the user. value: the event's id, or null if no event
  *                                                       was recorded; token and traits are optional
@@ -191,13 +194,12 @@ countersign_client *countersign_open_access_token(
  *   instanceName, authorizationProviderTimeout (seconds), logLevel (debug, info, warning, none). Other members are
  *   logged and ignored.
  * provider: called for customer tokens, one call at a time, if advancedAuthEnabled is true; may be null otherwise.
- * provider: asked for customer tokens, once at a time, when advancedAuthEnabled is true; may be null otherwise.
  * event, context, error, error_length: as for countersign_open_signed_user.
  *
  * Returns null if the configuration is invalid.
  *
- * Methods. Recording methods return when the event is in memory. It is on disk after a flush or a close at the
- * latest:
+ * Methods. Recording methods return when the event is in memory. It is on disk after a flush or a close at
+ * the latest:
  *
  *   identifyCustomer     {"customerIds": {...}, "properties": {...}, "timestamp": seconds}
  *   trackCustomer        {"properties": {...}, "timestamp": seconds}
@@ -224,8 +226,8 @@ countersign_client *countersign_open_bloomreach(
     char **error, size_t *error_length);
 
 /*
- * Completes a token request. token: the token, or null without a token. A late or repeated answer is ignored, and
- * COUNTERSIGN_OK is returned then too.
+ * Completes a token request. token: the token, or null without a token. A late or repeated answer is ignored,
+ * and COUNTERSIGN_OK is returned then too.
  */
 countersign_status countersign_answer(
     countersign_client *client, uint64_t number, const char *token, size_t token_length);
@@ -244,9 +246,9 @@ countersign_status countersign_call(
     countersign_result result, void *context);
 
 /*
- * Stores the events in memory, stops all work and waits for the results of all calls. Then calls done, the client's
- * last callback. The next client with the same queue sends the remaining events. The handle is invalid at once: a
- * concurrent call gets its result before done, or returns COUNTERSIGN_CLOSED.
+ * Stores the events in memory, stops all work and waits for the results of all calls. Then calls done, the
+ * client's last callback. The next client with the same queue sends the remaining events. The handle is
+ * invalid at once: a concurrent call gets its result before done, or returns COUNTERSIGN_CLOSED.
  *
  * done: receives {"value": null}; may be null.
  */

@@ -39,12 +39,11 @@ extension [String: String] {
 }
 
 /// The current customer, in memory and in a file that the recorder writes before the events that follow a
-/// change. change.
+/// change.
 final class CustomerRecord: Sendable {
     private struct State {
         var customer: BloomreachCustomer
-        /// Counts the changes, so that an answer about earlier ids can be told from one about the present
-        /// ones.
+        /// Number of changes, to detect responses about earlier IDs.
         var generation = 0
     }
 
@@ -57,9 +56,8 @@ final class CustomerRecord: Sendable {
         if stored == nil { save() }
     }
 
-    /// The stored customer; nil when there is none, or a damaged one. Throws `not_stored` when there is a
-    /// file that cannot be read now, such as before the device's first unlock: a new customer in its place
-    /// would cost the old one.
+    /// The stored customer; nil if missing or damaged. Throws `not_stored` for an unreadable file, such as
+    /// before the device's first unlock, so that a new customer does not overwrite the stored one.
     static func read(
         _ file: SlotFile, directory: URL, log: CountersignLog?
     ) throws(CountersignError) -> BloomreachCustomer? {
@@ -91,7 +89,7 @@ final class CustomerRecord: Sendable {
         SlotFile(path: directory.appendingPathComponent("customer").path)
     }
 
-    /// Where earlier versions have stored the customer.
+    /// The path of the customer's file in earlier versions.
     static func formerPath(_ directory: URL) -> String {
         directory.appendingPathComponent("customer.json").path
     }
@@ -100,7 +98,7 @@ final class CustomerRecord: Sendable {
         state.withLock { ($0.customer, $0.generation) }
     }
 
-    /// Returns the customer afterwards, and whether that is another one than before.
+    /// Returns the changed customer, and whether it differs from the previous one.
     func change(
         _ body: (inout BloomreachCustomer) -> Void
     ) -> (customer: BloomreachCustomer, isAnother: Bool) {
@@ -115,7 +113,7 @@ final class CustomerRecord: Sendable {
         return result
     }
 
-    /// Has the present customer written before the events that follow.
+    /// Makes the recorder write the customer before the events that follow.
     func save() {
         recorder.saveIdentity { _ in (try? JSONEncoder().encode(current.customer)).map { Array($0) } }
     }

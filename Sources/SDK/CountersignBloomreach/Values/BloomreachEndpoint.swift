@@ -42,8 +42,8 @@ public enum BloomreachEndpoint: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a customer token opens it when `BloomreachConfiguration.advancedAuthEnabled` is set. The
-    /// others always take the API key.
+    /// Whether the endpoint accepts a customer token when `BloomreachConfiguration.advancedAuthEnabled` is
+    /// set. The other endpoints always use the API key.
     public var takesCustomerToken: Bool {
         self == .fetchAppInbox || self == .markAppInboxAsRead
     }

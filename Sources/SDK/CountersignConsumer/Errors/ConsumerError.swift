@@ -1,8 +1,8 @@
-/// Why events could not be read or a delivery was not accepted.
+/// An error of reading events or verifying a delivery.
 ///
-/// The description never holds a token, a secret or an event.
+/// The description never contains a token, a secret or an event.
 public struct ConsumerError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong: a word of this library or, where the gateway has refused a request, the gateway's.
+    /// An error code: of this library, or of the gateway if it has rejected a request.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `forbidden`.
         public let rawValue: String
@@ -12,41 +12,42 @@ public struct ConsumerError: Error, Sendable, CustomStringConvertible {
             self.rawValue = rawValue
         }
 
-        /// The address, the app, the name, the token or a secret cannot be right: a mistake in the configuration.
+        /// The URL, the app, the name, the token or a secret is invalid: a mistake in the configuration.
         public static let invalidConfiguration = Code(rawValue: "invalid_configuration")
-        /// The task was cancelled. Whether the gateway has done what it was asked is unknown.
+        /// The task was cancelled. The gateway may or may not have processed the request.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// The system does not let the app make this request. Another address or another `Info.plist` helps.
+        /// The system does not permit this request. Change the URL or `Info.plist`.
         public static let notPermitted = Code(rawValue: "not_permitted")
-        /// What answered is not such a gateway. Look at the address, and at any proxy in front of it.
+        /// The response does not come from a gateway. Check the URL, and any proxy in front of the gateway.
         public static let unexpectedAnswer = Code(rawValue: "unexpected_answer")
 
-        /// There is no such token, or it has expired. Make one with the scope `reader`.
+        /// The token is unknown or has expired. Create one with the scope `reader`.
         public static let unauthenticated = Code(rawValue: "unauthenticated")
-        /// The token does not read the events of this app.
+        /// The token does not permit reading the events of this app.
         public static let forbidden = Code(rawValue: "forbidden")
-        /// There is no such app.
+        /// The app does not exist.
         public static let appNotFound = Code(rawValue: "app_not_found")
-        /// There is no such consumer. Create it: `countersign consumer create APP NAME`.
+        /// The consumer does not exist. Create it: `countersign consumer create APP NAME`.
         public static let consumerNotFound = Code(rawValue: "consumer_not_found")
-        /// The position is of another log, or ahead of it: a backup was restored. Go on from an earlier position.
+        /// The position belongs to another log or is ahead of it: a backup was restored. Use an earlier
+        /// position.
         public static let positionOfAnotherLog = Code(rawValue: "position_of_another_log")
-        /// The position is ahead of the log: a backup was restored. Go on from an earlier position.
+        /// The position is ahead of the log: a backup was restored. Use an earlier position.
         public static let positionAhead = Code(rawValue: "position_ahead")
 
-        /// A delivery lacks one of its three header fields, or one cannot be read. Answer 400.
+        /// A delivery's signature header field is missing or unreadable. Answer 400.
         public static let signatureMissing = Code(rawValue: "signature_missing")
-        /// No signature is that of one of the secrets. Answer 401 and do nothing with the body.
+        /// No signature matches one of the secrets. Answer 401 and ignore the body.
         public static let signatureInvalid = Code(rawValue: "signature_invalid")
-        /// A delivery was signed too long ago or ahead of this clock. Answer 401; is the clock right?
+        /// The time of signing is outside the tolerance. Answer 401 and check the clock.
         public static let timestampOutOfTolerance = Code(rawValue: "timestamp_out_of_tolerance")
     }
 
-    /// What went wrong.
+    /// The error code.
     public let code: Code
-    /// Why, and what to do: safe to log.
+    /// The reason and a remedy, safe to log.
     public let detail: String
-    /// The status of the gateway's answer; nil if there was none.
+    /// The status of the gateway's response; nil without a response.
     public let status: Int?
 
     init(_ code: Code, _ detail: String, status: Int? = nil) {

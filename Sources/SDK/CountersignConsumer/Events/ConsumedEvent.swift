@@ -3,9 +3,9 @@ public import Foundation
 
 /// An event as the gateway has stored it.
 public struct ConsumedEvent: Sendable {
-    /// What the gateway knows of the user that an event names.
+    /// The result of verifying the user that an event names.
     public struct Verdict: RawRepresentable, Hashable, Sendable {
-        /// The gateway's word, such as `verified`.
+        /// The gateway's value, such as `verified`.
         public let rawValue: String
 
         /// Any word.
@@ -13,57 +13,59 @@ public struct ConsumedEvent: Sendable {
             self.rawValue = rawValue
         }
 
-        /// A valid token vouched for `userID`: signed by your backend for this user.
+        /// A valid token for `userID`, signed by your backend.
         public static let verified = Verdict(rawValue: "verified")
-        /// Your own backend sent it, with a token that one of the app's OAuth clients has for itself.
+        /// Sent by your own backend, with a token that one of the app's OAuth clients has for itself.
         public static let server = Verdict(rawValue: "server")
-        /// The token was missing or not valid (`code` says why), and the app does not require one.
+        /// The token was missing or invalid (see `code`), and the app does not require one.
         public static let warned = Verdict(rawValue: "warned")
-        /// Nobody looked: the app's enforcement was disabled.
+        /// Not verified: the app's enforcement was disabled.
         public static let notJudged = Verdict(rawValue: "not_judged")
-        /// The request named no user.
+        /// The request had no user.
         public static let anonymous = Verdict(rawValue: "anonymous")
-        /// Stored before verdicts were.
+        /// Stored by a version without verdicts.
         public static let unknown = Verdict(rawValue: "unknown")
     }
 
-    /// Where the event stands, at most 64 visible ASCII characters; nil in a webhook's delivery that has none.
+    /// The event's position, at most 64 visible ASCII characters; nil in a webhook delivery without one.
     public let position: String?
-    /// The event's number: greater than that of each event of the app before it.
+    /// The event's sequence number, increasing within the app.
     public let sequence: Int64
-    /// The client's id of the event. A gateway stores each once for a user, without one for a device.
+    /// The client's ID of the event. A gateway stores each ID once for a user, or for a device without a
+    /// user.
     public let messageID: String
     /// The kind of event, such as `track`.
     public let type: String
-    /// When it happened, by the client's clock.
+    /// The time of the event, by the client's clock.
     public let timestamp: Date
-    /// When it came, by the gateway's clock.
+    /// The time of receipt, by the gateway's clock.
     public let received: Date
-    /// What is known of the user.
+    /// The result of verifying the user.
     public let verdict: Verdict
-    /// What was wrong with the token, from 10 to 35; nil if nothing was.
+    /// The token's error code, from 10 to 35; nil without an error.
     public let code: Int?
-    /// The user's id; nil if the event names none. Anybody may have written it unless `verdict` is `verified`.
+    /// The user's ID; nil without a user. Not trustworthy unless `verdict` is `verified`.
     public let userID: String?
     /// The device's id.
     public let anonymousID: String?
     /// The name of a tracked event.
     public let name: String?
-    /// The key that the user's token was signed with.
+    /// The ID of the key that signed the user's token.
     public let keyID: String?
     /// The `jti` of the user's token.
     public let tokenID: String?
-    /// The app's enforcement when the event came.
+    /// The app's enforcement at the time of receipt.
     public let enforcement: String?
-    /// The shape of the request that it came in.
+    /// The dialect of the event's request.
     public let dialect: String?
-    /// The request that it came in.
+    /// The ID of the event's request.
     public let requestID: String?
-    /// The event as the client has sent it, byte by byte: one JSON object, or `null` if what is stored cannot be read.
+    /// The event's bytes as the client sent them: one JSON object, or `null` if the stored event is
+    /// unreadable.
     public let body: Data
 }
 
-/// How the gateway writes an event, but for its body.
+/// The gateway's encoding of an event, without the body.
 struct EventMembers: Decodable {
     let position: String?
     let seq: Int64

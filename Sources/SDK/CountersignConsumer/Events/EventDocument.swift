@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A JSON object with events in it: an answer to a reader, or what a webhook delivers.
+/// A JSON object with events: a gateway's response to a reader, or the body of a webhook delivery.
 struct EventDocument {
     struct Lease: Decodable {
         let id: String
@@ -22,10 +22,10 @@ struct EventDocument {
     let members: Members
     let events: [ConsumedEvent]
 
-    /// Returns nil if this is no such object.
+    /// Returns nil for another kind of object.
     ///
-    /// The bodies are cut out before the rest is decoded: so they keep their bytes, and it does not matter how deep or how
-    /// long they are.
+    /// Cuts the bodies out before decoding the rest, so that they keep their bytes and may have any depth and
+    /// length.
     init?(_ bytes: [UInt8]) {
         guard let bodies = Self.bodies(in: bytes) else { return nil }
         var rest: [UInt8] = []
@@ -43,7 +43,7 @@ struct EventDocument {
         events = zip(members.events ?? [], bodies).map { $0.event(body: Data(bytes[$1])) }
     }
 
-    /// Where the member `body` of each element of the member `events` stands.
+    /// Finds the byte ranges of the `body` members in the array `events`.
     private static func bodies(in bytes: [UInt8]) -> [Range<Int>]? {
         var found: [Range<Int>] = []
         var cursor = JSONCursor(bytes)

@@ -1,6 +1,6 @@
-/// Which events to read. What is nil leaves out nothing.
+/// Selects the events to read. Nil members match all events.
 public struct EventFilter: Sendable, Hashable {
-    /// What is known of the user.
+    /// The result of verifying the user.
     public var verdict: ConsumedEvent.Verdict?
     /// The kind of event, such as `track`.
     public var type: String?

@@ -1,6 +1,6 @@
-/// Walks over JSON text to find where values stand, so that their bytes can be kept as they are.
+/// Scans JSON text for the byte ranges of values.
 ///
-/// It does not judge the text: whatever it steps over may be wrong. It never leaves the text and never nests.
+/// Does not validate skipped values. Never reads beyond the end, and does not recurse.
 struct JSONCursor {
     private let bytes: [UInt8]
     private(set) var index = 0
@@ -9,8 +9,8 @@ struct JSONCursor {
         self.bytes = bytes
     }
 
-    /// Calls back for each member of the object that comes next, with its name as it is written. The call steps over the
-    /// value and says whether it could. False if this is not an object.
+    /// Calls `visit` for each member of the next object, with the encoded name. `visit` must skip the value
+    /// and return whether it could. Returns false if the next value is not an object.
     mutating func members(_ visit: (_ name: ArraySlice<UInt8>, inout JSONCursor) -> Bool) -> Bool {
         guard take(UInt8(ascii: "{")) else { return false }
         if take(UInt8(ascii: "}")) { return true }
@@ -23,7 +23,7 @@ struct JSONCursor {
         return take(UInt8(ascii: "}"))
     }
 
-    /// Calls back for each element of the array that comes next; as `members` otherwise.
+    /// Calls `visit` for each element of the next array; otherwise as `members`.
     mutating func elements(_ visit: (inout JSONCursor) -> Bool) -> Bool {
         guard take(UInt8(ascii: "[")) else { return false }
         if take(UInt8(ascii: "]")) { return true }
@@ -33,7 +33,7 @@ struct JSONCursor {
         return take(UInt8(ascii: "]"))
     }
 
-    /// Steps over the value that comes next. Returns where it stands; nil if it does not end.
+    /// Skips the next value. Returns its range; nil if it is incomplete.
     mutating func value() -> Range<Int>? {
         skipSpace()
         let start = index

@@ -3,19 +3,19 @@ internal import CountersignDelivery
 internal import CountersignTransport
 internal import Foundation
 
-/// The gateway as a reader of one app's events sees it.
+/// Sends requests for one app's events to the gateway.
 struct GatewayConnection: Sendable {
-    /// How a request has gone.
+    /// The outcome of a request.
     enum Outcome: Sendable {
         case answer([UInt8])
-        /// Worth another try, not before so many seconds where the gateway has said so.
+        /// A temporary failure, with the gateway's minimum delay in seconds if given.
         case passing(retryAfter: TimeInterval?)
         case failure(ConsumerError)
     }
 
-    /// A page of events ends with the one that brings it to 1 MiB, and that one may be long.
+    /// A page of events ends with the event that reaches 1 MiB, and that event may be long.
     private static let longestAnswer = 32 * 1_048_576
-    /// From half a second up to half a minute: whoever reads events wants them soon, and a gateway has few readers.
+    /// From half a second to half a minute: readers need events soon, and a gateway has few readers.
     private static let retries = RetryPolicy(baseDelay: 0.5, maximumDelay: 30)
 
     private let base: URL
@@ -43,7 +43,7 @@ struct GatewayConnection: Sendable {
         self.fraction = fraction
     }
 
-    /// True for what can stand in a path as it is.
+    /// Whether the text is valid in a path without escaping.
     static func isName(_ text: String) -> Bool {
         1...64 ~= text.utf8.count && text != "." && text != ".."
             && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") } && text != "." && text != ".."
@@ -57,9 +57,9 @@ struct GatewayConnection: Sendable {
         .unexpectedAnswer, "the answer cannot be read; is this the address of a gateway, and of one that new?"
     )
 
-    /// Sends a request until there is an answer that does not pass, with longer and longer pauses.
+    /// Sends a request until the outcome is not a temporary failure, with increasing delays.
     ///
-    /// - Throws: What another try would not change, and `cancelled`.
+    /// - Throws: A permanent error, or `cancelled`.
     func answer(to request: GatewayRequest) async throws(ConsumerError) -> [UInt8] {
         var failures = 0
         while true {
@@ -148,7 +148,7 @@ struct GatewayConnection: Sendable {
     }
 }
 
-/// An answer that is not 200.
+/// A response with a status other than 200.
 private struct Refusal {
     let isPassing: Bool
     let error: ConsumerError

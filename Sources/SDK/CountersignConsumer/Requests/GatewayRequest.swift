@@ -1,11 +1,11 @@
 internal import CountersignCore
 internal import Foundation
 
-/// What is asked of the gateway, below the app's path.
+/// A request to the gateway, with its path below the app's path.
 struct GatewayRequest: Sendable {
-    /// Seconds that the gateway waits for events before it answers that there are none.
+    /// Seconds that the gateway waits for events before it returns an empty page.
     static let wait = 30
-    /// What a network may take on top.
+    /// Seconds allowed in addition for the network.
     private static let slack: TimeInterval = 15
 
     let method: String

@@ -1,19 +1,19 @@
 public import Foundation
 
-/// What a gateway has delivered to a webhook. There is one only for a body whose signature is good.
+/// A gateway's delivery to a webhook. Created only for a body with a valid signature.
 public struct WebhookDelivery: Sendable {
-    /// The same when the same delivery is tried again: who remembers the last ids drops what they have had.
+    /// The delivery's ID, the same for each retry. Store recent IDs to ignore repeated deliveries.
     public let id: String
-    /// When it was signed, to the second.
+    /// The time of signing, in whole seconds.
     public let signed: Date
-    /// What it is: `events`, `test`, or the kind of an alert.
+    /// The type: `events`, `test`, or the kind of an alert.
     public let type: String
     /// The app's id; nil for a test.
     public let app: String?
-    /// The events in the order of storing; none unless `type` is `events`.
+    /// The events in storage order; empty unless `type` is `events`.
     public let events: [ConsumedEvent]
-    /// True if they were delivered before and an operator has asked for them again.
+    /// Whether an operator has requested a repeated delivery of these events.
     public let isReplay: Bool
-    /// The body as it came.
+    /// The body's bytes as received.
     public let body: Data
 }

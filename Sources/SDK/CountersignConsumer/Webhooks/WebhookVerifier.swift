@@ -1,25 +1,25 @@
 public import Foundation
 
-/// Accepts deliveries of a gateway's webhooks, and nothing else (Standard Webhooks, version 1.0.0).
+/// Verifies the signatures of a gateway's webhook deliveries (Standard Webhooks, version 1.0.0).
 ///
 /// ```swift
 /// let verifier = try WebhookVerifier(secrets: [secret])
 /// let delivery = try verifier.verify(body) { request.headers[$0] }
 /// ```
 public struct WebhookVerifier: Sendable {
-    /// How many signatures of a delivery are looked at: a gateway makes two at most.
+    /// Maximum number of signatures checked for a delivery. A gateway sends two at most.
     private static let mostSignatures = 8
     private static let longestField = 4_096
 
     private let keys: [[UInt8]]
     private let tolerance: TimeInterval
 
-    /// Makes a verifier.
+    /// Creates a verifier.
     ///
     /// - Parameters:
-    ///   - secrets: Secrets as the gateway shows them, `whsec_` and base64 of 24 to 64 bytes: 1 to 8, the old and the new one
-    ///     while one replaces the other.
-    ///   - tolerance: Seconds that the time of signing may be off, back and forth.
+    ///   - secrets: 1 to 8 secrets as the gateway shows them, `whsec_` and base64 of 24 to 64 bytes. Pass the
+    ///     old and the new one during rotation.
+    ///   - tolerance: Maximum difference between the time of signing and `now`, in seconds.
     /// - Throws: `invalid_configuration`.
     public init(secrets: [String], tolerance: TimeInterval = 300) throws(ConsumerError) {
         guard 1...8 ~= secrets.count else { throw Self.invalid("give 1 to 8 secrets") }
@@ -41,19 +41,20 @@ public struct WebhookVerifier: Sendable {
         ConsumerError(.invalidConfiguration, detail)
     }
 
-    /// Compares the signature, and reads the body only if it is good.
+    /// Verifies the signature, and decodes the body only if it is valid.
     ///
     /// - Parameters:
-    ///   - body: The request's body as it came. Text that was decoded and encoded again has another signature.
-    ///   - now: The time.
-    ///   - header: The value of a header field by its name in lower case, such as `webhook-id`; nil if there is none.
-    /// - Returns: The delivery. The same one may come again, see ``WebhookDelivery/id``.
-    /// - Throws: `signature_missing`, `timestamp_out_of_tolerance`, `signature_invalid`, or `unexpected_answer` for a body that
-    ///   was signed but is none of a gateway.
+    ///   - body: The request's body as received. Re-encoded text has a different signature.
+    ///   - now: The current time.
+    ///   - header: Returns the value of a header field by its lower-case name, such as `webhook-id`; nil if
+    ///     missing.
+    /// - Returns: The delivery. It may be delivered again, see ``WebhookDelivery/id``.
+    /// - Throws: `signature_missing`, `timestamp_out_of_tolerance`, `signature_invalid`, or
+    ///   `unexpected_answer` for a signed body that is not a gateway's.
     public func verify(
         _ body: Data, at now: Date = Date(), header: (_ name: String) -> String?
     ) throws(ConsumerError) -> WebhookDelivery {
-        // Without dots, so that no part of an id or of a body can pass for the time.
+        // Dots are not allowed, so that the signed fields cannot be confused with each other.
         guard let id = header("webhook-id"), 1...256 ~= id.utf8.count,
             id.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ".") }),
             let time = header("webhook-timestamp"), 1...15 ~= time.utf8.count,
