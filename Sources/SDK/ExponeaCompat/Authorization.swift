@@ -1,10 +1,10 @@
-/// What opens a project.
+/// The authorization of a project.
 ///
-/// Its description leaves the key out.
+/// The description omits the key.
 public enum Authorization: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
-    /// Nothing, which no endpoint takes: configuration fails.
+    /// No authorization. Configuration fails, since every endpoint requires a key.
     case none
     /// The project's API key for public access.
     case token(String)
@@ -16,7 +16,7 @@ public enum Authorization: Sendable, Equatable, CustomStringConvertible, CustomD
         }
     }
 
-    /// What it is, never the key.
+    /// The kind of authorization, never the key.
     public var description: String {
         switch self {
         case .none: "No Authorization"

@@ -6,8 +6,8 @@ internal import Foundation
 extension Exponea {
     /// Starts the SDK.
     ///
-    /// If the configuration cannot work the reason is logged and the SDK stays as it was, so that `configure` may be called
-    /// again. With `advancedAuthEnabled` there must be a provider: see `authorizationProvider`.
+    /// If the configuration cannot work the reason is logged and the SDK stays as it was, so that `configure`
+    /// may be called again. With `advancedAuthEnabled` there must be a provider: see `authorizationProvider`.
     ///
     /// - Parameters:
     ///   - projectToken: Names the project: letters, digits and `-`.
@@ -17,9 +17,11 @@ extension Exponea {
     ///   - appGroup: Has no effect, which is logged: each extension has its own queue.
     ///   - defaultProperties: Properties that every event gets.
     ///   - inAppContentBlocksPlaceholders: Has no effect, which is logged: the SDK shows nothing.
-    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.
+    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for
+    ///     yes.
     ///   - advancedAuthEnabled: Whether the App Inbox is opened by customer tokens; nil for no.
-    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed out.
+    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed
+    ///     out.
     ///   - applicationID: The app among those of the project.
     ///   - flushingMode: When events are sent; nil for the value of `flushingMode`.
     public func configure(
@@ -62,8 +64,9 @@ extension Exponea {
         }
     }
 
-    /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the API key), and if
-    /// need be those of `BloomreachConfiguration.init(map:)`. A key that has no effect is logged with the reason.
+    /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the
+    /// API key), and if need be those of `BloomreachConfiguration.init(map:)`. A key that has no effect is
+    /// logged with the reason.
     ///
     /// - Parameter plistName: The file's name in the app's bundle, with or without `.plist`.
     public func configure(plistName: String) {
@@ -106,11 +109,14 @@ extension Exponea {
             })
     }
 
-    /// Starts the SDK with a map of the vendor's Flutter SDK: `BloomreachConfiguration.init(map:)` has its keys.
+    /// Starts the SDK with a map of the vendor's Flutter SDK: `BloomreachConfiguration.init(map:)` has its
+    /// keys.
     ///
     /// - Parameter map: Strings, numbers, booleans, and lists and maps of those.
-    /// - Returns: False if the SDK is configured already. True also if it has to wait for the device's first unlock.
-    /// - Throws: `CountersignError` with `invalidConfiguration` if the map cannot work; the reason is logged too.
+    /// - Returns: False if the SDK is configured already. True also if it has to wait for the device's first
+    ///   unlock.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if the map cannot work; the reason is logged
+    ///   too.
     @discardableResult
     public func configure(map: [String: Any]) throws(CountersignError) -> Bool {
         if isConfigured { return start(nil) }
@@ -137,7 +143,7 @@ extension Exponea {
         }
     }
 
-    /// Starts now, or as soon as the customer can be read: before the device's first unlock it cannot. Calls wait until then.
+    /// Starts now, or when the customer can be read after the device's first unlock. Calls wait until then.
     private func begin(_ configuration: BloomreachConfiguration) throws(CountersignError) -> Bool {
         do throws(CountersignError) {
             return start(try makeClient(configuration))
@@ -150,7 +156,7 @@ extension Exponea {
         }
     }
 
-    /// Returns false if it must be tried again.
+    /// Returns false if the start must be retried.
     private func beginAgain(_ configuration: BloomreachConfiguration) -> Bool {
         do throws(CountersignError) {
             _ = start(try makeClient(configuration))
@@ -170,7 +176,7 @@ extension Exponea {
         configuration.log = CountersignLog(isEnabled: { _ in Self.logger.logLevel > .none }) {
             level, text, values in
             let details = values.isEmpty ? "" : " \(values)"
-            // The vendor's own words have nothing added to them.
+            // Texts taken from the vendor's SDK are logged without details.
             switch level {
             case .warning: Self.logger.log(.warning, message: text)
             default: Self.logger.log(.verbose, message: text + details)

@@ -3,17 +3,17 @@ internal import CountersignCore
 internal import CountersignDelivery
 public import Foundation
 
-/// What came of a request, as ExponeaSDK has it: the standard library's result with any error.
+/// The result of a request, with ExponeaSDK's generic parameters: any error type.
 public enum Result<Value> {
-    /// It came to this.
+    /// The value.
     case success(Value)
-    /// It failed, mostly with a `CountersignError`.
+    /// The error, usually a `CountersignError`.
     case failure(any Error)
 
     /// The value.
     ///
     /// - Returns: The value.
-    /// - Throws: Why there is none.
+    /// - Throws: The error of a failed request.
     public func get() throws -> Value {
         switch self {
         case .success(let value): return value
@@ -38,17 +38,17 @@ extension AppInboxMessage {
 public struct MessageItemAction: Sendable, Equatable {
     /// `app`, `browser`, `deeplink` or `no_action`.
     public let action: String?
-    /// What stands on it.
+    /// The button's label.
     public let title: String?
-    /// Where it leads.
+    /// The button's URL.
     public let url: String?
 
     /// Makes an action.
     ///
     /// - Parameters:
-    ///   - action: What it does.
-    ///   - title: What stands on it.
-    ///   - url: Where it leads.
+    ///   - action: The kind of action.
+    ///   - title: The button's label.
+    ///   - url: The button's URL.
     public init(action: String?, title: String?, url: String?) {
         self.action = action
         self.title = title
@@ -56,7 +56,8 @@ public struct MessageItemAction: Sendable, Equatable {
     }
 }
 
-/// Options of a recommendation. Recommendations are not supported; see ``Exponea/fetchRecommendation(with:completion:)``.
+/// Options of a recommendation. Recommendations are not supported; see
+/// ``Exponea/fetchRecommendation(with:completion:)``.
 public struct RecommendationOptions: Sendable, Hashable {
     /// The engine.
     public var id: String
@@ -88,7 +89,7 @@ public struct RecommendationOptions: Sendable, Hashable {
 /// The members of an item of the app's catalog.
 public protocol RecommendationUserData: Codable, Equatable {}
 
-/// What every recommended item has.
+/// The system members of every recommended item.
 public struct RecommendationSystemData: Sendable, Equatable {
     /// Names the engine.
     public let engineName: String
@@ -100,19 +101,19 @@ public struct RecommendationSystemData: Sendable, Equatable {
     public let recommendationVariantId: String?
 }
 
-/// What an engine recommends, with the members that the app expects.
+/// The recommended items, with the members that the app expects.
 public struct RecommendationResponse<UserData: RecommendationUserData> {
     /// An item.
     public struct Item {
-        /// What every item has.
+        /// The system members.
         public let systemData: RecommendationSystemData
-        /// What the app expects.
+        /// The members that the app expects.
         public let userData: UserData
     }
 
-    /// Whether the engine has answered; always true in a `Result.success`.
+    /// Whether the engine has responded; always true in a `Result.success`.
     public let success: Bool
-    /// Why not.
+    /// The error.
     public let error: String?
     /// The items, the best first.
     public let value: [Item]?
@@ -126,7 +127,7 @@ extension CountersignError.Code {
 extension RecommendationResponse.Item: Sendable where UserData: Sendable {}
 extension RecommendationResponse: Sendable where UserData: Sendable {}
 
-/// The categories of consent that a project has.
+/// The consent categories of a project.
 public struct ConsentsResponse: Sendable {
     /// The categories.
     public let consents: [ConsentCategory]
@@ -143,9 +144,9 @@ extension Exponea {
     /// As `BloomreachClient.markAsRead(_:)`.
     ///
     /// - Parameters:
-    ///   - message: As it was fetched.
-    ///   - completition: Takes true when the server knows that it was read; otherwise the reason is logged. Spelled as the
-    ///     vendor does.
+    ///   - message: A fetched message.
+    ///   - completition: Receives true when the server has confirmed; otherwise the reason is logged. Spelled
+    ///     as in the vendor's SDK.
     public func markAppInboxAsRead(
         _ message: MessageItem, completition: (@Sendable (Bool) -> Void)? = nil
     ) {
@@ -159,11 +160,11 @@ extension Exponea {
         }) { try await $0.markAsRead(message) }
     }
 
-    /// A message of the App Inbox: the one on the device, or else one that is fetched.
+    /// Returns a message of the App Inbox from the cache, or else fetches it.
     ///
     /// - Parameters:
-    ///   - messageId: The message's id.
-    ///   - completion: Takes the message, or a `CountersignError`; `unknownMessage` if there is none.
+    ///   - messageId: The message's ID.
+    ///   - completion: Receives the message, or a `CountersignError`; `unknownMessage` if not found.
     public func fetchAppInboxItem(
         _ messageId: String, completion: @escaping @Sendable (Result<MessageItem>) -> Void
     ) {
@@ -178,36 +179,36 @@ extension Exponea {
         }
     }
 
-    /// Records that the customer has opened a message, unless it says that there is no consent to that.
+    /// Records that the customer has opened a message, unless the message says that consent is missing.
     ///
-    /// - Parameter message: As it was fetched.
+    /// - Parameter message: A fetched message.
     public func trackAppInboxOpened(message: MessageItem) {
         guard hasTrackingConsent(message) else { return }
         trackAppInboxOpenedWithoutTrackingConsent(message: message)
     }
 
-    /// As `trackAppInboxOpened(message:)`, whatever the message says of consent.
+    /// As `trackAppInboxOpened(message:)`, without checking consent.
     ///
-    /// - Parameter message: As it was fetched.
+    /// - Parameter message: A fetched message.
     public func trackAppInboxOpenedWithoutTrackingConsent(message: MessageItem) {
         trackAppInbox(message, ["status": "opened"])
     }
 
-    /// Records that the customer has used a button or a link of a message, unless it says that there is no consent to that.
+    /// Records a click on a button or link of a message, unless the message says that consent is missing.
     ///
     /// - Parameters:
     ///   - action: The button.
-    ///   - message: As it was fetched.
+    ///   - message: A fetched message.
     public func trackAppInboxClick(action: MessageItemAction, message: MessageItem) {
         guard hasTrackingConsent(message) else { return }
         trackAppInboxClickWithoutTrackingConsent(action: action, message: message)
     }
 
-    /// As `trackAppInboxClick(action:message:)`, whatever the message says of consent.
+    /// As `trackAppInboxClick(action:message:)`, without checking consent.
     ///
     /// - Parameters:
     ///   - action: The button.
-    ///   - message: As it was fetched.
+    ///   - message: A fetched message.
     public func trackAppInboxClickWithoutTrackingConsent(action: MessageItemAction, message: MessageItem) {
         var properties: JSONObject = ["status": "clicked"]
         properties["cta"] = action.title.map { .string($0) }
@@ -224,7 +225,7 @@ extension Exponea {
         }
     }
 
-    /// An event of the campaign that the message belongs to.
+    /// Records an event of the message's campaign.
     private func trackAppInbox(_ message: MessageItem, _ given: JSONObject) {
         var properties = given
         for member in ["attributes", "url_params"] {

@@ -1,6 +1,6 @@
 public import CountersignBloomreach
 
-/// When a token for push notifications is told to the server.
+/// When a push token is sent to the server.
 public typealias TokenTrackFrequency = PushTokenFrequency
 
 extension Exponea {
@@ -12,7 +12,7 @@ extension Exponea {
         public let authorization: Authorization
         /// The server; nil for the vendor's.
         public let baseUrl: String?
-        /// Further projects that get copies of what is tracked.
+        /// Further projects that receive copies of tracked data.
         public let projectMapping: [EventType: [ExponeaProject]]?
 
         /// Makes settings.
@@ -21,7 +21,7 @@ extension Exponea {
         ///   - projectToken: Names the project.
         ///   - authorization: The project's API key.
         ///   - baseUrl: The server; nil for the vendor's.
-        ///   - projectMapping: Further projects that get copies of what is tracked.
+        ///   - projectMapping: Further projects that receive copies of tracked data.
         public init(
             projectToken: String, authorization: Authorization, baseUrl: String? = nil,
             projectMapping: [EventType: [ExponeaProject]]? = nil
@@ -33,20 +33,20 @@ extension Exponea {
         }
     }
 
-    /// What is done with push notifications.
+    /// The tracking of push notifications.
     public struct PushNotificationTracking: Sendable {
         let appGroup: String?
         let frequency: TokenTrackFrequency
 
-        /// The app hands over its token with `trackPushToken(_:)`.
+        /// The app passes its token to `trackPushToken(_:)`.
         public static let disabled = PushNotificationTracking(appGroup: nil, frequency: .onTokenChange)
 
         /// As `disabled`: this SDK does not hook into the app's delegate.
         ///
         /// - Parameters:
         ///   - appGroup: Has no effect, which is logged: each extension has its own queue.
-        ///   - requirePushAuthorization: Has no effect: the app hands over a token when it wants that told.
-        ///   - tokenTrackFrequency: When the same token is told again.
+        ///   - requirePushAuthorization: Has no effect: the app decides when to pass a token.
+        ///   - tokenTrackFrequency: When the same token is sent again.
         /// - Returns: The setting.
         public static func enabled(
             appGroup: String, requirePushAuthorization: Bool = true,
@@ -56,14 +56,14 @@ extension Exponea {
         }
     }
 
-    /// Whether sessions follow the app's coming and going.
+    /// Whether sessions follow the app's lifecycle.
     public struct AutomaticSessionTracking: Sendable {
         let isEnabled: Bool
         let timeout: Double
 
-        /// Yes.
+        /// Sessions follow the app's lifecycle.
         ///
-        /// - Parameter timeout: Seconds in the background that a session survives.
+        /// - Parameter timeout: Seconds in the background after which a session times out.
         /// - Returns: The setting.
         public static func enabled(timeout: Double = 60) -> AutomaticSessionTracking {
             AutomaticSessionTracking(isEnabled: true, timeout: timeout)
@@ -84,7 +84,7 @@ extension Exponea {
         ///
         /// - Parameters:
         ///   - mode: When events are sent.
-        ///   - maxRetries: Has no effect: no event is dropped for having failed often.
+        ///   - maxRetries: Has no effect: events are not dropped after repeated failures.
         public init(mode: FlushingMode, maxRetries: Int = 5) {
             self.mode = mode
         }
@@ -94,14 +94,16 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - settings: The project.
-    ///   - pushNotificationTracking: What is done with push notifications.
-    ///   - automaticSessionTracking: Whether sessions follow the app's coming and going.
-    ///   - defaultProperties: Properties that every event gets.
+    ///   - pushNotificationTracking: The tracking of push notifications.
+    ///   - automaticSessionTracking: Whether sessions follow the app's lifecycle.
+    ///   - defaultProperties: Properties added to every event.
     ///   - inAppContentBlocksPlaceholders: Has no effect, which is logged: the SDK shows nothing.
     ///   - flushingSetup: When events are sent.
-    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.
+    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for
+    ///     yes.
     ///   - advancedAuthEnabled: Whether the App Inbox is opened by customer tokens; nil for no.
-    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed out.
+    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed
+    ///     out.
     ///   - applicationID: The app among those of the project.
     public func configure(
         _ settings: ProjectSettings, pushNotificationTracking: PushNotificationTracking,
@@ -125,7 +127,7 @@ extension Exponea {
             advancedAuthEnabled: advancedAuthEnabled, flushingMode: flushingSetup.mode)
     }
 
-    /// What the forms of `configure` have beside the project and its properties.
+    /// Further arguments of the `configure` methods.
     struct Surroundings {
         var appGroup: String?
         var inAppContentBlocksPlaceholders: [String]?

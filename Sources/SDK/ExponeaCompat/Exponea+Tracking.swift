@@ -5,9 +5,9 @@ extension Exponea {
     /// As `BloomreachClient.identifyCustomer(_:properties:timestamp:)`.
     ///
     /// - Parameters:
-    ///   - customerIds: Such as `registered`; values that are no text are written as one.
-    ///   - properties: What is known of the customer.
-    ///   - timestamp: When that was so, in seconds since 1970; nil for now.
+    ///   - customerIds: IDs such as `registered`; other values are converted to strings.
+    ///   - properties: The customer's properties.
+    ///   - timestamp: Time of the update, in seconds since 1970; nil for now.
     public func identifyCustomer(
         customerIds: [String: any JSONConvertible]?, properties: [String: any JSONConvertible] = [:],
         timestamp: Double? = nil
@@ -22,9 +22,9 @@ extension Exponea {
     /// As `BloomreachClient.trackEvent(_:properties:timestamp:kind:)`.
     ///
     /// - Parameters:
-    ///   - properties: More about it.
-    ///   - timestamp: When, in seconds since 1970; nil for now.
-    ///   - eventType: What it was. Without one nothing is recorded.
+    ///   - properties: The event's properties.
+    ///   - timestamp: Time of the event, in seconds since 1970; nil for now.
+    ///   - eventType: The event type. If nil, nothing is recorded.
     public func trackEvent(
         properties: [String: any JSONConvertible] = [:], timestamp: Double? = nil, eventType: String?
     ) {
@@ -35,8 +35,8 @@ extension Exponea {
     /// Records a payment.
     ///
     /// - Parameters:
-    ///   - properties: More about it.
-    ///   - timestamp: When, in seconds since 1970; nil for now.
+    ///   - properties: The payment's properties.
+    ///   - timestamp: Time of the payment, in seconds since 1970; nil for now.
     public func trackPayment(properties: [String: any JSONConvertible], timestamp: Double? = nil) {
         let properties = JSONObject(properties.mapValues(\.jsonValue))
         perform { $0.trackEvent("payment", properties: properties, timestamp: timestamp, kind: .payment) }
@@ -45,8 +45,8 @@ extension Exponea {
     /// As `BloomreachClient.trackCampaignClick(_:timestamp:)`.
     ///
     /// - Parameters:
-    ///   - url: The link that the app was opened through.
-    ///   - timestamp: When, in seconds since 1970; nil for now.
+    ///   - url: The link that opened the app.
+    ///   - timestamp: Time of the click, in seconds since 1970; nil for now.
     public func trackCampaignClick(url: URL, timestamp: Double? = nil) {
         perform { $0.trackCampaignClick(url, timestamp: timestamp) }
     }
@@ -63,7 +63,7 @@ extension Exponea {
 
     /// As `BloomreachClient.trackPushToken(_:)`.
     ///
-    /// - Parameter token: The token in hexadecimal digits; nil when the person has taken the permission back.
+    /// - Parameter token: The token in hexadecimal digits; nil when the person has revoked the permission.
     public func trackPushToken(_ token: String?) {
         perform { $0.trackPushToken(token) }
     }
@@ -77,17 +77,17 @@ extension Exponea {
 
     /// As `trackPushToken(_:)`.
     ///
-    /// - Parameter deviceToken: What the app's delegate was given.
+    /// - Parameter deviceToken: The token passed to the app's delegate.
     public func handlePushNotificationToken(deviceToken: Data) { trackPushToken(deviceToken) }
 
-    /// Starts over with a customer of whom nothing is known.
+    /// Replaces the customer by an anonymous one.
     public func anonymize() {
         perform { $0.anonymize() }
     }
 
     /// As `anonymize()`.
     ///
-    /// - Parameter completion: Called when what was recorded for the earlier customer was sent, as far as that was possible.
+    /// - Parameter completion: Called after the attempt to send the earlier customer's data.
     public func anonymize(completion: (@Sendable () -> Void)?) {
         perform { client in
             client.anonymize()
@@ -98,11 +98,11 @@ extension Exponea {
         }
     }
 
-    /// Ends the SDK's work, removes all data of this device, and lets `configure` be called again. It waits for the disk.
+    /// Stops the SDK, removes all data of this device, and permits another `configure`. Blocks on disk I/O.
     ///
-    /// - Parameter completion: Called when nothing of it is at work any more.
+    /// - Parameter completion: Called when all work has stopped.
     public func stopIntegration(completion: (@Sendable () -> Void)? = nil) {
-        // Whoever configures next must find nothing of this one.
+        // Delete the data first, so that the next `configure` does not find it.
         let stopped = stop { client in
             do throws(CountersignError) {
                 try client.wipeDataNow()
@@ -120,11 +120,11 @@ extension Exponea {
         }
     }
 
-    /// Starts over with a customer of whom nothing is known, in another project.
+    /// Replaces the customer by an anonymous one, in another project.
     ///
     /// - Parameters:
-    ///   - exponeaProject: The project from now on. If it cannot work the reason is logged and nothing happens.
-    ///   - projectMapping: The mapping from now on; nil for none.
+    ///   - exponeaProject: The new project. If it is invalid, the reason is logged and nothing changes.
+    ///   - projectMapping: The new mapping; nil for no mapping.
     public func anonymize(
         exponeaProject: ExponeaProject, projectMapping: [EventType: [ExponeaProject]]? = nil
     ) {
@@ -140,15 +140,15 @@ extension Exponea {
     /// As `anonymize(exponeaProject:projectMapping:)`, as version 4 of ExponeaSDK names it.
     ///
     /// - Parameters:
-    ///   - exponeaIntegrationType: The project from now on.
-    ///   - exponeaProjectMapping: The mapping from now on; nil for none.
+    ///   - exponeaIntegrationType: The new project.
+    ///   - exponeaProjectMapping: The new mapping; nil for no mapping.
     public func anonymize(
         exponeaIntegrationType: ExponeaProject, exponeaProjectMapping: [EventType: [ExponeaProject]]?
     ) {
         anonymize(exponeaProject: exponeaIntegrationType, projectMapping: exponeaProjectMapping)
     }
 
-    /// Properties that every event gets; nil before `configure`.
+    /// Properties added to every event; nil before `configure`.
     public var defaultProperties: [String: any JSONConvertible]? {
         get { (client?.defaultProperties).map { Dictionary($0) } }
         set {
@@ -157,9 +157,9 @@ extension Exponea {
         }
     }
 
-    /// Sends everything that waits, now.
+    /// Sends all waiting events now.
     ///
-    /// - Parameter completion: Called when that is done.
+    /// - Parameter completion: Called when sending has ended.
     public func flushData(completion: (@Sendable (FlushResult) -> Void)? = nil) {
         perform { client in
             Task {

@@ -3,17 +3,17 @@ internal import CountersignCore
 package import CountersignTransport
 internal import Foundation
 
-/// The part of ExponeaSDK's public API that tracks, asks and authorizes, over a `BloomreachClient`.
+/// The tracking, fetching and authorization API of ExponeaSDK, implemented with a `BloomreachClient`.
 ///
-/// Code that was written for ExponeaSDK works with only its import changed. What is called before `configure` is done when
-/// that has succeeded. Completion handlers are called on a thread of the SDK.
+/// Code written for ExponeaSDK needs only a changed import. Calls made before `configure` run after it
+/// succeeds. Completion handlers are called on a thread of the SDK.
 public final class Exponea: Sendable {
     /// The one instance of an app.
     public static let shared = Exponea()
 
     private static let currentLogger = Lock(Logger())
 
-    /// Where log lines go.
+    /// The logger.
     public static var logger: Logger {
         get { currentLogger.withLock { $0 } }
         set { currentLogger.withLock { $0 = newValue } }
@@ -55,11 +55,11 @@ public final class Exponea: Sendable {
         set { change { $0.flushingMode = newValue }?.setFlushPolicy(newValue.policy) }
     }
 
-    /// Where customer tokens come from; to be set before `configure`. Nil, the default, looks for the class
+    /// The source of customer tokens; set it before `configure`. Nil, the default, looks for the class
     /// `ExponeaAuthProvider`.
     ///
-    /// Where there is no Objective-C, `@objc` is not there to name a class: set an instance or a class name of the form
-    /// `Module.Class`.
+    /// Where there is no Objective-C, `@objc` is not there to name a class: set an instance or a class name
+    /// of the form `Module.Class`.
     public var authorizationProvider: CustomerTokenProvider? {
         get { settings.provider }
         set { _ = change { $0.provider = newValue } }
@@ -84,7 +84,7 @@ public final class Exponea: Sendable {
         }
     }
 
-    /// Uses a client, and does what has waited for one. Returns false if there is one already.
+    /// Sets the client and runs the waiting calls. Returns false if there is a client already.
     func start(_ client: BloomreachClient) -> Bool {
         let waiting = state.withLock { state -> [@Sendable (BloomreachClient) -> Void]? in
             guard state.client == nil else { return nil }
@@ -97,7 +97,7 @@ public final class Exponea: Sendable {
         return true
     }
 
-    /// Does this with the client, now or as soon as there is one.
+    /// Runs the call with the client, now or when the client is available.
     func perform(_ call: @escaping @Sendable (BloomreachClient) -> Void) {
         let client = state.withLock { state -> BloomreachClient? in
             if state.client == nil, state.waiting.count < Self.maximumWaiting { state.waiting.append(call) }
@@ -106,7 +106,7 @@ public final class Exponea: Sendable {
         if let client { call(client) }
     }
 
-    /// Lets `configure` be called again, after `finish`. Returns the client that was used until now.
+    /// Runs `finish` and permits another `configure`. Returns the previous client.
     func stop(_ finish: (BloomreachClient) -> Void) -> BloomreachClient? {
         guard let client = state.withLock({ $0.client }) else { return nil }
         finish(client)

@@ -2,13 +2,13 @@ internal import CountersignBloomreach
 internal import CountersignDelivery
 internal import Foundation
 
-/// A project of the app, or one that gets copies of what is tracked.
+/// A project: the app's main project, or a further project that receives copies.
 public struct ExponeaProject: Sendable, Equatable {
     /// The server; nil for the one of the main project.
     public let baseUrl: String?
     /// Names the project.
     public let projectToken: String
-    /// What opens it.
+    /// The project's authorization.
     public let authorization: Authorization
 
     /// Makes a project.
@@ -16,7 +16,7 @@ public struct ExponeaProject: Sendable, Equatable {
     /// - Parameters:
     ///   - baseUrl: The server; nil for the one of the main project, or the vendor's.
     ///   - projectToken: Names the project.
-    ///   - authorization: What opens it.
+    ///   - authorization: The project's authorization.
     public init(baseUrl: String? = nil, projectToken: String, authorization: Authorization) {
         self.baseUrl = baseUrl
         self.projectToken = projectToken
@@ -29,7 +29,7 @@ public struct ExponeaProject: Sendable, Equatable {
     }
 }
 
-/// What is tracked, as keys of a project mapping.
+/// Kinds of tracking, as keys of a project mapping.
 public enum EventType: String, Sendable, CaseIterable {
     /// The app was installed.
     case install = "INSTALL"
@@ -37,7 +37,7 @@ public enum EventType: String, Sendable, CaseIterable {
     case sessionStart = "SESSION_START"
     /// A session ended.
     case sessionEnd = "SESSION_END"
-    /// An event of the app's own.
+    /// A custom event of the app.
     case customEvent = "TRACK_EVENT"
     /// An update of a customer.
     case identifyCustomer = "TRACK_CUSTOMER"
@@ -51,9 +51,9 @@ public enum EventType: String, Sendable, CaseIterable {
     case pushOpened = "PUSH_OPENED"
     /// A click on a campaign's link.
     case campaignClick = "CAMPAIGN_CLICK"
-    /// Something was done with an in-app message.
+    /// An interaction with an in-app message.
     case banner = "BANNER"
-    /// Something was done with a message of the App Inbox.
+    /// An interaction with a message of the App Inbox.
     case appInbox = "APP_INBOX"
 
     /// A token for push notifications, as the vendor's newer SDKs name it.

@@ -1,3 +1,3 @@
-// One import is enough, as it is for ExponeaSDK, whose module brings Foundation along.
+// Re-exports Foundation too, as ExponeaSDK does, so that one import is enough.
 @_exported public import CountersignBloomreach
 @_exported public import Foundation

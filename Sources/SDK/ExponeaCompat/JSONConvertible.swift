@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What can be the value of a property.
+/// A type whose values can be property values.
 public protocol JSONConvertible {
     /// The value in JSON.
     var jsonValue: JSONValue { get }
@@ -56,7 +56,8 @@ extension Dictionary: JSONConvertible where Key == String {
     public var jsonValue: JSONValue { convert(self, levels: JSONValue.maximumLevels) ?? .null }
 }
 
-/// A value of any type as JSON, whether it is Swift's or Objective-C's. Null replaces what is more than `levels` deep.
+/// A value of any type as JSON, whether it is Swift's or Objective-C's. Null replaces what is more than
+/// `levels` deep.
 private func convert(_ value: Any, levels: Int) -> JSONValue? {
     switch value {
     case let elements as [Any]:

@@ -1,13 +1,13 @@
 internal import CountersignCore
 internal import Foundation
 
-/// How much of what the SDK says is logged.
+/// The level of log messages.
 public enum LogLevel: Int, Sendable, Comparable {
     /// Nothing.
     case none
-    /// What keeps the SDK from working.
+    /// Errors that prevent the SDK from working.
     case error
-    /// What was lost or goes wrong.
+    /// Data loss and other problems.
     case warning
     /// Everything.
     case verbose
@@ -16,7 +16,7 @@ public enum LogLevel: Int, Sendable, Comparable {
     public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Writes what the SDK says to the standard error stream. Subclass it to put that elsewhere.
+/// Writes the SDK's log to the standard error stream. Subclass it to write elsewhere.
 open class Logger: @unchecked Sendable {
     // `@unchecked Sendable`: the only state has a lock; a subclass answers for its own.
     private let level = Lock(LogLevel.warning)
@@ -34,7 +34,7 @@ open class Logger: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - level: How much it matters.
-    ///   - message: The words, without a key or a token.
+    ///   - message: The text, without keys and tokens.
     open func log(_ level: LogLevel, message: String) {
         guard level <= logLevel, level != .none else { return }
         logMessage("[Exponea] [\(level)] \(message)")
