@@ -5,7 +5,8 @@ package import Foundation
     package import FoundationXML
 #endif
 
-/// Reads the track points of a GPX file, version 1.0 or 1.1. Waypoints and routes are no track and are passed over.
+/// Reads the track points of a GPX file, version 1.0 or 1.1. Waypoints and routes are no track and are passed
+/// over.
 package final class GPXReader: NSObject, XMLParserDelegate {
     package struct Point: Sendable {
         /// The line, from 1.

@@ -70,8 +70,8 @@ struct LocationRecord {
     /// The timestamp is not an instant. It stays as it is: the present would be wrong.
     let hasUnreadableTimestamp: Bool
 
-    /// Fills in what is missing. Throws `CountersignError` with `invalidLocation` without coordinates within their
-    /// limits.
+    /// Fills in what is missing. Throws `CountersignError` with `invalidLocation` without coordinates within
+    /// their limits.
     init(
         _ given: JSONObject, settings: LocationConfiguration.Persistence, now: Date
     ) throws(CountersignError) {

@@ -8,7 +8,8 @@ extension LocationClient {
     ///
     /// - Parameter location: Where and when.
     /// - Returns: The record's id.
-    /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not stored.
+    /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not
+    ///   stored.
     @discardableResult
     public func record(_ location: Location) async throws(CountersignError) -> String {
         try await insert(location.record)
@@ -16,12 +17,14 @@ extension LocationClient {
 
     /// Stores a record in the default shape; when it returns, the record is on disk.
     ///
-    /// - Parameter record: At least `coords` with `latitude` and `longitude`. A `timestamp` is text (RFC 3339; forms of ISO
-    ///     8601 with an offset such as `+0100` are converted) or milliseconds since 1970. One that cannot be read is sent as it
-    ///     is, with a warning in the log. A missing `timestamp` is the present, a
+    /// - Parameter record: At least `coords` with `latitude` and `longitude`. A `timestamp` is text (RFC
+    ///   3339; forms of ISO
+    ///     8601 with an offset such as `+0100` are converted) or milliseconds since 1970. One that cannot be
+    ///     read is sent as it is, with a warning in the log. A missing `timestamp` is the present, a
     ///   missing `uuid` is made. Servers drop a second record with the same `uuid`.
     /// - Returns: The record's `uuid`.
-    /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not stored.
+    /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not
+    ///   stored.
     @discardableResult
     public func insert(_ record: JSONObject) async throws(CountersignError) -> String {
         let result: Result<String, CountersignError> = await withCheckedContinuation { continuation in
@@ -120,8 +123,8 @@ extension LocationClient {
         }
     }
 
-    /// Begins to record: on Apple platforms what Core Location says, if the person allows it. It ends with `stop()`, or when
-    /// nobody has the client any longer.
+    /// Begins to record: on Apple platforms what Core Location says, if the person allows it. It ends with
+    /// `stop()`, or when nobody has the client any longer.
     public func start() {
         #if canImport(CoreLocation)
             listen { CoreLocationSource.signals($0) }

@@ -39,8 +39,8 @@ extension LocationClient {
     /// Sends everything that waits.
     ///
     /// - Returns: The records that the server has taken.
-    /// - Throws: `CountersignError`: what was not sent stays, or is set aside if the server will never take it. What was sent
-    ///   before is gone all the same.
+    /// - Throws: `CountersignError`: what was not sent stays, or is set aside if the server will never take
+    ///   it. What was sent before is gone all the same.
     @discardableResult
     public func sync() async throws(CountersignError) -> [JSONValue] {
         guard destination.settings.http.endpoint != nil else {

@@ -15,17 +15,19 @@ internal import Foundation
 /// try await client.record(Location(latitude: 46.05, longitude: 14.51, timestamp: Date()))
 /// ```
 ///
-/// All methods may be called from any thread. A record is rendered when it is recorded and stays on disk until a server has
-/// taken it; URL, header fields, parameters and token are those of the moment of sending.
+/// All methods may be called from any thread. A record is rendered when it is recorded and stays on disk
+/// until a server has taken it; URL, header fields, parameters and token are those of the moment of sending.
 public final class LocationClient: Sendable {
     let pipeline: DeliveryPipeline
     private let tokens: AccessTokens
     let destination: LocationDestination
     let state: Lock<State>
     private let settingsFile: SettingsFile?
-    /// Where the app's closures run, one after the other: one that takes its time holds up nothing but the next.
+    /// Where the app's closures run, one after the other: one that takes its time holds up nothing but the
+    /// next.
     let callbacks = DispatchQueue(label: "countersign.callbacks")
-    /// Held while the configuration changes, so that no change gets lost. Recursive, because the app's closure may change it too.
+    /// Held while the configuration changes, so that no change gets lost. Recursive, because the app's
+    /// closure may change it too.
     let changing = NSRecursiveLock()
 
     struct State {
@@ -35,8 +37,8 @@ public final class LocationClient: Sendable {
         var source: Task<Void, Never>?
         /// Hands tokens over, one configuration after the other.
         var handover: Task<Void, Never>?
-        /// The number of configurations that wait for that. While any does, the tokens in `configuration` are newer than those in
-        /// use.
+        /// The number of configurations that wait for that. While any does, the tokens in `configuration` are
+        /// newer than those in use.
         var handovers = 0
     }
 
@@ -232,7 +234,8 @@ public final class LocationClient: Sendable {
         }
     }
 
-    /// The access token for a request of the app's own, so that the app and the SDK never refresh at the same time.
+    /// The access token for a request of the app's own, so that the app and the SDK never refresh at the same
+    /// time.
     ///
     /// - Parameter rejected: The token that a server has refused; nil if none was.
     /// - Returns: A token that was not refused; refreshed if need be. It is a credential: never log it.

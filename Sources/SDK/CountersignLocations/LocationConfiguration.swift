@@ -20,15 +20,17 @@ public struct LocationConfiguration: Sendable {
         public var timeout: TimeInterval = 60
         /// Whether records are sent automatically; otherwise only `sync()` sends them.
         public var autoSync = true
-        /// Records that must wait before they are sent automatically. One with the event `motionchange` waits for none.
+        /// Records that must wait before they are sent automatically. One with the event `motionchange` waits
+        /// for none.
         public var autoSyncThreshold = 0
         /// Whether a request carries many records, as an array.
         public var batchSync = false
         /// Records in one request at most; -1 for all, up to 1,000.
         public var maxBatchSize = -1
 
-        /// Whether an HTML document with a status from 200 to 299 acknowledges the records. Such an answer is usually a login page of
-        /// the network, so by default the records stay queued. Every other body acknowledges them.
+        /// Whether an HTML document with a status from 200 to 299 acknowledges the records. Such an answer is
+        /// usually a login page of the network, so by default the records stay queued. Every other body
+        /// acknowledges them.
         public var acceptsPages = false
 
         /// Makes the defaults.
@@ -87,8 +89,8 @@ public struct LocationConfiguration: Sendable {
         public var maxRecordsToPersist = -1
         /// Members that are put into each record's `extras`.
         public var extras: JSONObject = [:]
-        /// JSON with `<%= latitude %>` and the like, instead of the default shape; empty for that. Texts are not quoted
-        /// by themselves.
+        /// JSON with `<%= latitude %>` and the like, instead of the default shape; empty for that. Texts are
+        /// not quoted by themselves.
         public var locationTemplate = ""
         /// How instants are written.
         public var timestampFormat = TimestampFormat.iso
@@ -99,11 +101,11 @@ public struct LocationConfiguration: Sendable {
 
     /// How `LocationClient.start()` asks Core Location. Without Core Location nothing of it matters.
     ///
-    /// In the background locations come only to an app that declares `location` under `UIBackgroundModes` in its
-    /// `Info.plist`.
+    /// In the background locations come only to an app that declares `location` under `UIBackgroundModes` in
+    /// its `Info.plist`.
     public struct Positioning: Sendable, Hashable {
-        /// Metres that a location may be wrong by; 0 and below for the best that the device can do, which takes the most
-        /// power.
+        /// Metres that a location may be wrong by; 0 and below for the best that the device can do, which
+        /// takes the most power.
         public var desiredAccuracy: Double = 0
         /// Metres to move before the next location; 0 and below for every one.
         public var distanceFilter: Double = 10
@@ -120,8 +122,8 @@ public struct LocationConfiguration: Sendable {
     public var persistence = Persistence()
     /// How Core Location is asked.
     public var positioning = Positioning()
-    /// Commands that a server may put into `background_geolocation` of its answers; all others are ignored. No command
-    /// ever changes a URL, a header field, a token or a template.
+    /// Commands that a server may put into `background_geolocation` of its answers; all others are ignored.
+    /// No command ever changes a URL, a header field, a token or a template.
     public var allowedCommands: Set<String> = ["start", "stop", "setConfig"]
 
     /// Tells clients of one app apart: each has records and tokens of its own.
@@ -132,15 +134,16 @@ public struct LocationConfiguration: Sendable {
     public var tokenStore: (any TokenStore)?
     /// Waits after failures of the server or the network.
     public var networkRetry = RetryPolicy.network
-    /// How much is written to the standard log (`CountersignLog.standard(_:)`), which setting this puts into `log`; nil for
-    /// nothing. Default: warnings.
+    /// How much is written to the standard log (`CountersignLog.standard(_:)`), which setting this puts into
+    /// `log`; nil for nothing. Default: warnings.
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
     /// Where log lines go; nil for nowhere. Default: warnings, to the standard log.
     public var log: CountersignLog? = .standard(.warning)
 
-    /// Called for each answer to a refresh of the access token, and for each that did not come, on a thread of the SDK.
+    /// Called for each answer to a refresh of the access token, and for each that did not come, on a thread
+    /// of the SDK.
     public var onAuthorization: (@Sendable (AuthorizationEvent) -> Void)?
     /// Called for each attempt to upload, on a thread of the SDK.
     public var onHTTP: (@Sendable (UploadEvent) -> Void)?
@@ -155,7 +158,8 @@ public struct LocationConfiguration: Sendable {
 
 /// One attempt to upload records.
 public struct UploadEvent: Sendable, Hashable {
-    /// True for a status from 200 to 299, unless an HTML document came back (`LocationConfiguration.HTTP.acceptsPages`).
+    /// True for a status from 200 to 299, unless an HTML document came back
+    /// (`LocationConfiguration.HTTP.acceptsPages`).
     public let isSuccess: Bool
     /// The status; 0 if there was no answer.
     public let status: Int

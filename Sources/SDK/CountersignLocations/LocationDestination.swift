@@ -137,7 +137,8 @@ final class LocationDestination: Destination {
         return answer
     }
 
-    /// A refused token, unless the server says that no other one would help (RFC 6750, section 3.1; RFC 9449, section 9).
+    /// A refused token, unless the server says that no other one would help (RFC 6750, section 3.1; RFC 9449,
+    /// section 9).
     private static func refusal(_ response: TransportResponse, body: ServerAnswerBody) -> ServerAnswer.Meaning
     {
         let challenge = response.header("WWW-Authenticate")?.lowercased() ?? ""

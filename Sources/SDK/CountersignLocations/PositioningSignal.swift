@@ -7,8 +7,8 @@ enum PositioningSignal: Sendable {
 }
 
 extension Location {
-    /// A location in the words of Core Location, where a negative number stands for what is not known. Nil if that is the
-    /// place.
+    /// A location in the words of Core Location, where a negative number stands for what is not known. Nil if
+    /// that is the place.
     init?(
         latitude: Double, longitude: Double, timestamp: Date, horizontalAccuracy: Double, altitude: Double,
         verticalAccuracy: Double, speed: Double, course: Double

@@ -28,8 +28,8 @@ public struct PositioningStatus: Sendable, Hashable {
     public let authorization: Authorization
     /// False if the person gives an approximate location only.
     public let isPrecise: Bool
-    /// The number of the `CLError` that Core Location has failed with; nil if it has not. It goes on after 0, which says that
-    /// there is no location for now.
+    /// The number of the `CLError` that Core Location has failed with; nil if it has not. It goes on after 0,
+    /// which says that there is no location for now.
     public let errorCode: Int?
 }
 

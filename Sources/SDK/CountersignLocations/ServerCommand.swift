@@ -30,8 +30,8 @@ struct ServerCommand: Equatable {
         argument = parts.count > 1 ? parts[1] : nil
     }
 
-    /// The settings that `setConfig` may change; it is refused as a whole when it names any other. Returns nil if it
-    /// does.
+    /// The settings that `setConfig` may change; it is refused as a whole when it names any other. Returns
+    /// nil if it does.
     static func apply(_ argument: JSONValue?, to http: LocationConfiguration.HTTP) -> LocationConfiguration
         .HTTP?
     {

@@ -11,7 +11,7 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - projectToken: Names the project: letters, digits and `-`.
-    ///   - projectMapping: Further projects that get copies of what is tracked.
+    ///   - projectMapping: Further projects that receive copies of tracked data.
     ///   - authorization: The project's API key.
     ///   - baseUrl: The server; nil for the vendor's.
     ///   - appGroup: Has no effect, which is logged: each extension has its own queue.
@@ -65,7 +65,7 @@ extension Exponea {
     }
 
     /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the
-    /// API key), and if need be those of `BloomreachConfiguration.init(map:)`. A key that has no effect is
+    /// API key), and if need be those of `BloomreachConfiguration.init(map:)`. Keys without effect are
     /// logged with the reason.
     ///
     /// - Parameter plistName: The file's name in the app's bundle, with or without `.plist`.

@@ -97,7 +97,7 @@ public struct RecommendationSystemData: Sendable, Equatable {
     public let itemId: String
     /// Names the recommendation.
     public let recommendationId: String
-    /// Names the variant; nil if there is none.
+    /// The variant; nil if missing.
     public let recommendationVariantId: String?
 }
 

@@ -49,7 +49,7 @@ public final class Exponea: Sendable {
     /// The ids' cookie; nil before `configure`.
     public var customerCookie: String? { client?.customerIDs["cookie"] }
 
-    /// When events are sent, from now on. Default: at once.
+    /// When events are sent. Default: at once.
     public var flushingMode: FlushingMode {
         get { settings.flushingMode }
         set { change { $0.flushingMode = newValue }?.setFlushPolicy(newValue.policy) }

@@ -1,4 +1,4 @@
-/// One access token for the records of everybody.
+/// One access token for the records of all users.
 extension AccessTokens: CredentialSource {
     package nonisolated var isRenewing: Bool { true }
     package nonisolated var remedy: String? { nil }

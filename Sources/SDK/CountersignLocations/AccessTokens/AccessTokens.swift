@@ -1,14 +1,15 @@
 package import CountersignTransport
 package import Foundation
 
-/// One access token for all requests, which refreshes itself: carries out what `RefreshMachine` decides.
+/// The access token for all requests. Performs the actions that `RefreshMachine` decides.
 ///
-/// However many ask, there is one refresh at a time, in this process and, through a lock on the store, in all. A caller
-/// that is cancelled stops waiting; the refresh goes on, since its answer may be the only copy of the next token.
+/// Only one refresh runs at a time, in this process and, through a lock on the store, in all processes. A
+/// cancelled caller stops waiting, but the refresh continues, since its response may be the only copy of the
+/// next token.
 package actor AccessTokens {
     package struct Surroundings: Sendable {
         var store: any TokenStore
-        /// Beside the store; processes that share the store share this file.
+        /// A file next to the store, shared by the processes that share the store.
         var lockFile: URL
         var transport: any HTTPTransport
         var clock: any ClientClock
@@ -16,13 +17,13 @@ package actor AccessTokens {
         var policy = RefreshMachine.Policy()
         var timeout: TimeInterval
         var log: CountersignLog?
-        /// Header fields of all the app's requests, and where those go.
+        /// Header fields of all the app's requests, and the origin of those requests.
         var common: @Sendable () -> (headers: [String: String], origin: URL?)
-        /// Called for each answer to a refresh, and for each that did not come.
+        /// Called after each refresh attempt, with or without a response.
         var report: @Sendable (AuthorizationEvent) -> Void
-        /// Called when there is another access token, with its generation.
+        /// Called when the access token has changed, with its generation.
         var changed: @Sendable (Int) -> Void
-        /// Called just before that, with the pair that there is now.
+        /// Called just before `changed`, with the new pair.
         var adopted: @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void
 
         package init(
@@ -50,14 +51,14 @@ package actor AccessTokens {
         }
     }
 
-    /// Seconds that a refresh may take. The server may have exchanged the token at once, and gives a lost answer again for
-    /// a minute only: there must be time left for another try.
+    /// Time limit for a refresh, in seconds. A server may repeat a lost response for only a minute, so the
+    /// limit leaves time for another try.
     package static let longestExchange: TimeInterval = 20
 
     private struct Change {
         let configuration: AuthorizationConfiguration
         let isSparse: Bool
-        /// When the app said it, in seconds of `ClientClock.uptime`: lifetimes count from then.
+        /// The time of the app's call, in seconds of `ClientClock.uptime`. Lifetimes count from then.
         let instant: TimeInterval
     }
 
@@ -66,18 +67,18 @@ package actor AccessTokens {
     private var configuration: AuthorizationConfiguration
     private var machine: RefreshMachine
 
-    /// What the app said before the store could be read.
+    /// The app's configuration, until the store can be read.
     private var pending: Change?
     private var preparation: Task<Void, Never>?
     private var isPrepared = false
-    /// How often the app has forgotten its user.
+    /// Number of times the app has removed the tokens.
     private var forgettings = 0
-    /// The epoch of the pair in use. Another one on disk says that a process has forgotten it.
+    /// The epoch of the pair in use. A different epoch on disk means that a process has removed the pair.
     private var epoch = ""
-    /// True as long as the store has tokens that it could not remove.
+    /// Whether removing the tokens from the store has failed.
     private var mustForget = false
     private var flight: Task<Void, Never>?
-    /// The wait for other processes that refresh.
+    /// The wait for a refresh by another process.
     private var locking: Task<Void, any Error>?
     private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
     private var lastWaiter = 0
@@ -86,7 +87,7 @@ package actor AccessTokens {
     private var isClosed = false
     private var loggedProblems = FirstOccurrences<String>()
 
-    // `isSparse`: go on with what the store has even if the configuration has no token.
+    // `isSparse`: use the stored tokens even if the configuration has no token.
     package init(
         configuration: AuthorizationConfiguration, isSparse: Bool = false, surroundings: Surroundings
     ) {
@@ -98,10 +99,10 @@ package actor AccessTokens {
             configuration: configuration, isSparse: isSparse, instant: surroundings.clock.uptime)
     }
 
-    // MARK: What the app says
+    // MARK: Calls from the app
 
-    /// Takes what the app hands over, and makes it durable. A pair of the present chain changes nothing; in a sparse
-    /// configuration the tokens that are left out stay as they are.
+    /// Applies the app's configuration and makes it durable. A pair of the current chain changes nothing. In
+    /// a sparse configuration, missing tokens stay unchanged.
     package func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
         self.configuration = configuration
         let instant = surroundings.clock.uptime
@@ -114,7 +115,7 @@ package actor AccessTokens {
         await adopt(Change(configuration: configuration, isSparse: isSparse, instant: instant))
     }
 
-    /// Forgets the tokens, such as when the person logs out.
+    /// Removes the tokens, such as when the person logs out.
     package func forget() async {
         await prepare()
         forgettings += 1
@@ -124,14 +125,14 @@ package actor AccessTokens {
             epoch = try await pairs.forget()
         } catch {
             surroundings.log?(.warning, "access token could not be forgotten", ["error": "\(error)"])
-            // It is tried again before the store is used.
+            // Retried before the store is used.
             (mustForget, isPrepared) = (true, false)
         }
         settle()
     }
 
-    /// Ends the waiting for the next expiry, and waits for what must be kept: tokens that the app has handed over, and the
-    /// answer of a refresh that is under way. A refresh that waits for another process is given up.
+    /// Stops waiting for the next expiry. Waits until new tokens are stored and a running refresh has ended.
+    /// A refresh that waits for another process is cancelled.
     package func close() async {
         isClosed = true
         await prepare()
@@ -142,7 +143,7 @@ package actor AccessTokens {
     }
 
     private func adopt(_ change: Change) async {
-        // One reading for both steps: the device clock may be set while the pair is stored.
+        // Read the clocks once for both steps, since the device clock may be set while the pair is stored.
         let (now, uptime) = (surroundings.clock.now, surroundings.clock.uptime)
         let next = machine.configure(
             change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, now: now,
@@ -156,7 +157,7 @@ package actor AccessTokens {
                 isOnDisk = false
                 surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
             }
-            // They were forgotten meanwhile, on disk too.
+            // The tokens were removed meanwhile, on disk too.
             guard forgettings == before else { return }
             machine.adopted(
                 next, isOnDisk: isOnDisk, now: now, uptime: uptime, fraction: surroundings.random())
@@ -164,7 +165,7 @@ package actor AccessTokens {
         settle()
     }
 
-    /// Reads the store, once, and then takes what the app has said so far.
+    /// Reads the store once, then applies the app's pending configuration.
     package func prepare() async {
         if isPrepared { return }
         if let preparation { return await preparation.value }
@@ -181,10 +182,11 @@ package actor AccessTokens {
                     pending = nil
                     await adopt(change)
                 }
-                // Not earlier: a request that came in the meantime would find no token.
+                // Set only here: an earlier request would find no token.
                 isPrepared = true
             } catch {
-                // Such as a Keychain before the first unlock. Never taken for empty: that would lose the newest pair.
+                // For example a Keychain before the first unlock. Treating it as empty would lose the newest
+                // pair.
                 surroundings.log?(.warning, "access token could not be read", ["error": "\(error)"])
             }
             preparation = nil
@@ -193,10 +195,10 @@ package actor AccessTokens {
         await task.value
     }
 
-    // MARK: What requests say
+    // MARK: Calls from requests
 
-    /// The token for a request, refreshed first if need be. `rejected` is the generation of the token that a server has
-    /// refused; nil if none was.
+    /// The token for a request, refreshed first if necessary. `rejected` is the generation of the token that
+    /// a server has rejected; nil without a rejection.
     package func authorize(rejected: Int?) async -> CredentialDecision {
         await prepare()
         guard isPrepared else {
@@ -215,7 +217,7 @@ package actor AccessTokens {
                 var token: SignedToken?
                 if let text = machine.credential?.accessToken {
                     token = SignedToken.accessToken(text, strategy: configuration.strategy)
-                    // An empty header field would be refused without a word of why.
+                    // A server would reject an empty header field without a reason.
                     guard token != nil else {
                         let problem = ServerAnswer.Explanation(
                             "malformed_access_token", AuthorizationStrategy.malformedToken)
@@ -245,7 +247,7 @@ package actor AccessTokens {
         }
     }
 
-    /// Gives a pair up that another process has forgotten.
+    /// Drops a pair that another process has removed.
     private func checkEpoch() async {
         guard flight == nil, machine.credential != nil, let present = try? await pairs.epoch(),
             present != epoch, let stored = try? await pairs.load(), flight == nil, stored.epoch != epoch
@@ -256,12 +258,12 @@ package actor AccessTokens {
         settle()
     }
 
-    /// The generation of a token; 0 if it is not the present one.
+    /// The generation of a token; 0 if it is not the current token.
     package func generation(of token: String) -> Int {
         machine.credential?.accessToken == token ? machine.generation : 0
     }
 
-    /// A server has taken a request with the token of this generation.
+    /// Records that a server has accepted a request with the token of this generation.
     func accepted(generation: Int) {
         machine.accepted(generation)
     }
@@ -281,7 +283,7 @@ package actor AccessTokens {
 
     private func startFlight() {
         guard flight == nil else { return }
-        // Not a child of the caller's task, whose end must not end it.
+        // Not a child of the caller's task, so that cancelling the caller does not cancel the refresh.
         flight = Task {
             await refresh()
             flight = nil
@@ -419,7 +421,7 @@ package actor AccessTokens {
             .warning, message, ["code": problem.code, "reason": problem.reason, "remedy": remedy])
     }
 
-    /// Tells who waits for another token, and sets the timer for the next expiry.
+    /// Notifies waiters of a new token, and sets the timer for the next expiry.
     private func settle() {
         if machine.generation != announced {
             announced = machine.generation
@@ -436,14 +438,14 @@ package actor AccessTokens {
                     try await clock.sleep(until: instant)
                     await self?.expire(at: instant)
                 } catch {
-                    // Something else came first.
+                    // Cancelled by an earlier event.
                 }
             }
             return (instant, task)
         }
     }
 
-    /// Tells which tokens are in use. Before the store was read, this is not known.
+    /// Reports the tokens in use, unless they are unknown because the store was not read yet.
     package func tellAdopted() {
         guard isPrepared || machine.credential != nil else { return }
         surroundings.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)

@@ -1,17 +1,17 @@
 public import CountersignCore
 
-/// What came of one request for a new access token.
+/// The result of one refresh request.
 public struct AuthorizationEvent: Sendable, Hashable {
-    /// True if there is a new access token, and it is on disk.
+    /// Whether a new access token was received and stored.
     public let isSuccess: Bool
-    /// The status of the answer; 0 if there was none.
+    /// The status of the response; 0 without a response.
     public let status: Int
-    /// The answer's JSON object; empty if it was no JSON object or if there was no answer. It may hold tokens.
+    /// The response's JSON object; empty without a response or for other content. It may hold tokens.
     public let response: JSONObject
-    /// What went wrong; nil on success. Safe to log.
+    /// The error; nil on success. Safe to log.
     public let error: String?
-    /// What the server says about it to people (`error_description`, RFC 6749, section 5.2), up to 500 characters; nil if
-    /// it says nothing. Not to be logged: it may name a person.
+    /// The server's description for people (`error_description`, RFC 6749, section 5.2), up to 500
+    /// characters; nil if missing. Do not log it: it may contain personal data.
     public let errorDescription: String?
 
     init(

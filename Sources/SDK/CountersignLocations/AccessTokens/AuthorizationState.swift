@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Whether requests can be authorized, and what has to happen if not.
+/// Whether requests can be authorized, and the reason if not.
 public struct AuthorizationState: Sendable, Hashable {
     /// The kinds of states.
     public struct Kind: RawRepresentable, Hashable, Sendable {
@@ -12,22 +12,23 @@ public struct AuthorizationState: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        /// Nobody has handed over an access token or a refresh token.
+        /// The app has set neither an access token nor a refresh token.
         public static let noCredential = Kind(rawValue: "no_credential")
-        /// There is a token that was not refused, as far as the SDK knows.
+        /// A token is available and not known to be rejected.
         public static let ready = Kind(rawValue: "ready")
-        /// A refresh has failed in a way that may pass; the next try is in `retryIn` seconds.
+        /// A refresh has failed temporarily; the next try is in `retryIn` seconds.
         public static let waiting = Kind(rawValue: "waiting")
-        /// Refreshing did not help: too many in a short time, or fresh tokens that are refused. One more try in `retryIn`
-        /// seconds, and at once with new credentials.
+        /// Refreshing did not help: too many refreshes in a short time, or new tokens that are rejected.
+        /// Retried in `retryIn` seconds, and at once with new credentials.
         public static let suspended = Kind(rawValue: "suspended")
-        /// The refresh token is dead: the person has to log in. Nothing is sent before the app has new credentials.
+        /// The refresh token is invalid: the person has to log in. Requests wait for new credentials from the
+        /// app.
         public static let reauthenticationRequired = Kind(rawValue: "reauthentication_required")
     }
 
-    /// What it is.
+    /// The kind of state.
     public let kind: Kind
-    /// Why, as a code and words that are safe to log; nil when there is nothing to say.
+    /// The reason, as a code and text safe to log; nil without a reason.
     public let reason: String?
     /// Seconds until the next try; nil if none is planned.
     public let retryIn: TimeInterval?

@@ -31,8 +31,8 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
 }
 
 extension SignedToken {
-    /// An access token that can stand in the header field that its strategy makes: after `Bearer` only what RFC 6750, section
-    /// 2.1, calls a b64token, and the `|` that Laravel Sanctum puts into its tokens.
+    /// An access token that can stand in the header field that its strategy makes: after `Bearer` only what
+    /// RFC 6750, section 2.1, calls a b64token, and the `|` that Laravel Sanctum puts into its tokens.
     package static func accessToken(_ text: String, strategy: AuthorizationStrategy) -> SignedToken? {
         if strategy == .sas { return accessToken(text) }
         let body = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }

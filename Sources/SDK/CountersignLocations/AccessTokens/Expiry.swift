@@ -3,8 +3,8 @@ internal import Foundation
 
 /// When a token expires, as a server or an app says it.
 ///
-/// The same word stands for seconds from now and for an instant in different systems, in one library's documentation even:
-/// so the size of the number decides, whatever the word is.
+/// The same word stands for seconds from now and for an instant in different systems, in one library's
+/// documentation even: so the size of the number decides, whatever the word is.
 enum Expiry: Equatable {
     /// Seconds from the moment at which it was said.
     case lifetime(TimeInterval)
@@ -50,8 +50,8 @@ enum Expiry: Equatable {
         }
     }
 
-    /// Seconds that are left at `now`, which is the server's clock as far as it is known; nil if it has passed: a token
-    /// that was never good is not one that needs a refresh, so nothing is concluded.
+    /// Seconds that are left at `now`, which is the server's clock as far as it is known; nil if it has
+    /// passed: a token that was never good is not one that needs a refresh, so nothing is concluded.
     func lifetime(at now: Date) -> TimeInterval? {
         let seconds: TimeInterval =
             switch self {

@@ -8,10 +8,11 @@ struct RefreshAnswer: Equatable {
         case granted(TokenFinder.Grant)
         /// The refresh token is dead, or the app may not use it: no repetition will help.
         case dead(ServerAnswer.Explanation)
-        /// 401 or 403 without a code that says why: the server, or a firewall in front of it that lets the next request pass.
+        /// 401 or 403 without a code that says why: the server, or a firewall in front of it that lets the
+        /// next request pass.
         case refused(ServerAnswer.Explanation)
-        /// The server refuses the request, or answers something that is not a token: it must be changed on one of the two
-        /// sides.
+        /// The server refuses the request, or answers something that is not a token: it must be changed on
+        /// one of the two sides.
         case unusable(ServerAnswer.Explanation)
         /// Anything that may be different soon.
         case transient(ServerAnswer.Explanation)
@@ -85,7 +86,8 @@ struct RefreshAnswer: Equatable {
         code.map { deadCodes.contains($0.lowercased()) } ?? false
     }
 
-    /// Error codes of RFC 6749, section 5.2, and of other servers. They count under any status: GitHub and Slack answer 200.
+    /// Error codes of RFC 6749, section 5.2, and of other servers. They count under any status: GitHub and
+    /// Slack answer 200.
     private static let deadCodes: Set = [
         "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type",
         // Supabase
@@ -103,7 +105,8 @@ struct RefreshAnswer: Equatable {
         code.map { transientCodes.contains($0.lowercased()) } ?? false
     }
 
-    /// Error codes of RFC 6749, section 4.1.2.1, of RFC 8628, section 3.5, and of other servers, under any status.
+    /// Error codes of RFC 6749, section 4.1.2.1, of RFC 8628, section 3.5, and of other servers, under any
+    /// status.
     private static let transientCodes: Set = [
         "temporarily_unavailable", "server_error", "slow_down",
         // Slack, Supabase, Firebase
@@ -139,7 +142,8 @@ struct RefreshAnswer: Equatable {
         }.first
     }
 
-    /// A word for what went wrong, as servers put it in different places; nil if there is none that is safe to repeat.
+    /// A word for what went wrong, as servers put it in different places; nil if there is none that is safe
+    /// to repeat.
     private static func errorCode(_ response: JSONObject) -> String? {
         var candidates = ["error", "error_code", "code", "errorCode"].compactMap { response[$0] }
         if let error = response["error"]?.object {

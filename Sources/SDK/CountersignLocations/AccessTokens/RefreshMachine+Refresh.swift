@@ -37,8 +37,8 @@ extension RefreshMachine {
         return .send(accessToken: current.accessToken, refreshToken: refreshToken)
     }
 
-    /// The app has handed over other credentials in the meantime, or forgotten its user, if this is false: an answer is
-    /// about ones that are gone.
+    /// The app has handed over other credentials in the meantime, or forgotten its user, if this is false: an
+    /// answer is about ones that are gone.
     private var isUpToDate: Bool {
         if case .refreshing(generation, _) = state { true } else { false }
     }
@@ -51,7 +51,8 @@ extension RefreshMachine {
         }
     }
 
-    /// An app has handed over other credentials, in another process, while this one refreshed, or has forgotten its user.
+    /// An app has handed over other credentials, in another process, while this one refreshed, or has
+    /// forgotten its user.
     mutating func superseded(
         by stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {

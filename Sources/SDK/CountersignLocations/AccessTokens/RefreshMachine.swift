@@ -1,17 +1,18 @@
 internal import Foundation
 
-/// Decides when an access token is refreshed, what an answer means, and when to stop: a state machine without I/O, clock
-/// or randomness.
+/// Decides when an access token is refreshed, what an answer means, and when to stop: a state machine without
+/// I/O, clock or randomness.
 ///
-/// `AccessTokens` drives it: `demand` says whether a request may go. A refresh goes through `begin`, `locked`, `answered`
-/// and `saved`, each of which says what to do next. Instants are seconds of `ClientClock.uptime`; `now` is the device clock.
+/// `AccessTokens` drives it: `demand` says whether a request may go. A refresh goes through `begin`,
+/// `locked`, `answered` and `saved`, each of which says what to do next. Instants are seconds of
+/// `ClientClock.uptime`; `now` is the device clock.
 ///
 /// Each of its parts is a separate machine, and knows nothing of the others.
 struct RefreshMachine {
     struct Policy {
-        /// A token is refreshed this many seconds before it expires, or the share of its lifetime below, whichever is
-        /// less; and up to half of that earlier at random, so that devices do not come all at once. Of what would be less
-        /// than a second, nothing is left: servers count whole seconds.
+        /// A token is refreshed this many seconds before it expires, or the share of its lifetime below,
+        /// whichever is less; and up to half of that earlier at random, so that devices do not come all at
+        /// once. Of what would be less than a second, nothing is left: servers count whole seconds.
         var leeway: TimeInterval = 60
         var leewayShare = 0.04
         /// This many refreshes in so many seconds that no expiry explains are too many.
@@ -19,7 +20,8 @@ struct RefreshMachine {
         var window: TimeInterval = 30
         /// Fresh tokens in a row that were refused.
         var maximumRefusedTokens = 2
-        /// This many answers in a row, over at least so many seconds, that were no token and promise no better.
+        /// This many answers in a row, over at least so many seconds, that were no token and promise no
+        /// better.
         var maximumUnusableAnswers = 3
         var unusableSpan: TimeInterval = 300
         /// This many refusals in a row without a reason, over at least so many seconds, are final.
@@ -28,8 +30,8 @@ struct RefreshMachine {
         /// Seconds until one more try after any of these.
         var suspension: TimeInterval = 3_600
         var retry = RetryPolicy(baseDelay: 2, maximumDelay: 300)
-        /// The same after an exchange whose answer was lost: servers give it again for a minute, and a request may take
-        /// `AccessTokens.longestExchange` of that.
+        /// The same after an exchange whose answer was lost: servers give it again for a minute, and a
+        /// request may take `AccessTokens.longestExchange` of that.
         var retryWhenLost = RetryPolicy(baseDelay: 2, maximumDelay: 30)
     }
 
@@ -38,7 +40,7 @@ struct RefreshMachine {
         case use(generation: Int)
         /// Refresh first, or wait for the refresh that is under way.
         case refresh
-        /// Do not send; asking again before `retryAt` is useless, and if that is nil, before there are new credentials.
+        /// Do not send. Retry after `retryAt`; if nil, only with new credentials.
         case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
     }
 
@@ -57,7 +59,7 @@ struct RefreshMachine {
         case resting
         /// The base is what the store had when the lock was taken.
         case refreshing(generation: Int, base: TokenPair?)
-        /// The refresh that is under way is about credentials that are gone.
+        /// The running refresh uses outdated credentials.
         case outdated(base: TokenPair?)
     }
 
@@ -68,9 +70,9 @@ struct RefreshMachine {
     var obstacle = RefreshObstacle()
     var rate = RefreshRate()
     private var resending = Resending()
-    /// A pair that the disk did not take yet.
+    /// A pair not yet written to disk.
     var unsaved: TokenPair?
-    /// What the store had when that pair was asked for.
+    /// The stored pair when `unsaved` was requested.
     var unsavedBase: TokenPair?
     var serverClock = ServerClock()
 
@@ -88,7 +90,7 @@ struct RefreshMachine {
         credential?.refreshToken?.isEmpty == false && RefreshRequest.url(configuration) != nil
     }
 
-    // MARK: What the app says
+    // MARK: Calls from the app
 
     /// What the store has, at the start; `configure` decides about it.
     mutating func loaded(_ stored: TokenPair?) {
@@ -96,9 +98,9 @@ struct RefreshMachine {
         serverClock = ServerClock(offset: stored?.clockOffset)
     }
 
-    /// A configuration that is not sparse and has no tokens leaves what the store has where it is: it may be a former
-    /// user's, and is good again once the app comes with a token of that chain. Returns the pair to make durable and
-    /// then to hand to `adopted`; nil if nothing is new.
+    /// A configuration that is not sparse and has no tokens leaves what the store has where it is: it may be
+    /// a former user's, and is good again once the app comes with a token of that chain. Returns the pair to
+    /// make durable and then to hand to `adopted`; nil if nothing is new.
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval, now: Date,
         uptime: TimeInterval, fraction: Double
@@ -151,9 +153,9 @@ struct RefreshMachine {
         if isAnother { resending = Resending() }
     }
 
-    // MARK: What requests say
+    // MARK: Calls from requests
 
-    /// A server has taken a request with the token of this generation.
+    /// Records that a server has accepted a request with the token of this generation.
     mutating func accepted(_ generation: Int) {
         guard generation == self.generation else { return }
         token.isAccepted()
@@ -170,12 +172,12 @@ struct RefreshMachine {
         serverClock.offset(now: now, uptime: uptime)
     }
 
-    /// A request wants to go. `rejected` is the generation of the token that a server has refused, and `hasWaited` is true
-    /// for a request that has waited for a refresh already: it never leads to another.
+    /// A request wants to go. `rejected` is the generation of the token that a server has refused, and
+    /// `hasWaited` is true for a request that has waited for a refresh already: it never leads to another.
     mutating func demand(rejected: Int?, hasWaited: Bool, uptime: TimeInterval) -> Demand {
         token.isWanted()
         guard let credential else {
-            // The app may have a server that asks for no token.
+            // The app's server may not require a token.
             return resend(isRejected: rejected == generation, uptime: uptime)
         }
         let isRejected = rejected == generation || credential.accessToken == nil
@@ -190,7 +192,7 @@ struct RefreshMachine {
         guard isRejected || isDue || unsaved != nil else { return .use(generation: generation) }
         guard canRefresh || unsaved != nil else { return resend(isRejected: isRejected, uptime: uptime) }
         if let (instant, problem) = obstacle.wait, instant > uptime {
-            // A token that is only old may still be good: the server is the judge of that.
+            // An expired token may still be valid, so let the server decide.
             return isRejected || unsaved != nil
                 ? .unavailable(problem, retryAt: instant) : .use(generation: generation)
         }
@@ -202,7 +204,7 @@ struct RefreshMachine {
         return .refresh
     }
 
-    /// Without a way to refresh, a refused token is tried again with growing pauses.
+    /// Without refresh settings, a rejected token is retried with increasing delays.
     private mutating func resend(isRejected: Bool, uptime: TimeInterval) -> Demand {
         guard isRejected else { return .use(generation: generation) }
         if let credential, credential.accessToken == nil {

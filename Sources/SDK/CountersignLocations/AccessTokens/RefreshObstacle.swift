@@ -51,7 +51,8 @@ struct RefreshObstacle {
         state = .suspended(until: instant, problem)
     }
 
-    /// Counts an answer without a token that promises no better. Returns true if there were `count` over `span` seconds.
+    /// Counts an answer without a token that promises no better. Returns true if there were `count` over
+    /// `span` seconds.
     mutating func isUnusable(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
         let isTooMuch = unusableAnswers.add(at: uptime, count: count, span: span)
         if isTooMuch { unusableAnswers = Series() }

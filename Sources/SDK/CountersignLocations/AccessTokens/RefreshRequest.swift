@@ -61,7 +61,8 @@ struct RefreshRequest {
     }
 }
 
-/// Replaces `{accessToken}` and `{refreshToken}`, in one pass: a token that contains such a word is left as it is.
+/// Replaces `{accessToken}` and `{refreshToken}`, in one pass: a token that contains such a word is left as
+/// it is.
 private struct Substitution {
     let accessToken: String
     let refreshToken: String

@@ -3,8 +3,8 @@ internal import Foundation
 
 /// Finds the tokens in the answer of an authorization server, under any name and at any path.
 ///
-/// Every key is ranked, and the best one wins, in any order of the keys. Arrays are searched only if there is no access token
-/// outside of them, because they often list older tokens or tokens of other devices.
+/// Every key is ranked, and the best one wins, in any order of the keys. Arrays are searched only if there is
+/// no access token outside of them, because they often list older tokens or tokens of other devices.
 struct TokenFinder {
     /// What an answer grants.
     struct Grant: Equatable {
@@ -20,8 +20,8 @@ struct TokenFinder {
     private struct Leaf {
         let path: [Step]
         let value: JSONValue
-        /// The last two names, in lower case and without anything that is not a letter or a digit. The key of an element of
-        /// an array is empty.
+        /// The last two names, in lower case and without anything that is not a letter or a digit. The key of
+        /// an element of an array is empty.
         let key: String
         let parent: String
         let isInArray: Bool
@@ -83,8 +83,8 @@ struct TokenFinder {
         }
     }
 
-    /// Returns the leaf that `responseMapping` names, or else the candidate with the lowest rank. Ties are broken by depth, by
-    /// whether it is in the object of the access token, and by path.
+    /// Returns the leaf that `responseMapping` names, or else the candidate with the lowest rank. Ties are
+    /// broken by depth, by whether it is in the object of the access token, and by path.
     private func best<Value>(
         _ candidates: [Leaf], of leaves: [Leaf], mapped name: String, near: (Leaf) -> Bool = { _ in false },
         rank: (Leaf) -> Int?, value: (Leaf) -> Value?

@@ -18,7 +18,8 @@ struct TokenInUse {
 
     private(set) var state = State.none
     private var lifetime = Lifetime.unknown
-    /// Counts up with each change of the access token, so that a late refusal can be told from one of the present token.
+    /// Counts up with each change of the access token, so that a late refusal can be told from one of the
+    /// present token.
     private(set) var generation = 0
     /// When the present token came.
     private var issuedAt: TimeInterval = 0
@@ -56,8 +57,8 @@ struct TokenInUse {
         if case .dormant = state { state = .none }
     }
 
-    /// Another pair, or the same from another place; `isOnDisk` is nil if that is as before. Returns true if the access
-    /// token is another one.
+    /// Another pair, or the same from another place; `isOnDisk` is nil if that is as before. Returns true if
+    /// the access token is another one.
     mutating func take(
         _ credential: TokenPair, lifetime: TimeInterval?, isOnDisk: Bool? = nil,
         leeway longest: TimeInterval, share: Double, uptime: TimeInterval, fraction: Double
@@ -106,8 +107,8 @@ struct TokenInUse {
         generation += 1
     }
 
-    /// Whether the token has been good for as long as the server said, which explains a refresh. Servers whose clock counts
-    /// whole seconds may call it expired up to one second early.
+    /// Whether the token has been good for as long as the server said, which explains a refresh. Servers
+    /// whose clock counts whole seconds may call it expired up to one second early.
     func hasLived(at uptime: TimeInterval) -> Bool {
         guard case .known(let refreshAt, let expiresAt) = lifetime, uptime - issuedAt >= 1 else {
             return false

@@ -43,8 +43,8 @@ extension TokenPair: CustomStringConvertible, CustomReflectable {
 }
 
 extension TokenPair {
-    /// What the app hands over, unless it is of the chain that there is already: then that is as new or newer. Returns
-    /// the pair to go on with; nil to go on with what there is.
+    /// What the app hands over, unless it is of the chain that there is already: then that is as new or
+    /// newer. Returns the pair to go on with; nil to go on with what there is.
     static func adopting(
         _ configuration: AuthorizationConfiguration, over present: TokenPair?, isSparse: Bool, now: Date,
         clockOffset: TimeInterval

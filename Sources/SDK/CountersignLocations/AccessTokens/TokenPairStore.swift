@@ -17,7 +17,8 @@ final class TokenPairStore: @unchecked Sendable {
     private let lockFile: URL
     /// Of the lock for a single change; the other one is held for as long as a refresh takes.
     private let changeLock: String
-    /// Holds another id after each call of `forget()`. Pairs of before are void then, wherever they are still kept.
+    /// Holds another id after each call of `forget()`. Pairs of before are void then, wherever they are still
+    /// kept.
     private let epochFile: SlotFile
     private var descriptor: Int32 = -1
 
@@ -95,8 +96,8 @@ final class TokenPairStore: @unchecked Sendable {
         case superseded(by: Stored)
     }
 
-    /// Replaces `base` by a pair (compare and swap). Changes nothing if another process has stored a pair since `base` was read,
-    /// or has deleted the tokens since `epoch`.
+    /// Replaces `base` by a pair (compare and swap). Changes nothing if another process has stored a pair
+    /// since `base` was read, or has deleted the tokens since `epoch`.
     func replace(
         _ base: TokenPair?, of epoch: String, with pair: TokenPair,
         isolation: isolated (any Actor)? = #isolation
@@ -114,8 +115,8 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    /// Removes the pair and returns the new epoch. If the store fails, the new epoch still makes the pair invalid, unless the disk
-    /// fails too.
+    /// Removes the pair and returns the new epoch. If the store fails, the new epoch still makes the pair
+    /// invalid, unless the disk fails too.
     func forget(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
             try FileLock.withLock(at: pairs.changeLock) { lock in
@@ -158,8 +159,8 @@ final class TokenPairStore: @unchecked Sendable {
         try store.store(String(decoding: try JSONEncoder().encode(entry), as: UTF8.self), for: Self.key)
     }
 
-    /// Waits until no other process refreshes. The system releases the lock of a process that dies. Throws when another
-    /// process holds the lock for too long, or the file cannot be made.
+    /// Waits until no other process refreshes. The system releases the lock of a process that dies. Throws
+    /// when another process holds the lock for too long, or the file cannot be made.
     func lock(clock: any ClientClock, isolation: isolated (any Actor)? = #isolation) async throws {
         let deadline = clock.uptime + Self.patience
         while try await perform({ pairs in try pairs.tryLock() }) == false {
@@ -171,7 +172,8 @@ final class TokenPairStore: @unchecked Sendable {
     func unlock(isolation: isolated (any Actor)? = #isolation) async {
         _ = try? await perform { pairs in
             if pairs.descriptor >= 0 {
-                // A child that the app is just making has the descriptor too, and would keep what closing alone lets go.
+                // A child that the app is just making has the descriptor too, and would keep what closing
+                // alone lets go.
                 flock(pairs.descriptor, LOCK_UN)
                 close(pairs.descriptor)
             }
