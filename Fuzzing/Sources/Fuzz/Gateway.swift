@@ -104,16 +104,12 @@ private func fuzzAdmin(_ bytes: [UInt8]) {
     _ = (mode, body.members.count)
 }
 
-/// Parameters of a query, cursors, sync tokens and what is asked of an engine.
+/// Parameters of a query, cursors and sync tokens.
 private func fuzzQueries(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     _ = QueryString.value(of: "a", in: text)
     if let position = PagePosition(text) { precondition(PagePosition(position.text) == position) }
     if let token = InboxSyncToken(text) { precondition(InboxSyncToken(token.text) == token) }
-    _ = try? StrictJSONParser(maximumBytes: 65_536).parse(bytes: bytes) { root in
-        guard let query = RecommendationQuery(root) else { return }
-        precondition((0...RecommendationQuery.maximumSize).contains(query.size))
-    }
 }
 
 /// A request of the pull API: the first line is the query, the rest the body.
