@@ -51,6 +51,23 @@ extension PostgreSQLTests {
             }
         }
 
+        @Test func retentionRunsWhileNotesOfTheClusterAreChanged() throws {
+            try TestDatabase.use { database in
+                var store = try database.openEvents()
+                _ = store.store(.of(["old"], received: Self.now - 10 * Self.day))
+                store.close()
+                let notes = try database.connect()
+                try notes.transaction {
+                    try notes.execute(
+                        "SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.AdvisoryLock.notes))"
+                    )
+                    store = try database.openEvents { ["shop": Self.rules(days: 3)] }
+                    store.close()
+                }
+                #expect(try database.log.count() == 0)
+            }
+        }
+
         @Test func anAppOfWhichNothingIsDueCostsNoReadOfItsEvents() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
