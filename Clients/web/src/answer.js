@@ -10,8 +10,8 @@ const later = [408, 421, 425, 429];
 const settings = [401, 403, 404, 405, 407, 410, 415, 426];
 
 /**
- * What an answer to a request with `count` events means: judged by its shape, not by its status alone, since anything on
- * the way (a proxy, the login page of a hotel) may have given it.
+ * Interprets the response to a request with `count` events. It checks the shape of the body too, because a
+ * proxy or a captive portal may have sent the response.
  *
  * @param {TransportResponse} response
  * @param {number} count
@@ -31,7 +31,7 @@ export function read(response, count) {
   const until = instant(text);
   const relative = seconds >= 0 && seconds < Infinity ? seconds
     : until !== null && date !== null ? Math.max(0, (until - date) / 1000) : null;
-  // A proxy answers for itself, with its own clock.
+  // A proxy's own response has the time of the proxy's clock.
   const isOwn = meaning.kind === 'accepted' || meaning.kind === 'token';
   const own = Number(body.auth_error?.server_time_ms);
   return { meaning, retryAfter: relative, retryAt: relative === null ? until : null, serverTime: isOwn ? own || date : null };
@@ -46,11 +46,11 @@ function meaningOf(response, body, count) {
   };
   const verdict = verdictOf(body.auth_error);
   if (verdict) return { kind: 'token', verdict };
-  // Each event has been judged: to send them one by one would only hear the same again.
+  // The server has a result for each event. Sending them one by one would give the same results.
   const judged = status === 400 && (body.rejected ?? body.errors)?.length === count && accepted(body, count);
   if (judged) return judged;
   if (status >= 200 && status < 300) {
-    // Events leave only when the gateway says how many it has.
+    // Events are removed from the queue only if the gateway says how many it has.
     return (body.success === true && accepted(body, count)) || unexpected(response);
   }
   if (later.includes(status)) return { kind: 'tryLater', problem };

@@ -15,7 +15,7 @@ const subscriptions = new Map();
  * @property {number} errorCode 10 to 28 as in Braze's table; 30 and above are Countersign's own.
  * @property {string} reason The same as a word.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
- * @property {string} signature The one that was refused; empty if there was none. A credential: never log it.
+ * @property {string} signature The rejected signature; empty if missing. A credential: never log it.
  * @property {boolean} optional True if the server accepted the events anyway, because the app does not require signatures.
  */
 
@@ -23,7 +23,7 @@ const subscriptions = new Map();
  * @param {string} apiKey The app's write key.
  * @param {{ baseUrl: string, enableSdkAuthentication?: boolean }} options `baseUrl`: the gateway, a host or a URL.
  * @param {import('./types.js').Platform} [platform] For tests.
- * @returns {boolean} False if these cannot work; then nothing is recorded.
+ * @returns {boolean} False if the configuration is invalid; then nothing is recorded.
  */
 export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false }, platform) {
   if (client) return true;
@@ -38,7 +38,7 @@ export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false },
 }
 
 /**
- * Says who the user is from now on.
+ * Sets the current user.
  * @param {string} userId @param {string} [signature] The token that the app's backend signed.
  */
 export function changeUser(userId, signature) {
@@ -46,7 +46,7 @@ export function changeUser(userId, signature) {
 }
 
 /**
- * Replaces the current user's signature; what waits for one is sent at once.
+ * Replaces the current user's signature. Events that wait for a signature are sent at once.
  * @param {string} signature
  */
 export function setSdkAuthenticationSignature(signature) {
@@ -79,7 +79,7 @@ export function logCustomEvent(name, properties) {
 }
 
 /**
- * Sends everything that waits, now.
+ * Sends all queued events now.
  * @param {(isComplete: boolean) => void} [callback]
  */
 export function requestImmediateDataFlush(callback) {

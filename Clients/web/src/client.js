@@ -14,11 +14,11 @@ import { toJSON, wellFormed } from './values.js';
 export const version = '0.1.0';
 
 const maximumEventBytes = 32 << 10;
-/** Events that wait for the storage; one more is dropped and counted. */
+/** The maximum number of events that wait for the storage. Further events are dropped and counted. */
 const maximumUnsaved = 1000;
-/** What all requests that outlive a page may carry together is 64 KiB (WHATWG Fetch, section 4.6). */
+/** Total body size of keepalive requests. The limit is 64 KiB (WHATWG Fetch, section 4.6). */
 const farewellBytes = 60_000;
-/** Events of which a page keeps a copy for that. */
+/** The maximum number of events that a page keeps a copy of, to send them in keepalive requests. */
 const maximumTail = 100;
 /** Seconds that a page is hidden before a new session begins. */
 const sessionTimeout = 1800;
@@ -36,8 +36,8 @@ export class CountersignError extends Error {
 /**
  * Records what users of a page do, and delivers it to a gateway: each event once, and under its user's token.
  *
- * All tabs of an origin share one queue, and one of them sends. What the disk has is not lost, whatever happens to the page
- * or the server, until a server has taken it or a limit pushes it out.
+ * All tabs of an origin share one queue, and one tab sends. Events on disk survive reloads and crashes until
+ * a server has accepted them or a limit evicts them.
  */
 export class Countersign {
   /** @type {Engine} */
@@ -52,7 +52,7 @@ export class Countersign {
   #offPage;
   #closing = new AbortController();
   /**
-   * Null when the queue is open and all calls are done that waited for it.
+   * Null when the queue is open and all calls that waited for it are done.
    * @type {Promise<void> | null}
    */
   #ready = null;
@@ -71,14 +71,14 @@ export class Countersign {
    */
   #tail = new Map();
   /**
-   * What the tab that sends is asked for.
+   * Pending requests to the tab that sends.
    * @type {Map<string, { ask: () => void, resolve: (result: any) => void }>}
    */
   #asks = new Map();
   /** @type {Set<(failure: import('./types.js').AuthenticationFailure) => void>} */
   #handlers = new Set();
   /**
-   * The last one of each user that still stands.
+   * The latest unresolved failure of each user.
    * @type {Map<string | null, import('./types.js').AuthenticationFailure>}
    */
   #standing = new Map();
@@ -151,7 +151,7 @@ export class Countersign {
     this.#anonymousId = await this.#queue.open(this.#newId());
     this.#userId = (await this.#queue.meta('userId').catch(() => null)) ?? '';
     await this.#tokens.load(this.#userId);
-    // Log-outs that the page before did not outlive. An earlier version stored one user.
+    // Log-outs that the previous page did not complete. An earlier version stored one user.
     /** @type {string[]} */
     const leaving = [(await this.#queue.meta('leaving').catch(() => null)) ?? []].flat();
     for (const user of leaving) {
@@ -163,7 +163,7 @@ export class Countersign {
   }
 
   /**
-   * Has the lock whenever there is something to do. What is in memory only is this tab's own, and needs none.
+   * Holds the lock while there is work. Events in memory belong to this tab alone and need no lock.
    * @param {string} name
    */
   async #campaign(name) {
@@ -176,7 +176,7 @@ export class Countersign {
   }
 
   /**
-   * In the order of the calls, and not before the queue is open.
+   * Runs calls in order, once the queue is open.
    * @template T @param {() => T} body @returns {Promise<T>}
    */
   async #do(body) {
@@ -187,7 +187,7 @@ export class Countersign {
   }
 
   /**
-   * Calls wait for this, and for each other.
+   * Makes later calls wait for `work`.
    * @param {Promise<unknown>} work
    */
   #hold(work) {
@@ -199,22 +199,21 @@ export class Countersign {
 
   // Users
 
-  /** The user whom events are recorded for, from an earlier page if nobody was identified in this one; null if there is none. */
+  /** The current user, as identified on this page or an earlier one; null without a user. */
   get userId() {
     return this.#userId || null;
   }
 
   /**
-   * Says who the user is from now on, over later pages too, until `logOut()`, `wipe()` or another call.
+   * Sets the current user, on later pages too, until `logOut()`, `wipe()` or another call.
    *
-   * What was recorded before stays with the user it was recorded for. An event is recorded when the user is another one or
-   * when there are traits.
+   * Earlier events stay with their user. An event is recorded if the user changes or if there are traits.
    *
    * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
-   * @param {string | null} [token] What the app's backend signed for this user; null if there is a token provider.
-   * @param {Record<string, unknown>} [traits] What is known of the user.
-   * @returns {Promise<Receipt | null>} Where the event is; null if there is none. Rejects as `track` does; then the user
-   *   stays.
+   * @param {string | null} [token] The token from the app's backend; null if there is a token provider.
+   * @param {Record<string, unknown>} [traits] The user's attributes.
+   * @returns {Promise<Receipt | null>} Where the event is; null if no event was recorded. Rejects as
+   *   `track` does; then the user does not change.
    */
   async identify(userId, token, traits) {
     checkText(userId, 'userId');
@@ -236,7 +235,7 @@ export class Countersign {
   }
 
   /**
-   * Hands over a new token of the current user; what waits for one is sent at once.
+   * Sets a new token of the current user. Events that wait for a token are sent at once.
    * @param {string} token Exactly as the backend made it. @returns {Promise<void>}
    */
   async setToken(token) {
@@ -263,9 +262,9 @@ export class Countersign {
   }
 
   /**
-   * Ends the user's time with the app: sends what is left under the user's token, and then forgets that token, in all tabs.
-   * What cannot be sent now waits until the same user comes back with a token, on later pages too. Of a user who never had
-   * one, in an app without a token provider, it is sent without.
+   * Signs the user out in all tabs: sends the queued events under the user's token, then deletes the token.
+   * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. If
+   * the user never had a token and the app has no token provider, they are sent without a token.
    */
   async logOut() {
     const user = await this.#do(() => {
@@ -284,7 +283,7 @@ export class Countersign {
   /** @param {string} user */
   async #leave(user) {
     const result = await this.flush();
-    // The user may be back in the meantime, with a token that is not the one to forget.
+    // The user may have signed in again meanwhile. Then `left` keeps the new token.
     if (user && !this.#isClosed) {
       this.#tokens.left(user, result.isComplete);
       this.#queue.setMeta({ leaving: [...this.#tokens.leaving] });
@@ -310,7 +309,7 @@ export class Countersign {
   }
 
   /**
-   * Its JSON as of now, as far as it is known before the queue is open.
+   * The parts of an event that are known before the queue is open, as JSON.
    * @param {string} type @param {object} members @param {string} name The payload's name. @param {unknown} payload
    */
   #event(type, members, name, payload) {
@@ -353,7 +352,7 @@ export class Countersign {
     });
   }
 
-  /** One transaction for all that came while the one before ran. */
+  /** Stores all events that arrived during the previous transaction in one transaction. */
   async #saveAll() {
     while (this.#unsaved.length) {
       const batch = this.#unsaved;
@@ -370,7 +369,7 @@ export class Countersign {
   // Sending
 
   /**
-   * Sends everything that can be sent now, whichever tab does it. It ends waits after failures and resumes what was paused.
+   * Sends everything that can be sent now, in any tab. Ends waits after failures and resumes paused users.
    * @returns {Promise<import('./types.js').FlushResult>}
    */
   async flush() {
@@ -415,7 +414,7 @@ export class Countersign {
     if (this.#tail.size > maximumTail) this.#tail.delete(oldest);
   }
 
-  /** The page may be gone in a moment: what it recorded goes in requests that outlive it. It stays in the queue too. */
+  /** Sends the page's events in keepalive requests, because the page may end. They stay in the queue too. */
   #farewell() {
     /** @type {Map<string, NewRow[]>} */
     const users = new Map();
@@ -425,14 +424,14 @@ export class Countersign {
       if (room > 0) users.set(row.userId, [...(users.get(row.userId) ?? []), row]);
     }
     for (const [user, rows] of users) {
-      // It cannot wait for a better token, and what goes under a bad one is marked as such for good.
+      // No time for a new token. Events sent under an invalid token would stay marked as such.
       if (this.#engine.maySend(user) && this.#tokens.isReady(user)) this.#send(rows, this.#tokens.token(user), true).catch(() => {});
     }
   }
 
   // Pages and tabs
 
-  /** Begins a new session: what was paused after too many refused tokens is tried again. */
+  /** Begins a new session. Users paused after too many rejected tokens are tried again. */
   startSession() {
     this.#sessionId = this.#newId();
     if (this.#engine.isLeading) this.#engine.sessionStarted();
@@ -446,7 +445,7 @@ export class Countersign {
     if (event === 'hidden') this.#hiddenAt = now;
     if (event === 'leave') {
       this.#farewell();
-      // A page that is kept for the way back holds no lock.
+      // A page in the back/forward cache must not hold the lock.
       this.#engine.abort();
     }
     this.#engine.setHidden(isHidden);
@@ -468,12 +467,12 @@ export class Countersign {
 
   /** @param {any} message */
   async #hear(message) {
-    // What is in memory only is this tab's own.
+    // Events in memory belong to this tab alone.
     const leads = this.#engine.isLeading && this.#queue.disk;
     switch (message.type) {
       case 'stored':
         if (!leads) return;
-        // The disk took nothing from that tab, which may be gone before it can send.
+        // That tab could not write to disk, and may be closed before it can send.
         if (message.rows.length) await this.#queue.memory.add(message.rows);
         return this.#engine.stored(message.count);
       case 'session':
@@ -510,9 +509,9 @@ export class Countersign {
   // Failures
 
   /**
-   * Calls back for each authentication failure, in every tab: the first time at once, then at most once in five minutes and in
-   * each session for the same user, token and code. The last failure of each user that still stands is reported at once.
-   * Returns a function that unsubscribes.
+   * Calls back for each authentication failure, in every tab: the first time at once, then at most once in
+   * five minutes and in each session for the same user, token and code. The latest unresolved failure of
+   * each user is reported at once. Returns a function that unsubscribes.
    * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
    */
   onAuthenticationFailure(handler) {
@@ -522,7 +521,7 @@ export class Countersign {
   }
 
   /**
-   * An error of the app's own is the page's business, not the loop's.
+   * In a microtask, so that an error of the app's handler reaches the page and not the send loop.
    * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler @param {import('./types.js').AuthenticationFailure} failure
    */
   #call(handler, failure) {
@@ -532,7 +531,7 @@ export class Countersign {
   // Data
 
   /**
-   * Where every event is, and what the client is waiting for.
+   * Returns the state of the queue and the reasons for waiting.
    * @returns {Promise<import('./types.js').Snapshot>}
    */
   async snapshot() {
@@ -545,14 +544,14 @@ export class Countersign {
     };
   }
 
-  /** The events that a server will never take as they are, oldest first. Rejects with `storage_failed`. */
+  /** Events that a server rejected permanently, oldest first. Rejects with `storage_failed`. */
   quarantinedEvents() {
     return stored(() => this.#queue.quarantined());
   }
 
   /**
-   * Removes all events, all tokens, the user and the id of this browser, in all tabs. A request that is under way cannot be
-   * taken back. Rejects with `storage_failed` when the storage cannot be written now; call it again then.
+   * Removes all events, all tokens, the user and the id of this browser, in all tabs. It does not cancel a
+   * request in flight. Rejects with `storage_failed` if the storage cannot be written; call it again then.
    */
   async wipe() {
     await this.#do(() => {});
@@ -565,7 +564,7 @@ export class Countersign {
     await wiped;
   }
 
-  /** What the storage does not have yet, and would get after it was emptied. */
+  /** Drops events that are not stored yet. Otherwise they would be stored after the storage was wiped. */
   #drop() {
     for (const { row, resolve } of this.#unsaved.splice(0)) {
       this.#dropped += 1;
@@ -588,7 +587,7 @@ export class Countersign {
   /**
    * Stores pending events and ends all work. The next client with this queue sends the rest.
    *
-   * Later calls do nothing and settle: with `dropped`, `closed` or nothing. `wipe()` and `snapshot()` go on to work.
+   * Later calls do nothing and settle with `dropped`, `closed` or nothing. `wipe()` and `snapshot()` work.
    */
   async close() {
     await this.#do(() => this.#saving);
@@ -608,7 +607,7 @@ export class Countersign {
 }
 
 /**
- * Throws for a value that is not a text, or empty. Without this check events would be recorded for the previous user.
+ * Throws unless `text` is a non-empty string. Otherwise events would be recorded for the previous user.
  * @param {unknown} text @param {string} name
  */
 function checkText(text, name) {

@@ -1,6 +1,6 @@
 import { add, isOver, isSound, maximumQuarantined, noCounts, select, soundCounts, wiped } from './memory-store.js';
 
-/** Rows that are read at a time. */
+/** Rows read at a time. */
 const page = 200;
 
 /**
@@ -18,7 +18,7 @@ export class DiskStore {
   /** @type {Promise<IDBDatabase> | null} */
   #database = null;
 
-  /** The oldest events go when either is passed, and are counted. */
+  /** The oldest events are evicted, and counted, if either limit is exceeded. */
   limits = { events: 10_000, bytes: 16 << 20 };
 
   /** @param {IDBFactory} factory @param {string} name */
@@ -39,7 +39,7 @@ export class DiskStore {
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {
         const database = request.result;
-        // The person has cleared the browser's data, or a newer version of the page wants to change it.
+        // The browser's data was cleared, or a newer version of the page upgrades the database.
         database.onclose = database.onversionchange = () => {
           database.close();
           this.#database = null;
@@ -105,7 +105,7 @@ export class DiskStore {
       const events = stores('events');
       for (const row of rows) events.add(row);
       this.#count(stores, (counts, save) => {
-        // More than fits was never left there, so such counts are damaged. They must not evict events.
+        // A transaction never ends over the limits, so such counts are damaged. They must not evict events.
         const isDamaged = isOver(counts, this.limits);
         for (const { bytes } of rows) add(counts, { recorded: 1, queued: 1, queuedBytes: bytes });
         if (!isOver(counts, this.limits)) return;
@@ -154,7 +154,7 @@ export class DiskStore {
       const events = stores('events');
       const quarantine = stores('quarantine');
       /**
-       * What was wiped or pushed out meanwhile is counted as that.
+       * Skips rows that were wiped or evicted meanwhile: they are already counted as such.
        * @param {Row} row @param {(row: Row) => void} gone
        */
       const remove = ({ sequence }, gone) => then(events.get(sequence), (row) => {

@@ -12,7 +12,7 @@ import { Sender } from './sender.js';
 
 /** Seconds that a request may take. */
 const requestTimeout = 30;
-/** Seconds that a flush waits for a provider that was being asked before it: it may wait for that flush itself. */
+/** Seconds that a flush waits for an earlier call of the provider, which may itself wait for the flush. */
 const patience = 5;
 
 /** @type {FlushResult} */
@@ -30,10 +30,10 @@ export class Engine {
   #failures = new Failures();
   /** @type {Sender} */
   #sender;
-  /** Another tab may have been at work: what this one knows is out of date. */
+  /** Whether another tab may have sent since, so that the state of this one is out of date. */
   isStale = true;
   #wake = () => {};
-  /** Whether something was told since the last look at what to do. */
+  /** Whether the sender's state changed since its last action was chosen. */
   #isWoken = false;
   /** @type {number | null} */
   #until = null;
@@ -55,11 +55,11 @@ export class Engine {
    * @param {import('./types.js').Clock} options.clock
    * @param {() => number} options.random
    * @param {(rows: Row[], token: string | null, signal: AbortSignal) => Promise<import('./types.js').TransportResponse>} options.send
-   * @param {() => void} options.leads This tab sends from now on.
-   * @param {(messageIds: string[]) => void} options.settled The server has judged these.
+   * @param {() => void} options.leads This tab has begun to send.
+   * @param {(messageIds: string[]) => void} options.settled The server has accepted or rejected these.
    * @param {(failure: AuthenticationFailure) => void} options.failed
    * @param {(user: string) => void} options.solved Something was accepted for this user.
-   * @param {(text: string) => void} options.warn Says something to the developer.
+   * @param {(text: string) => void} options.warn Logs a warning for the developer.
    */
   constructor(options) {
     this.options = options;
@@ -70,14 +70,14 @@ export class Engine {
     return this.options.clock.uptime();
   }
 
-  /** Sends until the engine is closed or, in a hidden page, has nothing to do: a page that is frozen must not hold the lock. */
+  /** Sends until the engine is closed or, in a hidden page, idle. A frozen page must not hold the lock. */
   async run() {
     if (this.isClosed) return;
     const { queue, tokens, leads } = this.options;
     if (this.isStale) {
       this.isStale = false;
       this.#sender = new Sender(!!tokens.options.provider);
-      // What an earlier page has left goes at once.
+      // Events of an earlier page are sent at once.
       if ((await queue.counts().catch(() => null))?.queued) this.#sender.sessionStarted();
     }
     this.isLeading = true;
@@ -91,7 +91,7 @@ export class Engine {
       await this.#perform(action);
     }
     this.isLeading = false;
-    // Whoever leads next is asked again.
+    // The callers ask the next leading tab again.
     this.#finish(null);
   }
 
@@ -100,7 +100,7 @@ export class Engine {
     if (!this.#isWoken) await this.#wait(this.#until);
   }
 
-  // What happens around it
+  // External events
 
   /** @param {(sender: Sender) => void} [report] */
   tell(report) {
@@ -138,7 +138,7 @@ export class Engine {
     this.tell((sender) => isHidden && sender.sendSoon());
   }
 
-  /** Ends a request that is under way; its events stay. */
+  /** Cancels the request in flight. Its events stay in the queue. */
   abort() {
     this.#request?.abort();
   }
@@ -151,7 +151,7 @@ export class Engine {
   }
 
   /**
-   * Whether a request for this user would keep to all waits.
+   * Whether no wait delays requests for this user.
    * @param {string} user
    */
   maySend(user) {
@@ -169,7 +169,7 @@ export class Engine {
   }
 
   /**
-   * Once in a page. A server may give another reason each time.
+   * Warns once in a page for each text. The reason is not compared, since a server may vary it.
    * @param {string} text @param {string} reason @param {string} remedy
    */
   #warn(text, reason, remedy) {
@@ -178,7 +178,7 @@ export class Engine {
     this.options.warn(`${`${text} ${reason}`.trim()}; ${remedy}`);
   }
 
-  /** What only the tab that sends knows of a snapshot. */
+  /** The part of a snapshot that only the sending tab has. */
   async describe() {
     const { lanes, configurationProblem, lastProblem, retryAt } = this.#sender;
     const secondsTo = (/** @type {number | null} */ instant) => (instant === null ? null : Math.max(0, instant - this.#now));
@@ -258,7 +258,7 @@ export class Engine {
   }
 
   /**
-   * Keeps what a flush will report; without a flush nobody asks.
+   * Records a batch for the report of a pending flush.
    * @param {Consequence | null} consequence
    */
   #note(consequence) {

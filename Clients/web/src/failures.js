@@ -1,13 +1,13 @@
 /** @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure */
 
-/** More different failures than this are not told apart; the oldest is forgotten. */
+/** The maximum number of distinct failures to track. Beyond it the oldest is dropped. */
 const capacity = 64;
 /** Seconds between two calls for the same failure within a session. */
 const interval = 300;
 
 /**
- * Decides which authentication failures the app hears of, and how often: each (user, token, code) at once. One that happens
- * again is told again, since the first call may have been missed: in each session, and after five minutes.
+ * Decides when authentication failures are reported to the app: each (user, token, code) at once. A repeated
+ * failure is reported again in each session and after five minutes, since the app may have missed the first.
  */
 export class Failures {
   /**
@@ -19,7 +19,7 @@ export class Failures {
   total = 0;
 
   /**
-   * Counts a failure. Returns what to tell the app now; null if it knows.
+   * Counts a failure. Returns the failure to report to the app now; null if it was reported recently.
    * @param {AuthenticationFailure} failure @param {number} now
    */
   record(failure, now) {
@@ -41,7 +41,7 @@ export class Failures {
   }
 
   /**
-   * Something was accepted for this user: the same failure would be news again.
+   * The server accepted events of this user, so that the same failure is reported at once again.
    * @param {string} user
    */
   succeeded(user) {

@@ -2,7 +2,7 @@ import { authentication, delay, longestServerDelay, network } from './retry.js';
 
 /** @typedef {import('./types.js').Problem} Problem */
 
-/** How it stands with the events of one user. */
+/** The back-off state of one user's events. */
 class Lane {
   /**
    * `waiting`: no request before `until`. `paused`: only a new token, a session or a flush helps. `asking`: the token
@@ -13,15 +13,15 @@ class Lane {
   /** @type {number | null} */
   until = null;
   /**
-   * The generation of the token that was refused last; 0 stands for "there was none".
+   * The generation of the token that was rejected last; 0 for a missing token.
    * @type {number | null}
    */
   refused = null;
-  /** Whether the refused token may be sent again, without a better one. */
+  /** Whether the rejected token may be sent again if there is no other. */
   mayResend = false;
-  /** Refused tokens in a row. */
+  /** Rejected tokens in a row. */
   failures = 0;
-  /** Failures of the token provider in a row, each with the refusal of the last token that was sent all the same. */
+  /** Consecutive failures of the token provider, and rejections of the old token that was sent instead. */
   providerFailures = 0;
   /** @type {Problem | null} */
   problem = null;
@@ -30,14 +30,14 @@ class Lane {
     return this.state !== 'open';
   }
 
-  /** Ends the waiting, not the history. */
+  /** Ends the wait. The failure counts stay. */
   unblock() {
     if (this.state !== 'asking') this.state = 'open';
     this.until = null;
     this.mayResend = true;
   }
 
-  /** A session begins, or there is another token: a fresh count. */
+  /** Resets the failure counts for a new session or token. */
   forgive() {
     this.failures = this.providerFailures = 0;
   }
@@ -65,7 +65,7 @@ class Lane {
   }
 
   /**
-   * A failing provider is like a failing network: the waits grow, and never end for good.
+   * Backs off as for a failing network: the waits grow, and retries never stop.
    * @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
    */
   parkForProvider(problem, serverDelay, now, fraction) {
@@ -74,11 +74,11 @@ class Lane {
   }
 }
 
-/** How often new tokens may resume sending at once: five times, then once a minute, until something is accepted. */
+/** New tokens resume sending at once five times, then once a minute, until events are accepted. */
 const credits = 5;
 const creditInterval = 60;
 
-/** The users whose events wait because of their tokens (those without a problem have no lane), and the newest token of each. */
+/** Back-off states of users with token problems, and the newest token generation of each user. */
 export class Lanes {
   /** @type {Map<string, Lane>} */
   all = new Map();
@@ -103,7 +103,7 @@ export class Lanes {
     return new Set([...this.all.keys()].filter((user) => this.isBlocked(user)));
   }
 
-  /** True while the token provider is asked for somebody, whose events may be sent when it returns. */
+  /** Whether a call of the token provider is pending for a user. */
   get awaitTokens() {
     return [...this.all.values()].some((lane) => lane.state === 'asking');
   }
@@ -127,14 +127,14 @@ export class Lanes {
   }
 
   /**
-   * Returns true if events of this user may go at once that had to wait.
+   * Returns true if waiting events of this user may now be sent at once.
    * @param {string} user @param {number} generation @param {number} now
    */
   tokenChanged(user, generation, now) {
     this.#generations.set(user, generation);
     const lane = this.all.get(user);
     if (!lane) return false;
-    // Each new token may resume at once, but not in a circle: refused, new token, refused, …
+    // Credits stop a loop of rejected and replaced tokens.
     this.#credits = Math.min(credits, this.#credits + (now - this.#creditsAt) / creditInterval) - 1;
     this.#creditsAt = now;
     lane.forgive();
@@ -155,7 +155,7 @@ export class Lanes {
   }
 
   /**
-   * A request of this user goes with the token of this generation.
+   * A request of this user is sent with the token of this generation.
    * @param {string} user @param {number} generation @param {boolean} isProvided
    */
   authorized(user, generation, isProvided) {

@@ -9,13 +9,13 @@ export const noCounts = () => ({
   evicted: 0, wiped: 0,
 });
 
-/** Events in quarantine; the oldest is thrown away for one more, and counted. */
+/** The maximum number of events in quarantine. Beyond it the oldest is evicted and counted. */
 export const maximumQuarantined = 1000;
 
 /**
- * Events that are lost with the page: for browsers that give no storage, and for tests.
+ * A store in memory, for browsers without storage and for tests. Events are lost with the page.
  *
- * Its sequences are negative, so that they are never those of a store on disk.
+ * Sequences are negative, so that they never equal sequences of a store on disk.
  */
 export class MemoryStore {
   /** @type {Map<number, Row>} */
@@ -65,7 +65,7 @@ export class MemoryStore {
     add(this.#counts, { quarantined: -excess, evicted: excess });
   }
 
-  /** All that wait. */
+  /** All queued events. */
   get rows() {
     return [...this.#rows.values()];
   }
@@ -124,7 +124,7 @@ export function isOver({ queued, queuedBytes }, { events, bytes }) {
 }
 
 /**
- * The first of one user's events that fit into one request; at least one, if there is any that may go.
+ * The first events of one user that fit into one request; at least one if any may be sent.
  * @param {Row[]} rows @param {import('./types.js').ClaimRequest} request
  */
 export function select(rows, { events, bytes, blocked, excluded }) {

@@ -1,7 +1,7 @@
 import { DiskStore } from './disk-store.js';
 
 /**
- * What the client uses of the browser it runs in.
+ * The browser's clock, network, storage and page events.
  * @returns {import('./types.js').Platform}
  */
 export function browser() {
@@ -62,7 +62,7 @@ export function browser() {
 }
 
 /**
- * The body, up to about 1 MiB of it: an object that goes on is closed after its last complete member.
+ * Reads up to about 1 MiB of the body. A longer object is closed after its last complete member.
  * @param {Response} response
  */
 async function textOf(response) {

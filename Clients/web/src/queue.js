@@ -15,7 +15,7 @@ const pause = 30;
 /** Seconds before a failed write of users, tokens or settlements is retried. */
 const retryInterval = 5;
 
-/** The events that wait: on disk, and in memory what the disk would not take. */
+/** Queued events: on disk, or in memory if the disk cannot be written. */
 export class Queue {
   memory = new MemoryStore(memoryLimits);
   /**
@@ -53,7 +53,7 @@ export class Queue {
   }
 
   /**
-   * Opens the disk, or goes on without one. Returns what both ends of a page load share.
+   * Opens the store on disk, or continues without one. Returns the anonymous id.
    * @param {string} anonymousId For a first start.
    */
   async open(anonymousId) {

@@ -7,23 +7,23 @@
  * @property {number} [failures] Failures in a row after which retries pause.
  */
 
-/** A server's `Retry-After` is followed up to this, so that no answer can silence a page for good. */
+/** Upper bound of a server's `Retry-After`, so that no response can stop a page from sending. */
 export const longestServerDelay = 3600;
 
 /**
- * For servers that fail or cannot be reached, without end.
+ * For servers that fail or cannot be reached. Retries never stop.
  * @type {RetryPolicy}
  */
 export const network = { base: 2, maximum: 180 };
 
 /**
- * For answers after which somebody has to change settings, or that something on the way has given.
+ * For responses that require a change of settings, or that a proxy may have sent.
  * @type {RetryPolicy}
  */
 export const configuration = { base: 5, maximum: 3600 };
 
 /**
- * For tokens that are refused.
+ * For rejected tokens.
  * @type {RetryPolicy}
  */
 export const authentication = { base: 2, maximum: 300, failures: 50 };

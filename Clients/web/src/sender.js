@@ -19,9 +19,9 @@ import { Suspicion } from './suspicion.js';
  *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: tell the queue, then
  *   `settled`. `finish`: a round is over; no report needed.
  *
- * @typedef {object} Consequence What an answer leads to beside the next action.
+ * @typedef {object} Consequence The result of a request, for reports.
  * @property {FlushBatch} batch
- * @property {Verdict} [failure] A refused or, in a request that was accepted, criticized token.
+ * @property {Verdict} [failure] A rejected token, or a warning about the token of an accepted request.
  * @property {boolean} [isOptional]
  *
  * @typedef {{ events: Row[], user: string, generation: number | null, providerProblem: Problem | null }} Parcel
@@ -32,28 +32,29 @@ const flushCount = 20;
 const flushInterval = 10;
 
 /**
- * Decides what is sent when, and what an answer means for the queue: a state machine without I/O, clock or randomness.
+ * Decides when events are sent, and how responses change the queue. A state machine without I/O, clock or
+ * randomness.
  *
- * Whoever drives it asks `next(now)`, carries the action out, and reports how that went with the method that the action
- * names. Instants are seconds that only grow. It is the machine of the Swift client.
+ * The engine calls `next(now)`, carries the action out, and reports the result with the method that the
+ * action names. Instants are monotonic seconds. The Swift client has the same state machine.
  */
 export class Sender {
   /** @type {{ isStale: boolean, isAsking: boolean, ending: string | null, isFlush: boolean, patience: number | null } | null} */
   #round = null;
   /**
-   * The events that are on their way.
+   * The events in flight.
    * @type {Parcel | null}
    */
   #current = null;
   /**
-   * What the server has judged and the queue does not know yet.
+   * Accepted and rejected events that are not removed from the queue yet.
    * @type {Settlement | null}
    */
   #settling = null;
   #suspicion = new Suspicion();
-  /** Less than the settings say after a server said that this was too much. */
+  /** Reduced batch limits after a server rejected a request as too large. */
   #narrowed = { events: Infinity, bytes: Infinity };
-  /** What was stored since the last claim. */
+  /** Events stored since the last claim. */
   #backlog = { events: 0, since: 0, isUrgent: false };
   #failures = 0;
   #configurationFailures = 0;
@@ -65,7 +66,7 @@ export class Sender {
    */
   retryAt = null;
   /**
-   * Why nothing gets through until somebody changes settings.
+   * The problem that blocks all requests until settings change.
    * @type {Problem | null}
    */
   configurationProblem = null;
@@ -98,7 +99,7 @@ export class Sender {
       this.#round = null;
       return { do: 'finish', ending };
     }
-    // Not earlier: who wanted one after the last claim of a round that ends would be forgotten.
+    // Clear the flag only here. Clearing it earlier would lose a request made after the round's last claim.
     this.#backlog.isUrgent = false;
     const probe = this.#suspicion.probe;
     if (!this.#current && probe) this.#current = parcel(probe);
@@ -127,7 +128,7 @@ export class Sender {
   }
 
   /**
-   * Until when a flush waits for the token provider, infinity being as long as that takes; null if it does not.
+   * Until when a flush waits for the token provider; infinity without a limit, null without a wait.
    * @param {number} now
    */
   #idleUntil(now) {
@@ -138,7 +139,7 @@ export class Sender {
       round.ending = this.lanes.awaitTokens ? 'waiting_for_token_provider' : 'drained';
       return null;
     }
-    // What becomes due meanwhile is not held up.
+    // Work that is due earlier ends the wait.
     const instant = this.#nextInstant;
     return instant <= now ? null : Math.min(patience, instant);
   }
@@ -173,14 +174,14 @@ export class Sender {
   }
 
   /**
-   * False while its user's events wait for something.
+   * False while the user is blocked.
    * @param {Row} event
    */
   #canTry(event) {
     return !this.lanes.isBlocked(event.userId);
   }
 
-  // What happened around it
+  // External events
 
   /**
    * Events have become durable.
@@ -194,8 +195,8 @@ export class Sender {
   }
 
   /**
-   * Somebody wants everything sent now.
-   * @param {number | null} [patience] Until when to wait for a provider that is asked already.
+   * Starts a round that sends everything now.
+   * @param {number | null} [patience] The instant until which to wait for a pending call of the provider.
    */
   flush(patience = null) {
     this.#resume();
@@ -203,7 +204,7 @@ export class Sender {
     this.#begin(true, this.lanes.awaitTokens ? patience ?? before : before);
   }
 
-  /** A session began: what was paused gets a new chance, with a fresh count. */
+  /** Resumes paused users and resets failure counts for a new session. */
   sessionStarted() {
     this.#resume();
     for (const lane of this.lanes.all.values()) lane.forgive();
@@ -213,7 +214,7 @@ export class Sender {
     this.sendSoon();
   }
 
-  /** Sends soon, whatever the flush policy waits for. */
+  /** Starts a round without waiting for the flush policy. */
   sendSoon() {
     this.#backlog.isUrgent = true;
   }
@@ -257,7 +258,7 @@ export class Sender {
 
   /** @param {Row[]} events @param {number} now */
   claimed(events, now) {
-    // Without another event there is nothing to tell a bad one from a server that is down.
+    // Without another event a bad event cannot be distinguished from a failing server.
     const suspect = this.#suspicion.suspects.find((one) => this.#canTry(one.event) && one.retryAt <= now);
     const claimed = events.length || !suspect ? events : [suspect.event];
     const round = this.#round;
@@ -292,7 +293,7 @@ export class Sender {
     this.lanes.authorized(this.#current.user, generation, true);
   }
 
-  /** The token provider is asked; `tokenSought` is to follow. Other users' events go on. */
+  /** The token provider was called; `tokenSought` follows. Other users' events are sent meanwhile. */
   authorizationPending() {
     if (!this.#current) return;
     this.lanes.lane(this.#current.user).state = 'asking';
@@ -300,10 +301,11 @@ export class Sender {
   }
 
   /**
-   * The token provider has failed, or gave a token that is no better: the server is the judge of the last one, as it may
-   * have stopped to ask for any. One that it has refused already is sent again after a wait only, and nothing goes without
-   * one that a user has left behind who logged out.
-   * @param {Problem} problem @param {number | null} generation That of the last token; 0 if there is none, null if it must not be.
+   * The token provider failed, or returned a token that is not better. The last token is sent, since the
+   * server may no longer require a valid one. A rejected token is sent again only after a wait. Events of a
+   * user who signed out are not sent without a token.
+   * @param {Problem} problem
+   * @param {number | null} generation The last token's; 0 to send without a token, null not to send.
    * @param {number} now @param {number} fraction @returns {Consequence | null}
    */
   authorizationFailed(problem, generation, now, fraction) {
@@ -313,7 +315,7 @@ export class Sender {
     if (generation === null || (lane?.refused === generation && !lane.mayResend)) {
       const parked = this.lanes.lane(current.user);
       if (this.hasTokenProvider) parked.parkForProvider(problem, null, now, fraction);
-      // Only the app can have another one.
+      // Only the app can provide another token.
       else parked.hold(null, problem);
       this.#setAside(problem);
       return { batch: result(current, 'token_problem', problem.code) };
@@ -365,7 +367,7 @@ export class Sender {
   }
 
   /**
-   * After a fault, and otherwise after `Retry-After` if there is one (RFC 9110, section 15.5.14).
+   * Splits the request. Backs off after a server fault or with `Retry-After` (RFC 9110, section 15.5.14).
    * @param {Parcel} current @param {Cause} cause @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
    * @returns {Consequence}
    */
@@ -389,7 +391,8 @@ export class Sender {
   }
 
   /**
-   * One request now and then: a server may be put right, and one stray answer is over in seconds.
+   * Continues with occasional requests, because the server's settings may be fixed, or the response may have
+   * been a stray one.
    * @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
    */
   #stop(problem, serverDelay, now, fraction) {
@@ -401,7 +404,7 @@ export class Sender {
   }
 
   /**
-   * The events that are on their way stay where they are.
+   * Leaves the events in flight in the queue.
    * @param {Problem} [problem]
    */
   #setAside(problem) {
@@ -440,7 +443,7 @@ export class Sender {
   }
 
   /**
-   * Goes on in smaller parts until one event is found that cannot be delivered.
+   * Splits the request until it finds an event that cannot be delivered.
    * @param {Parcel} current @param {Cause} cause @param {Problem} problem @param {number} now @param {number} fraction @returns {Consequence}
    */
   #narrow(current, cause, problem, now, fraction) {
@@ -472,7 +475,7 @@ export class Sender {
     const batch = result(current, 'token_problem', verdict.reason);
     const generation = /** @type {number} */ (current.generation);
     if (this.lanes.isOutdated(generation, current.user)) {
-      // A late answer about a token that has been replaced since says nothing about the new one.
+      // A late response about a replaced token does not apply to the new token.
       this.#setAside();
       return { batch };
     }
@@ -482,13 +485,13 @@ export class Sender {
     if (current.providerProblem) {
       lane.parkForProvider(problem, serverDelay, now, fraction);
     } else if (this.hasTokenProvider && lane.failures === 0) {
-      // One replacement goes before the first wait; a server that always says 401 must not loop us.
+      // The first replacement is sent without a wait. Later ones wait, or a server's constant 401 would loop.
       lane.failures = 1;
       lane.problem = problem;
       this.#setAside();
       return { batch, failure: verdict };
     } else {
-      // A provider's tokens change on their own, and a page without sessions would never ask for another.
+      // With a provider never pause: its tokens change, and without a new session it would never be called.
       lane.park(problem, !this.hasTokenProvider, serverDelay, now, fraction);
     }
     this.#setAside(problem);
@@ -507,7 +510,7 @@ function parcel(events) {
 }
 
 /**
- * What became of it, for a report.
+ * The result of a request, for reports.
  * @param {Parcel} current @param {string} outcome @param {string} code @returns {FlushBatch}
  */
 function result({ user, events }, outcome, code) {

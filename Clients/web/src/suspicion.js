@@ -3,19 +3,19 @@ import { delay, longestServerDelay, network } from './retry.js';
 /**
  * @typedef {import('./types.js').Row} Row
  * @typedef {'refused' | 'tooLarge' | 'serverFault'} Cause
- *   Why requests with the culprit fail. `refused`: when one part is accepted, the culprit is in the other. `tooLarge`: two
- *   parts that are accepted one by one may well be too large together. `serverFault`: it may have been a bad moment.
+ *   Why requests with the culprit fail. `refused`: if one part is accepted, the culprit is in the other.
+ *   `tooLarge`: two parts may each be accepted and be too large together. `serverFault`: may be transient.
  */
 
-/** How long a server that failed on what it took later is called flaky, in seconds. */
+/** Seconds that a server counts as flaky after it accepted events on which it had failed. */
 const flakyDuration = 86_400;
-/** Events refused one after the other, with none accepted in between, before it must be something else than them. */
+/** Consecutive rejected events, without an accepted one, after which the events are not at fault. */
 const maximumRefusals = 3;
 
 /**
- * An event that failed alone. Whether it is the event or the server shows only when the server takes others in between: it
- * is set aside after it has failed alone twice, with an accepted request of others before the second time. While the server
- * also fails on what it takes later, it has to fail three times, with five accepted requests before each.
+ * An event that failed alone. Accepted requests with other events show whether the event or the server is at
+ * fault. The event is quarantined after it failed alone twice, with an accepted request of others in between.
+ * While the server is flaky, it must fail three times, with five accepted requests in between.
  */
 class Suspect {
   /** Not tried before this, as long as nothing else is accepted. */
@@ -34,13 +34,13 @@ class Suspect {
     this.cause = cause;
   }
 
-  /** True when another try would tell something. */
+  /** Whether another try is conclusive. */
   get isRipe() {
     return this.successes >= this.#neededSuccesses;
   }
 
   /**
-   * Returns true when it is the event.
+   * Returns true if the event is at fault.
    * @param {boolean} isFlaky
    */
   failedAlone(isFlaky) {
@@ -53,10 +53,10 @@ class Suspect {
   }
 }
 
-/** Which events are at fault when the server refuses requests, if any. */
+/** Finds the events at fault when the server rejects requests. */
 export class Suspicion {
   /**
-   * A request failed as a whole, and goes on in parts: at most log2(n) + 1 requests.
+   * The bisection of a failed request: at most log2(n) + 1 requests.
    * @type {{ cause: Cause, among: Row[] } | null}
    */
   #search = null;
@@ -68,16 +68,16 @@ export class Suspicion {
    */
   suspects = [];
 
-  /** What to send next, as long as there is a search. */
+  /** The events to send next in a bisection; null without one. */
   get probe() {
     if (!this.#search) return null;
     const { cause, among } = this.#search;
-    // Of the last two, the second: if it is the culprit, the first goes out with what comes after.
+    // Of the last two, try the second. If it is the culprit, the first is sent with later events.
     if (among.length === 2 && cause !== 'refused') return [among[1]];
     return among.slice(0, Math.max(1, among.length >> 1));
   }
 
-  /** True when the newest suspect may be none: the server failed. */
+  /** Whether the newest suspect failed with a server fault, so that the server may be at fault. */
   get isFault() {
     return this.suspects[this.suspects.length - 1]?.cause === 'serverFault';
   }
@@ -99,7 +99,7 @@ export class Suspicion {
     this.#refusalsInARow = 0;
   }
 
-  /** Somebody wants another try of everything. */
+  /** Lets all suspects be retried now. */
   resume() {
     for (const suspect of this.suspects) suspect.retryAt = -Infinity;
   }
@@ -117,7 +117,7 @@ export class Suspicion {
         this.#search = null;
       }
     }
-    // It was not the event, then.
+    // Accepted suspects were not at fault.
     const isCleared = (/** @type {Suspect} */ suspect) => sent.has(suspect.event.sequence);
     if (this.suspects.some((one) => one.cause === 'serverFault' && isCleared(one))) this.#flakyUntil = now + flakyDuration;
     this.suspects = this.suspects.filter((one) => !isCleared(one));
@@ -126,8 +126,7 @@ export class Suspicion {
   }
 
   /**
-   * A request with these events failed as a whole: it goes on in smaller parts. Returns the event that cannot be delivered,
-   * if it is found.
+   * Continues a failed request in smaller parts. Returns the event that cannot be delivered, once found.
    * @param {Row[]} events @param {Cause} cause @param {number} now
    */
   narrow(events, cause, now) {
@@ -140,7 +139,7 @@ export class Suspicion {
   }
 
   /**
-   * Takes down that an event failed alone. Returns true if that is enough to set it aside.
+   * Records that an event failed alone. Returns true if it is to be quarantined.
    * @param {Row} event @param {Cause} cause @param {number} now @param {number} fraction
    */
   failedAlone(event, cause, now, fraction) {
@@ -152,7 +151,7 @@ export class Suspicion {
     } else {
       this.#refusalsInARow += 1;
     }
-    // Two at a time are rarely both at fault.
+    // Two events at fault at a time are rare, so a second suspect points to the server.
     const isFlaky = now < this.#flakyUntil || this.suspects.some((one) => one.cause === 'serverFault');
     if (found.failedAlone(cause === 'serverFault' && isFlaky)) return true;
     found.retryAt = now + delay({ base: network.base, maximum: longestServerDelay }, found.tries, fraction);
@@ -161,7 +160,7 @@ export class Suspicion {
   }
 
   /**
-   * Faults on other events point to the server: while it is flaky, earlier evidence does not count.
+   * While the server is flaky, faults on other events reset the counts of earlier suspects.
    * @param {Row[]} events @param {number} now
    */
   #serverFailed(events, now) {

@@ -5,7 +5,7 @@ import { delay, network } from './retry.js';
  * @typedef {import('./types.js').Verdict} Verdict
  * @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure
  * @typedef {{ token: string | null, generation: number | null, problem?: Problem }} Credential
- *   With a problem: the provider had nothing better, and the server is the judge. Without a generation: nothing may go.
+ *   With `problem`: the provider has no better token; send this one. Without `generation`: send nothing.
  */
 
 /** Seconds that the provider may take. */
@@ -19,36 +19,36 @@ const missingToken = 26;
 const expired = 22;
 const decodingError = 20;
 
-/** How it stands with one user's token. */
+/** The state of one user's token. */
 class Entry {
   /**
-   * Empty after a log-out that left events: they wait for another token.
+   * Empty after a log-out with unsent events, which wait for another token.
    * @type {string | null}
    */
   token = null;
-  /** Counts up with each new token of any user, so that a late answer can be told from one about this token. */
+  /** Increases with each new token of any user, to detect late responses about an earlier token. */
   generation = 0;
   isLoaded = false;
   /**
-   * What the last refusal said.
+   * The server's reason for the last rejection.
    * @type {Verdict | null}
    */
   verdict = null;
   /**
-   * A provider that failed is left alone before `retryAt`.
+   * The provider's last failure. It is not called again before `retryAt`.
    * @type {{ failures: number, retryAt: number, problem: Problem, code: number } | null}
    */
   standing = null;
   /**
-   * The call of the provider.
+   * The pending call of the provider.
    * @type {{ isLate: boolean } | null}
    */
   search = null;
-  /** The generation that the provider has just returned and the device clock calls expired: the server is the judge. */
+  /** A new generation that is expired by the device clock. It is sent, because the clock may be wrong. */
   doubtful = 0;
   forgettings = 0;
 
-  /** If it has changed while the provider was asked, what that returns is out of date. */
+  /** If this changes during a call of the provider, the returned token is out of date. */
   get baseline() {
     return `${this.generation} ${this.forgettings}`;
   }
@@ -59,10 +59,10 @@ export class Tokens {
   /** @type {Map<string, Entry>} */
   #entries = new Map();
   #lastGeneration = 0;
-  /** Who is logging out, and has not handed over a token since. */
+  /** Users who are signing out and have not set a token since. */
   leaving = new Set();
   /**
-   * Milliseconds to the server's clock, and device clock less uptime when that was learned.
+   * `offset`: server clock minus device clock. `base`: device clock minus uptime then. Milliseconds.
    * @type {{ offset: number, base: number } | null}
    */
   #serverClock = null;
@@ -73,10 +73,10 @@ export class Tokens {
    * @param {import('./types.js').Clock} options.clock
    * @param {() => number} options.random
    * @param {(user: string) => Promise<string | undefined>} options.load The stored token.
-   * @param {(user: string, token: string | null, isBack?: boolean) => void} options.save Keeps a token for the next start and
-   *   the other tabs, with what these `take` of it.
+   * @param {(user: string, token: string | null, isBack?: boolean) => void} options.save Stores a token for
+   *   the next start and sends it to the other tabs, which `take` or `forget` it.
    * @param {(user: string, generation: number) => void} options.changed There is another token.
-   * @param {(user: string) => void} options.sought The provider has returned, or its time is up.
+   * @param {(user: string) => void} options.sought The provider has returned or timed out.
    * @param {(failure: AuthenticationFailure) => void} options.failed
    */
   constructor(options) {
@@ -91,7 +91,7 @@ export class Tokens {
   }
 
   /**
-   * The newest token that is known without asking anybody.
+   * The newest token in memory.
    * @param {string} user
    */
   token(user) {
@@ -99,7 +99,8 @@ export class Tokens {
   }
 
   /**
-   * Reads a user's token from the storage: once, and again when it was refused, since another tab may have a newer.
+   * Reads a user's token from the storage: once, and again after a rejection, since another tab may have
+   * stored a newer token.
    * @param {string} user @param {number | null} [rejected] The generation that the server has refused.
    */
   async load(user, rejected = NaN) {
@@ -112,7 +113,7 @@ export class Tokens {
   }
 
   /**
-   * Returns false if it is the token that is there already.
+   * Returns false if the token is unchanged.
    * @param {Entry} entry @param {string} token
    */
   #set(entry, token) {
@@ -121,32 +122,32 @@ export class Tokens {
     return true;
   }
 
-  // What the app says
+  // Tokens from the app
 
   /**
    * Takes a token that the app hands over, in this tab or another.
    * @param {string} user @param {string} token @param {boolean} [isOwn]
-   * @param {boolean} [isBack] False if a provider has it: that the app hands over a token ends a log-out.
+   * @param {boolean} [isBack] Whether the token ends a log-out; false for a provider's token.
    */
   take(user, token, isOwn = true, isBack = true) {
     if (!isToken(token)) return this.#fail(decodingError, 'token_malformed', user, null, 'app');
     const entry = this.#entry(user);
     if (isBack) this.leaving.delete(user);
-    // Also if it is the same: in another tab the user may be logging out.
+    // Save an unchanged token too: in another tab the user may be signing out.
     if (isOwn) this.options.save(user, token, isBack);
     if (!this.#set(entry, token)) {
       if (entry.verdict) this.#fail(entry.verdict.code, 'token_unchanged', user, token, 'app');
       return;
     }
-    // In answer to a refusal this is a mistake of the app; otherwise the server is the judge.
+    // After a rejection an expired token is the app's mistake. Otherwise the server decides.
     if (entry.verdict && this.#isExpired(token)) this.#fail(expired, 'token_expired', user, token, 'app');
     this.options.changed(user, entry.generation);
   }
 
   /**
-   * The last flush of a log-out is over. Without any token nothing is kept back: users of an app without tokens come back
-   * without one, too.
-   * @param {string} user @param {boolean} isComplete Whether it left nothing.
+   * Ends a log-out after its flush. Without a token, remaining events need none: an app without tokens sends
+   * them without.
+   * @param {string} user @param {boolean} isComplete Whether the flush sent all events.
    */
   left(user, isComplete) {
     if (!this.leaving.delete(user)) return;
@@ -155,7 +156,7 @@ export class Tokens {
     this.options.save(user, token);
   }
 
-  /** @param {string} user @param {string | null} token What is known instead: empty or nothing. */
+  /** @param {string} user @param {string | null} token The replacement: empty or null. */
   forget(user, token) {
     const entry = this.#entry(user);
     Object.assign(entry, { token, generation: 0, verdict: null, standing: null, isLoaded: true, doubtful: 0 });
@@ -172,7 +173,7 @@ export class Tokens {
     this.options.failed({ code, reason, userId: user, token, isOptional: false, requestTimeMs, origin, clockSkew: null, occurrences: 1 });
   }
 
-  // What the server says
+  // Responses of the server
 
   /** @param {string} user */
   accepted(user) {
@@ -180,7 +181,7 @@ export class Tokens {
   }
 
   /**
-   * Returns false for a token that was sent for want of a better one, which was told already.
+   * Returns false if the provider's failure was already reported with the same code.
    * @param {string} user @param {Verdict} verdict
    */
   refused(user, verdict) {
@@ -192,7 +193,7 @@ export class Tokens {
   // Finding
 
   /**
-   * The credential to send with, after `load`; `pending`: the provider is asked, `sought` is to follow.
+   * The credential for a request, after `load`; `pending` during a call of the provider, before `sought`.
    * @param {string} user @param {number | null} rejected The generation that the server has refused.
    * @returns {Credential | 'pending'}
    */
@@ -211,7 +212,7 @@ export class Tokens {
   }
 
   /**
-   * Why there has to be another token.
+   * The reason for requesting another token; null if the current token can be used.
    * @param {Entry} entry @param {number | null} [rejected] @returns {import('./types.js').TokenRequest['reason'] | null}
    */
   #need({ token, generation, doubtful }, rejected) {
@@ -220,7 +221,7 @@ export class Tokens {
   }
 
   /**
-   * Whether `token` is what `credential` would give at once, and has not ended.
+   * Whether `credential` would return an unexpired token at once.
    * @param {string} user
    */
   isReady(user) {
@@ -243,7 +244,7 @@ export class Tokens {
       if (problem) {
         const code = { missing: missingToken, expired, rejected: entry.verdict?.code ?? expired }[reason];
         const failures = (entry.standing?.failures ?? 0) + 1;
-        // Not at once even if chance says so.
+        // At least a second, because the jitter may be 0.
         const retryAt = clock.uptime() + Math.max(1, delay(network, failures, this.options.random()));
         entry.standing = { failures, retryAt, problem, code };
         this.#fail(code, problem.code, user, entry.token || null, 'provider', requestTime);
@@ -267,7 +268,7 @@ export class Tokens {
   }
 
   /**
-   * Takes what the provider has returned. Returns what is wrong with it.
+   * Stores the provider's token. Returns the problem if it cannot be used.
    * @param {string} user @param {Entry} entry @param {string} reason @param {string | null} text @param {Problem} [problem]
    */
   #returned(user, entry, reason, text, problem) {
@@ -275,12 +276,12 @@ export class Tokens {
     if (!isToken(text)) return problemOf('token_malformed');
     if (text === entry.token && reason === 'rejected') return problemOf('token_unchanged');
     if (this.#set(entry, text)) this.options.save(user, text);
-    // Never withheld: the device clock may be what is wrong, and only an answer can tell.
+    // Send a token that seems expired: the device clock may be wrong.
     entry.doubtful = this.#isExpired(text, expiryMargin) ? entry.generation : 0;
     entry.standing = null;
   }
 
-  /** Asks the provider again even if it has just failed. */
+  /** Lets the provider be called again, even right after a failure. */
   resume() {
     for (const { standing } of this.#entries.values()) if (standing) standing.retryAt = -Infinity;
   }
@@ -293,7 +294,7 @@ export class Tokens {
     this.#serverClock = { offset: serverTime - clock.now(), base: clock.now() - clock.uptime() * 1000 };
   }
 
-  /** Seconds by which the server's clock is ahead; 0 if nothing is known, or somebody has set the device clock since. */
+  /** Seconds by which the server's clock is ahead; 0 if unknown or if the device clock was set since. */
   get clockOffset() {
     const { clock } = this.options;
     const known = this.#serverClock;
@@ -302,7 +303,7 @@ export class Tokens {
   }
 
   /**
-   * Judged in the server's time: the device clock may be wrong.
+   * Compares with the server's time, because the device clock may be wrong.
    * @param {string} token
    */
   #isExpired(token, margin = 0) {
@@ -312,14 +313,14 @@ export class Tokens {
 }
 
 /**
- * What is wrong with a provider; docs/error-codes.md has the words.
+ * A provider's problem. The codes are in docs/error-codes.md.
  * @param {string} code
  */
 const problemOf = (code) => ({ code, reason: '' });
 const timedOut = problemOf('provider_timed_out');
 
 /**
- * Whether it can stand in a header field.
+ * Whether the text is valid in a header field.
  * @param {unknown} text @returns {text is string}
  */
 function isToken(text) {
@@ -327,7 +328,7 @@ function isToken(text) {
 }
 
 /**
- * When a token says that it expires, in seconds since 1970; the signature is not checked.
+ * The token's `exp` in seconds since 1970; null without one. The signature is not checked.
  * @param {string | null} token
  */
 function expiryOf(token) {

@@ -1,83 +1,84 @@
-/** Shapes of the client. Times are seconds unless a name says otherwise. */
+/** Types of the client. Times are seconds unless a name says otherwise. */
 
-/** A code and words, both safe to log. */
+/** A code and a description, both safe to log. */
 export interface Problem { code: string; reason: string }
 
-/** What a server says about a token. */
+/** A server's result for a token. */
 export interface Verdict {
-  /** One of docs/error-codes.md. */
+  /** A code from docs/error-codes.md. */
   code: number;
   /** The same as a word, such as `EXPIRED`. */
   reason: string;
-  /** Seconds by which the device clock is ahead of the server's, where that is why the token failed. */
+  /** Seconds by which the device clock is ahead of the server's, if the token failed because of that. */
   clockSkew: number | null;
-  /** How to put it right, in the server's words; empty if it does not say. */
+  /** The server's advice on how to fix the problem; empty if missing. */
   hint: string;
 }
 
-/** What the client tells a token provider when it needs a token. */
+/** A request for a token, passed to a token provider. */
 export interface TokenRequest {
-  /** Whose token. Not always the current user: events of an earlier one may still wait. */
+  /** The user to get a token for. Not always the current user: an earlier user's events may still wait. */
   userId: string;
-  /** `missing`: there is none. `expired`: it has expired or is about to. `rejected`: the server has refused it. */
+  /** `missing`, `expired` (or about to expire), or `rejected` by the server. */
   reason: 'missing' | 'expired' | 'rejected';
-  /** What the server said, for `rejected`; null otherwise. */
+  /** The server's code, for `rejected`; null otherwise. */
   code: number | null;
 }
 
 /**
- * Gets a token for a user from the app's backend; null says that there is none, and an error means the same. Never called
- * twice at the same time for one user, in whatever tabs. It may take 30 seconds.
+ * Gets a token for a user from the app's backend. Null or an error means that there is no token. Never called
+ * twice at the same time for one user, across all tabs. It may take 30 seconds.
  */
 export type TokenProvider = (request: TokenRequest) => Promise<string | null | undefined> | string | null | undefined;
 
 export interface Configuration {
   /** The server's base URL. Events go to `/v1/batch` below it. */
   endpoint: string;
-  /** The app's key. It names the app and proves nothing. */
+  /** The app's key. It identifies the app and is not a secret. */
   writeKey: string;
-  /** Asked for a token when there is none, when it expires and when the server refuses it. */
+  /** Called when a token is missing, expires or is rejected by the server. */
   tokenProvider?: TokenProvider;
 }
 
-/** Where an event is that was recorded. */
+/** Where a recorded event is stored. */
 export interface Receipt {
-  /** Made when it was recorded and never changed: what the server drops duplicates by. */
+  /** Set when the event is recorded and never changed. The server drops duplicates by it. */
   messageId: string;
   /**
-   * `disk`: it survives reloads and crashes until a server has it. `memory`: the browser gave no storage, so it is lost with
-   * the page unless it is sent before. `dropped`: it is gone, as the client was closed or wiped.
+   * `disk`: the event survives reloads and crashes until a server has it. `memory`: it could not be stored
+   * and is lost with the page unless sent before. `dropped`: the client was closed or wiped, or too many
+   * events waited for the storage.
    */
   stored: 'disk' | 'memory' | 'dropped';
 }
 
 /** A token that a server did not accept, or that could not be obtained. */
 export interface AuthenticationFailure {
-  /** One of docs/error-codes.md. */
+  /** A code from docs/error-codes.md. */
   code: number;
-  /** Its name, such as `EXPIRED`; where the provider or the app is at fault a word such as `token_unchanged`. */
+  /** The code's name, such as `EXPIRED`; for a fault of provider or app a word such as `token_unchanged`. */
   reason: string;
-  /** Whose token. */
+  /** The token's user; null without a user. */
   userId: string | null;
-  /** The token; null if there was none. A credential: never log it. */
+  /** The token; null if missing. A credential: never log it. */
   token: string | null;
-  /** True if the server has taken the events all the same. */
+  /** True if the server accepted the events anyway. */
   isOptional: boolean;
   /** When the request began, by the device's clock: milliseconds since 1970. */
   requestTimeMs: number;
-  /** Who found out. */
+  /** The component that reported the failure. */
   origin: 'server' | 'provider' | 'app';
-  /** Seconds by which the device clock is ahead of the server's, when the token would be good by the device clock. */
+  /** Seconds by which the device clock is ahead of the server's, if the token is valid by the former. */
   clockSkew: number | null;
-  /** How often this has happened with this user, token and code, this time included. */
+  /** The number of failures with this user, token and code, this one included. */
   occurrences: number;
 }
 
-/** One request of a flush, or one that could not be made for want of a token. */
+/** A request of a flush, or a request that was not made because a token was missing. */
 export interface FlushBatch {
   userId: string | null;
   eventCount: number;
-  /** How many of them the server has now. */
+  /** The number of events that the server accepted. */
   deliveredCount: number;
   /** `delivered`, `retry_later`, `token_problem`, `refused`, `quarantined` or `configuration_problem`. */
   outcome: string;
@@ -88,7 +89,7 @@ export interface FlushBatch {
 export interface FlushResult {
   batches: FlushBatch[];
   /**
-   * `drained`, `parked` (what could be sent was; the rest waits for tokens of its users), `interrupted`,
+   * `drained`, `parked` (the remaining events wait for their users' tokens), `interrupted`,
    * `configuration_problem`, `waiting_for_token_provider` or `closed`.
    */
   ending: string;
@@ -101,29 +102,29 @@ export interface FlushResult {
 /** Counters of a queue, over its whole life. */
 export interface Counts {
   queued: number; queuedBytes: number; recorded: number; sent: number; duplicates: number; quarantined: number;
-  /** Pushed out by a limit, of the queue or of the quarantine. */
+  /** Evicted by a limit of the queue or of the quarantine. */
   evicted: number; wiped: number;
 }
 
 /** `recorded` is the sum of `queued`, `sent`, `quarantined`, `evicted` and `wiped`. */
 export interface Snapshot extends Counts {
-  /** Where new events are kept. */
+  /** Where new events are stored. */
   storage: 'disk' | 'memory';
-  /** Why they are in memory; null if they are not. */
+  /** Why events are stored in memory; null if they are not. */
   storageProblem: string | null;
-  /** Events that are on their way to the storage. */
+  /** Events that wait for the storage. */
   unsaved: number;
   /** Events that were never stored: too many waited for the storage, or it was wiped meanwhile. */
   dropped: number;
   /** Users whose events wait for a token. */
   parked: { userId: string | null; reason: string; failures: number; isPaused: boolean; nextAttemptIn: number | null }[];
-  /** What has to change before anything gets through. */
+  /** The problem that blocks all requests until settings change; null without one. */
   configurationProblem: string | null;
-  /** The last failure of server or network since something was accepted. */
+  /** The last failure since the server accepted events; null without one. */
   lastError: string | null;
-  /** Seconds until the next try after such a failure. */
+  /** Seconds until the next try after such a failure; null without one. */
   nextAttemptIn: number | null;
-  /** In all, the repeated ones included. */
+  /** In total, repeated failures included. */
   authenticationFailures: number;
   /** Seconds by which the server's clock is ahead. */
   clockOffset: number;
@@ -132,15 +133,15 @@ export interface Snapshot extends Counts {
 
 export interface QuarantinedEvent { messageId: string; userId: string | null; code: string; reason: string; body: string }
 
-// Inside the client
+// Internal types
 
 export interface NewRow {
   messageId: string;
-  /** Empty: nobody was identified. */
+  /** Empty without a user. */
   userId: string;
   /** One message of the native dialect, as JSON. */
   body: string;
-  /** Of `body` in UTF-8. */
+  /** The size of `body` in UTF-8. */
   bytes: number;
 }
 
@@ -150,23 +151,23 @@ export interface ClaimRequest { events: number; bytes: number; blocked: Set<stri
 
 export interface Settlement { delivered: Row[]; quarantined: { event: Row; problem: Problem }[]; duplicates: number }
 
-/** Where events are kept. Every method is one transaction; a rejected promise says that nothing changed. */
+/** A store of events. Every method is one transaction; a rejected promise means that nothing changed. */
 export interface Store {
   add(rows: NewRow[]): Promise<void>;
   claim(request: ClaimRequest): Promise<Row[]>;
   settle(settlement: Settlement): Promise<void>;
   counts(): Promise<Counts>;
   quarantined(): Promise<QuarantinedEvent[]>;
-  /** What is kept under `key`; `initial` is put there first if there is nothing. */
+  /** The value under `key`. If missing, `initial` is stored first. */
   meta(key: string, initial?: any): Promise<any>;
   setMeta(values: [string, any][]): Promise<void>;
   /** Removes all rows and all of `meta`. */
   wipe(): Promise<void>;
-  /** A transaction took too long. It may still end. */
+  /** Closes the database after a transaction timed out. The transaction may still complete. */
   reopen?(): void;
 }
 
-/** A few values that are stored synchronously, beside the store; null if there are none. Neither method throws. */
+/** A few values that are stored synchronously, apart from the store; null if empty. Neither method throws. */
 export interface Journal { read(): Record<string, any> | null; write(values: Record<string, any> | null): void }
 
 export interface TransportResponse { status: number; header(name: string): string | null; body: string }
@@ -180,7 +181,7 @@ export type Meaning =
 export interface Answer {
   meaning: Meaning;
   retryAfter: number | null;
-  /** The same as an instant, where the answer does not say what time it is at the server. Milliseconds since 1970. */
+  /** `Retry-After` as a date, if the response has no `Date`. Milliseconds since 1970. */
   retryAt: number | null;
   /** The server's clock. Milliseconds since 1970. */
   serverTime: number | null;
@@ -191,28 +192,28 @@ export interface Clock {
   now(): number;
   /** Seconds; only grows. */
   uptime(): number;
-  /** Calls back at an uptime. Returns what cancels that. */
+  /** Calls back at an uptime. Returns a function that cancels the call. */
   at(instant: number, call: () => void): () => void;
 }
 
 export interface TransportRequest { url: string; headers: Record<string, string>; body: string; keepalive: boolean; signal?: AbortSignal }
 
-/** What the client needs of the browser; tests bring their own. */
+/** The browser's functions that the client uses. Tests have their own. */
 export interface Platform {
   clock: Clock;
   random(): number;
   /** Rejects with a `Problem` if there is no answer. */
   send(request: TransportRequest): Promise<TransportResponse>;
-  /** Throws, or is null, where the browser gives no storage. */
+  /** Throws or returns null if the browser has no storage. */
   store(name: string): Store | null;
   journal(name: string): Journal;
-  /** Says something to the developer. */
+  /** Logs a warning for the developer. */
   warn(text: string): void;
-  /** Runs `body` while no other tab runs one of this name. */
+  /** Runs `body` while no other tab runs a body under the same name. */
   lock(name: string, signal: AbortSignal, body: () => Promise<void>): Promise<void>;
   /** Messages to the other tabs. */
   channel(name: string, hear: (message: any) => void): { post(message: any): void; close(): void };
   isHidden(): boolean;
-  /** `hidden`, `visible`, `leave` (the page may be gone for good after it), `return`. Returns what ends it. */
+  /** `hidden`, `visible`, `leave` (the page may end) or `return`. Returns a function that unsubscribes. */
   onPage(hear: (event: 'hidden' | 'visible' | 'leave' | 'return') => void): () => void;
 }

@@ -1,4 +1,4 @@
-/** Levels of objects and arrays in a value. The gateway reads 64 levels of a request: three are around the value. */
+/** Levels of objects and arrays in a value. The gateway reads 64 levels; three are around the value. */
 const maximumDepth = 60;
 
 /**
@@ -23,7 +23,7 @@ export function toJSON(value, room) {
         const isAround = path.includes(value) && !(said && path.at(-1) === value);
         return isAround || depth >= maximumDepth ? 'null' : compound(value, [...path, value], depth, said);
       }
-      // The gateway has 64 bits for an integer.
+      // The gateway reads integers of up to 64 bits.
       const text = typeof value !== 'bigint' ? JSON.stringify(value)
         : BigInt.asIntN(64, value) === value ? `${value}` : `"${value}"`;
       room -= text?.length ?? 0;
@@ -50,7 +50,7 @@ export function toJSON(value, room) {
       for (const one of value) parts.push(write(() => one, path, depth) ?? 'null');
       return `[${parts}]`;
     }
-    // Two keys of a map may have the same text. The gateway rejects an object with two members of one name.
+    // Keys of a map may have equal texts. The gateway rejects an object with duplicate members.
     const members = type === 'Map' ? Object.fromEntries(value) : value;
     /** @type {Record<string, string>} */
     const parts = {};
@@ -64,7 +64,7 @@ export function toJSON(value, room) {
 }
 
 /**
- * Replaces half a surrogate pair, as of an emoji that was cut. It is not JSON to the gateway.
+ * Replaces an unpaired surrogate, such as half of a cut emoji. The gateway rejects it as invalid JSON.
  * @param {string} json
  */
 export const wellFormed = (json) => json.replace(/\\(ud[89a-f]..|.)/g, (escape, code) => (code[1] ? '\ufffd' : escape));

@@ -3,26 +3,26 @@
  * @property {number} errorCode 10 to 28 as in Braze's table; 30 and above are Countersign's own.
  * @property {string} reason The same as a word.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
- * @property {string} signature The one that was refused; empty if there was none. A credential: never log it.
+ * @property {string} signature The rejected signature; empty if missing. A credential: never log it.
  * @property {boolean} optional True if the server accepted the events anyway, because the app does not require signatures.
  */
 /**
  * @param {string} apiKey The app's write key.
  * @param {{ baseUrl: string, enableSdkAuthentication?: boolean }} options `baseUrl`: the gateway, a host or a URL.
  * @param {import('./types.js').Platform} [platform] For tests.
- * @returns {boolean} False if these cannot work; then nothing is recorded.
+ * @returns {boolean} False if the configuration is invalid; then nothing is recorded.
  */
 export function initialize(apiKey: string, { baseUrl, enableSdkAuthentication }: {
     baseUrl: string;
     enableSdkAuthentication?: boolean;
 }, platform?: import("./types.js").Platform | undefined): boolean;
 /**
- * Says who the user is from now on.
+ * Sets the current user.
  * @param {string} userId @param {string} [signature] The token that the app's backend signed.
  */
 export function changeUser(userId: string, signature?: string | undefined): void;
 /**
- * Replaces the current user's signature; what waits for one is sent at once.
+ * Replaces the current user's signature. Events that wait for a signature are sent at once.
  * @param {string} signature
  */
 export function setSdkAuthenticationSignature(signature: string): void;
@@ -37,7 +37,7 @@ export function removeSubscription(id: string): void;
 /** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False without a client or a name. */
 export function logCustomEvent(name: string, properties?: Record<string, unknown> | undefined): boolean;
 /**
- * Sends everything that waits, now.
+ * Sends all queued events now.
  * @param {(isComplete: boolean) => void} [callback]
  */
 export function requestImmediateDataFlush(callback?: ((isComplete: boolean) => void) | undefined): void;
@@ -57,7 +57,7 @@ export type SdkAuthenticationError = {
      */
     userId: string | null;
     /**
-     * The one that was refused; empty if there was none. A credential: never log it.
+     * The rejected signature; empty if missing. A credential: never log it.
      */
     signature: string;
     /**

@@ -14,8 +14,8 @@ export class CountersignError extends Error {
 /**
  * Records what users of a page do, and delivers it to a gateway: each event once, and under its user's token.
  *
- * All tabs of an origin share one queue, and one of them sends. What the disk has is not lost, whatever happens to the page
- * or the server, until a server has taken it or a limit pushes it out.
+ * All tabs of an origin share one queue, and one tab sends. Events on disk survive reloads and crashes until
+ * a server has accepted them or a limit evicts them.
  */
 export class Countersign {
     /**
@@ -25,19 +25,18 @@ export class Countersign {
      * @param {import('./types.js').Platform} [platform] For tests.
      */
     constructor(configuration: Configuration, platform?: import("./types.js").Platform | undefined);
-    /** The user whom events are recorded for, from an earlier page if nobody was identified in this one; null if there is none. */
+    /** The current user, as identified on this page or an earlier one; null without a user. */
     get userId(): string | null;
     /**
-     * Says who the user is from now on, over later pages too, until `logOut()`, `wipe()` or another call.
+     * Sets the current user, on later pages too, until `logOut()`, `wipe()` or another call.
      *
-     * What was recorded before stays with the user it was recorded for. An event is recorded when the user is another one or
-     * when there are traits.
+     * Earlier events stay with their user. An event is recorded if the user changes or if there are traits.
      *
      * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
-     * @param {string | null} [token] What the app's backend signed for this user; null if there is a token provider.
-     * @param {Record<string, unknown>} [traits] What is known of the user.
-     * @returns {Promise<Receipt | null>} Where the event is; null if there is none. Rejects as `track` does; then the user
-     *   stays.
+     * @param {string | null} [token] The token from the app's backend; null if there is a token provider.
+     * @param {Record<string, unknown>} [traits] The user's attributes.
+     * @returns {Promise<Receipt | null>} Where the event is; null if no event was recorded. Rejects as
+     *   `track` does; then the user does not change.
      */
     identify(userId: string, token?: string | null | undefined, traits?: Record<string, unknown> | undefined): Promise<Receipt | null>;
     /**
@@ -46,14 +45,14 @@ export class Countersign {
      */
     changeUser(userId: string, token?: string | null | undefined): Promise<void>;
     /**
-     * Hands over a new token of the current user; what waits for one is sent at once.
+     * Sets a new token of the current user. Events that wait for a token are sent at once.
      * @param {string} token Exactly as the backend made it. @returns {Promise<void>}
      */
     setToken(token: string): Promise<void>;
     /**
-     * Ends the user's time with the app: sends what is left under the user's token, and then forgets that token, in all tabs.
-     * What cannot be sent now waits until the same user comes back with a token, on later pages too. Of a user who never had
-     * one, in an app without a token provider, it is sent without.
+     * Signs the user out in all tabs: sends the queued events under the user's token, then deletes the token.
+     * Events that cannot be sent now wait until the user signs in again with a token, on later pages too. If
+     * the user never had a token and the app has no token provider, they are sent without a token.
      */
     logOut(): Promise<import("./types.js").FlushResult>;
     /**
@@ -67,35 +66,35 @@ export class Countersign {
      */
     track(event: string, properties?: Record<string, unknown> | undefined): Promise<Receipt>;
     /**
-     * Sends everything that can be sent now, whichever tab does it. It ends waits after failures and resumes what was paused.
+     * Sends everything that can be sent now, in any tab. Ends waits after failures and resumes paused users.
      * @returns {Promise<import('./types.js').FlushResult>}
      */
     flush(): Promise<import('./types.js').FlushResult>;
-    /** Begins a new session: what was paused after too many refused tokens is tried again. */
+    /** Begins a new session. Users paused after too many rejected tokens are tried again. */
     startSession(): void;
     /**
-     * Calls back for each authentication failure, in every tab: the first time at once, then at most once in five minutes and in
-     * each session for the same user, token and code. The last failure of each user that still stands is reported at once.
-     * Returns a function that unsubscribes.
+     * Calls back for each authentication failure, in every tab: the first time at once, then at most once in
+     * five minutes and in each session for the same user, token and code. The latest unresolved failure of
+     * each user is reported at once. Returns a function that unsubscribes.
      * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
      */
     onAuthenticationFailure(handler: (failure: import('./types.js').AuthenticationFailure) => void): () => undefined;
     /**
-     * Where every event is, and what the client is waiting for.
+     * Returns the state of the queue and the reasons for waiting.
      * @returns {Promise<import('./types.js').Snapshot>}
      */
     snapshot(): Promise<import('./types.js').Snapshot>;
-    /** The events that a server will never take as they are, oldest first. Rejects with `storage_failed`. */
+    /** Events that a server rejected permanently, oldest first. Rejects with `storage_failed`. */
     quarantinedEvents(): Promise<import("./types.js").QuarantinedEvent[]>;
     /**
-     * Removes all events, all tokens, the user and the id of this browser, in all tabs. A request that is under way cannot be
-     * taken back. Rejects with `storage_failed` when the storage cannot be written now; call it again then.
+     * Removes all events, all tokens, the user and the id of this browser, in all tabs. It does not cancel a
+     * request in flight. Rejects with `storage_failed` if the storage cannot be written; call it again then.
      */
     wipe(): Promise<void>;
     /**
      * Stores pending events and ends all work. The next client with this queue sends the rest.
      *
-     * Later calls do nothing and settle: with `dropped`, `closed` or nothing. `wipe()` and `snapshot()` go on to work.
+     * Later calls do nothing and settle with `dropped`, `closed` or nothing. `wipe()` and `snapshot()` work.
      */
     close(): Promise<void>;
     #private;
