@@ -59,7 +59,7 @@ static void result(void *context, const char *json, size_t length) { tell(on_res
 
 static void event(void *context, const char *json, size_t length) { tell(on_event, context, json, length); }
 
-/* One that does not get through, for want of memory, ends in the library after its time-out. */
+/* A request lost for lack of memory times out in the library. */
 static void ask(void *context, uint64_t number, const char *json, size_t length) {
     JNIEnv *env = environment();
     if (!env) return;

@@ -42,7 +42,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 
-/** Against a real gateway, whose credentials are in the environment (Tests/Clients/clients.py). */
+/** Runs against a real gateway. Its credentials are in the environment (Tests/Clients/clients.py). */
 public final class Tests {
     static String stand(String name) {
         return System.getenv("STAND_" + name);
@@ -127,7 +127,7 @@ public final class Tests {
         }
     }
 
-    /** Whatever a provider does, its question has an answer: the time-out is one that no test lives to see. */
+    /** Every token request gets an answer. The time-out is longer than any test. */
     static void providers() throws Exception {
         Map<String, CountersignClient.TokenProvider> providers = Map.of(
             "throws an error", request -> {
@@ -295,7 +295,7 @@ public final class Tests {
         logger.setLevel(null);
     }
 
-    /** A function of thenRun may wait for other calls of the same client, in whatever way. */
+    /** A function of thenRun may wait for other calls of the same client. */
     static void callbacks() throws Exception {
         Map<String, Object> record = Map.of("coords", Map.of("latitude", 1, "longitude", 2));
         LocationClient client = new LocationClient.Builder().dataDirectory(folder()).build();
@@ -449,7 +449,7 @@ public final class Tests {
         Braze.configure(null, new BrazeConfig.Builder().setApiKey("wk").setDataDirectory(folder())
             .setCustomEndpoint("http://127.0.0.1:" + server.getAddress().getPort()).setIsSdkAuthenticationEnabled(true).build());
         Braze braze = Braze.getInstance(null);
-        // One that fails does not keep another one from being told.
+        // A failing subscriber does not keep other subscribers from being called.
         Logger.getLogger("countersign").setLevel(java.util.logging.Level.SEVERE);
         braze.subscribeToSdkAuthenticationFailures(failure -> {
             throw new IllegalStateException();
@@ -465,7 +465,7 @@ public final class Tests {
         server.stop(0);
     }
 
-    /** What Braze takes without a word: nothing of it may end an app. */
+    /** Empty arguments and calls after shutdown, which Braze ignores, must not throw. */
     static void brazeIsQuiet() throws Exception {
         BlockingQueue<Throwable> uncaught = new LinkedBlockingQueue<>();
         Thread.setDefaultUncaughtExceptionHandler((thread, error) -> uncaught.add(error));
@@ -486,7 +486,7 @@ public final class Tests {
         Thread.setDefaultUncaughtExceptionHandler(null);
     }
 
-    /** Braze's samples in both languages. Their tokens are words of the documentation, which are no tokens. */
+    /** Braze's samples in both languages. Their placeholder tokens are invalid. */
     static void brazeSamples() throws Exception {
         for (braze.BrazeSamples samples : List.of(new braze.JavaSamples(), new braze.KotlinSamples())) {
             samples.configure();
@@ -505,7 +505,7 @@ public final class Tests {
                 check(error.getSignature().equals(signature), "another signature");
             }
             Braze.shutdown();
-            // What the end of it has cut off is sent from the same queue.
+            // The next client sends events whose request the close interrupted.
             try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY")).build()) {
                 check("NEW-USER-ID".equals(client.getUserId()), name + " " + client.getUserId() + " " + client.snapshot());
                 client.setToken(stand("NEW_USER"));

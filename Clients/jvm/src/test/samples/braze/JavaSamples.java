@@ -5,7 +5,7 @@ import static braze.Backend.getNewTokenSomehow;
 import dev.countersign.braze.Braze;
 import dev.countersign.braze.BrazeConfig;
 
-/** Braze's documentation, "SDK Authentication", tab Java. What the documentation leaves to braze.xml is there. */
+/** Braze's documentation, "SDK Authentication", tab Java. The remaining settings are in braze.xml. */
 public final class JavaSamples implements BrazeSamples {
     private Object getContext() {
         return this;

@@ -7,28 +7,28 @@ import java.util.Map;
 import java.util.function.Consumer;
 import java.util.logging.Logger;
 
-/** Records customers and events for a project of Bloomreach Engagement, and asks for content. */
+/** Records customers and events for a project of Bloomreach Engagement, and fetches content. */
 public final class BloomreachClient extends Client {
-    /** How a client works. Members are those of the vendor's Flutter SDK, as countersign.h has them. */
+    /** The configuration of a client. Members are named as in the vendor's Flutter SDK; see countersign.h. */
     public static final class Builder {
         private final Map<String, Object> members = new LinkedHashMap<>();
         private AuthorizationProvider provider;
         private Consumer<Map<String, Object>> failures;
 
-        /** The project, its public API key and where it is. */
+        /** The project, its public API key and its base URL. */
         public Builder(String projectToken, String authorizationToken, String baseUrl) {
             members.put("projectToken", projectToken);
             members.put("authorizationToken", authorizationToken);
             members.put("baseUrl", baseUrl);
         }
 
-        /** Asked for customer tokens, for every request that needs one. Turns {@code advancedAuthEnabled} on. */
+        /** Called for each request that needs a customer token. Turns {@code advancedAuthEnabled} on. */
         public Builder authorizationProvider(AuthorizationProvider provider) {
             this.provider = provider;
             return set("advancedAuthEnabled", true);
         }
 
-        /** As {@code ExponeaAuthProvider} in the manifest of an Android app: a class that is made here. */
+        /** Instantiates a provider class, as {@code ExponeaAuthProvider} in an Android app's manifest. */
         public Builder authorizationProvider(String className) {
             Object made;
             try {
@@ -42,19 +42,19 @@ public final class BloomreachClient extends Client {
             return authorizationProvider((AuthorizationProvider) made);
         }
 
-        /** Logs what the vendor's SDK logs, in its words. */
+        /** Logs the message of the vendor's SDK. */
         private static CountersignException refusal(String message) {
             Logger.getLogger("countersign").warning(message);
             return new CountersignException("invalid_configuration", message);
         }
 
-        /** Told that the server refuses what is tracked because of the API key. */
+        /** Called when the server rejects the API key for tracking. */
         public Builder onDeliveryFailure(Consumer<Map<String, Object>> handler) {
             failures = handler;
             return this;
         }
 
-        /** The folder for what waits. On Android a folder below {@code getFilesDir()}. */
+        /** The folder of the queue. On Android a folder below {@code getFilesDir()}. */
         public Builder dataDirectory(String path) {
             return set("dataDirectory", path);
         }
@@ -65,7 +65,7 @@ public final class BloomreachClient extends Client {
             return this;
         }
 
-        /** Opens the client. Throws {@link CountersignException} if it cannot work like that. */
+        /** Opens the client. Throws {@link CountersignException} for an invalid configuration. */
         public BloomreachClient build() {
             return new BloomreachClient(members, provider, failures);
         }
@@ -86,12 +86,12 @@ public final class BloomreachClient extends Client {
         await("identifyCustomer", arguments("customerIds", customerIds, "properties", properties));
     }
 
-    /** Records what is known of the customer. */
+    /** Records properties of the customer. */
     public void trackCustomer(Map<String, ?> properties) {
         await("trackCustomer", arguments("properties", properties));
     }
 
-    /** Records that the customer did something. */
+    /** Records an event of the customer. */
     public void trackEvent(String eventType, Map<String, ?> properties) {
         await("trackEvent", arguments("eventType", eventType, "properties", properties));
     }
@@ -101,12 +101,12 @@ public final class BloomreachClient extends Client {
         await("trackCampaignClick", arguments("url", url));
     }
 
-    /** Records the device's push token; null when the person has taken the permission back. */
+    /** Records the device's push token; null when the permission was revoked. */
     public void trackPushToken(String token) {
         await("trackPushToken", arguments("token", token));
     }
 
-    /** Starts over with a customer of whom nothing is known. */
+    /** Starts over with a new, anonymous customer. */
     public void anonymize() {
         await("anonymize", Map.of());
     }
@@ -131,7 +131,7 @@ public final class BloomreachClient extends Client {
         return await("customerIds", Map.of());
     }
 
-    /** Each of type {@code property} or {@code id}; answers with success, error and value. */
+    /** Fetches attributes of type {@code property} or {@code id}. Results have success, error and value. */
     public List<Map<String, Object>> fetchAttributes(List<Map<String, String>> attributes) {
         return await("fetchAttributes", arguments("attributes", attributes));
     }
@@ -156,7 +156,7 @@ public final class BloomreachClient extends Client {
         await("markAppInboxAsRead", arguments("messageId", messageId));
     }
 
-    /** Asks for a push notification to this device. */
+    /** Requests a push notification to this device. */
     public void sendSelfCheck(String pushToken) {
         await("sendSelfCheck", arguments("pushToken", pushToken));
     }

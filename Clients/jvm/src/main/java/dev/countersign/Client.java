@@ -17,17 +17,18 @@ import java.util.logging.Logger;
 /**
  * Base class of the three clients. Methods may be called from any thread.
  *
- * <p>Methods that record return a future that completes when the event is on disk. Dependent stages, such as a function of
- * {@code thenRun}, may wait for other calls.
+ * <p>Methods that record return a future that completes when the event is on disk. Dependent stages, such as
+ * a function of {@code thenRun}, may wait for other calls.
  *
- * <p>Properties may have values of any class (docs/value-types.md). No value makes a method throw. Log lines go to the logger {@code countersign}.
+ * <p>Properties may have values of any class (docs/value-types.md). No value makes a method throw. Log lines
+ * go to the logger {@code countersign}.
  */
 public abstract class Client implements Closeable {
     private static final Logger logger = Logger.getLogger("countersign");
     private static final Map<String, Level> levels =
         Map.of("debug", Level.FINE, "info", Level.INFO, "warning", Level.WARNING);
 
-    /** Answers a question for a token; null if there is none. It may block. */
+    /** Returns a token, or null without a token. It may block. */
     interface Provider {
         String token(Map<String, Object> request) throws Exception;
     }
@@ -39,7 +40,7 @@ public abstract class Client implements Closeable {
     private final ExecutorService events = Executors.newSingleThreadExecutor(work -> daemon(work, "countersign-events"));
     private volatile long handle;
 
-    /** handler: takes events that are no log lines, on a thread of the client. Events come before this has returned. */
+    /** Calls the handler with events except log lines, on a thread of the client, also before returning. */
     Client(int mode, Map<String, Object> configuration, Provider provider, Consumer<Map<String, Object>> handler) {
         this.provider = provider;
         this.handler = handler;
@@ -73,7 +74,7 @@ public abstract class Client implements Closeable {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue. */
+    /** Stores pending events and ends all work. The next client with this queue sends the rest. */
     @Override
     public void close() {
         CompletableFuture<Object> closed = new CompletableFuture<>();
@@ -119,7 +120,7 @@ public abstract class Client implements Closeable {
         }
     }
 
-    /** Without the members that are null. */
+    /** Leaves out null values. */
     static Map<String, Object> arguments(Object... namesAndValues) {
         Map<String, Object> members = new LinkedHashMap<>();
         for (int index = 0; index < namesAndValues.length; index += 2) {
@@ -128,22 +129,22 @@ public abstract class Client implements Closeable {
         return members;
     }
 
-    /** Where every event is, and who waits for a token. */
+    /** The state of the queue and the users who wait for a token. */
     public Map<String, Object> snapshot() {
         return await("snapshot", Map.of());
     }
 
-    /** What the server will never take as it is. */
+    /** Events that the server rejected permanently. */
     public List<Map<String, Object>> quarantinedEvents() {
         return await("quarantinedEvents", Map.of());
     }
 
-    /** Puts them back into the queue; returns how many. */
+    /** Puts quarantined events back into the queue; returns their number. */
     public long requeueQuarantinedEvents() {
         return await("requeueQuarantinedEvents", Map.of());
     }
 
-    /** Deletes them for good; returns how many. */
+    /** Deletes quarantined events permanently; returns their number. */
     public long deleteQuarantinedEvents() {
         return await("deleteQuarantinedEvents", Map.of());
     }
@@ -151,13 +152,13 @@ public abstract class Client implements Closeable {
     // Callbacks
 
     void ask(long question, Map<String, Object> request) {
-        // It may block, so it gets a thread of its own.
+        // The provider may block, so it gets a thread of its own.
         daemon(() -> {
             String token = null;
             try {
                 token = provider.token(request);
             } catch (Throwable failure) {
-                // Errors, too, such as Kotlin's TODO(): uncaught, they would leave the question open and end an Android app.
+                // Catch errors too, such as Kotlin's TODO(). Uncaught, they would end an Android app.
                 logger.log(Level.WARNING, "the token provider failed", failure);
             } finally {
                 answer(question, token);
@@ -167,7 +168,7 @@ public abstract class Client implements Closeable {
 
     /** token: null for none. */
     void answer(long question, String token) {
-        // The question may come before the handle is known here. A join goes on in a thread that the provider has interrupted.
+        // The request may arrive before the handle is set. Unlike get, join works in an interrupted thread.
         ready.join();
         Native.answer(handle, question, token == null ? null : utf8(token));
     }
@@ -187,7 +188,7 @@ public abstract class Client implements Closeable {
                 }
             });
         } catch (RejectedExecutionException closed) {
-            // Nobody listens to a client that is closed.
+            // The client is closed.
         }
     }
 }

@@ -19,8 +19,8 @@ import java.util.function.Consumer;
  */
 public final class CountersignClient extends Client {
     /**
-     * Gets a token for a user. It is called on a thread of its own and may block; null says that there is none, and whatever it
-     * throws, errors too, is logged and means the same.
+     * Gets a token for a user. It is called on a thread of its own and may block. Null means that there is no
+     * token. Exceptions and errors are logged and mean the same.
      */
     @FunctionalInterface
     public interface TokenProvider {
@@ -28,7 +28,7 @@ public final class CountersignClient extends Client {
         String token(TokenRequest request) throws Exception;
     }
 
-    /** Whose token is needed, and why. */
+    /** The user who needs a token, and the reason. */
     public static final class TokenRequest {
         private final Map<String, Object> members;
 
@@ -36,7 +36,7 @@ public final class CountersignClient extends Client {
             this.members = members;
         }
 
-        /** Whose: not always the current user. */
+        /** The user to get a token for. Not always the current user. */
         public String getUserId() {
             return (String) members.get("userId");
         }
@@ -46,7 +46,7 @@ public final class CountersignClient extends Client {
             return (String) members.get("reason");
         }
 
-        /** What the server said of a rejected one; null otherwise. */
+        /** The server's code for a rejected token; null otherwise. */
         public Integer getCode() {
             return members.get("code") == null ? null : ((Number) members.get("code")).intValue();
         }
@@ -60,7 +60,7 @@ public final class CountersignClient extends Client {
             this.members = members;
         }
 
-        /** The server's number, such as 22; 0 if it is not the server's. */
+        /** The server's code, such as 22; 0 if the failure is not the server's. */
         public int getCode() {
             return ((Number) members.get("code")).intValue();
         }
@@ -70,17 +70,17 @@ public final class CountersignClient extends Client {
             return (String) members.get("reason");
         }
 
-        /** Whose token; null without a user. */
+        /** The token's user; null without a user. */
         public String getUserId() {
             return (String) members.get("userId");
         }
 
-        /** The token; null if there was none. A credential: never log it. */
+        /** The token; null if missing. A credential: never log it. */
         public String getToken() {
             return (String) members.get("token");
         }
 
-        /** Whether the server has taken the events all the same. */
+        /** Whether the server accepted the events anyway. */
         public boolean isOptional() {
             return Boolean.TRUE.equals(members.get("optional"));
         }
@@ -91,7 +91,7 @@ public final class CountersignClient extends Client {
         }
     }
 
-    /** How a client works. */
+    /** The configuration of a client. */
     public static final class Builder {
         private final Map<String, Object> members = new LinkedHashMap<>();
         private TokenProvider tokenProvider;
@@ -103,33 +103,34 @@ public final class CountersignClient extends Client {
             members.put("writeKey", writeKey);
         }
 
-        /** Asked when there is no token, when it expires and when the gateway refuses it. */
+        /** Called when a token is missing, expires or is rejected by the gateway. */
         public Builder tokenProvider(TokenProvider provider) {
             tokenProvider = provider;
             return this;
         }
 
         /**
-         * Told of refused and missing tokens, on a thread of the client. The same failure is told at once, and again at most once in
-         * five minutes and at the start of a session. See {@link AuthenticationFailure#isOptional}.
+         * Called for rejected and missing tokens, on a thread of the client. The same failure is reported at
+         * once, and again at most once in five minutes and at the start of a session. See
+         * {@link AuthenticationFailure#isOptional}.
          */
         public Builder onAuthenticationFailure(Consumer<AuthenticationFailure> handler) {
             failures = handler;
             return this;
         }
 
-        /** The folder for what waits. On Android a folder below {@code getFilesDir()}. */
+        /** The folder of the queue. On Android a folder below {@code getFilesDir()}. */
         public Builder dataDirectory(String path) {
             return set("dataDirectory", path);
         }
 
-        /** Any other member of the configuration, as countersign.h has it. */
+        /** Any other member of the configuration, as in countersign.h. */
         public Builder set(String name, Object value) {
             members.put(name, value);
             return this;
         }
 
-        /** Opens the client. Throws {@link CountersignException} if it cannot work like that. */
+        /** Opens the client. Throws {@link CountersignException} for an invalid configuration. */
         public CountersignClient build() {
             return new CountersignClient(members, tokenProvider, failures);
         }
@@ -144,12 +145,12 @@ public final class CountersignClient extends Client {
         });
     }
 
-    /** Says who the user is, who has a token from the provider. */
+    /** Sets the current user. The provider supplies the token. */
     public CompletableFuture<String> identify(String userId) {
         return identify(userId, null, Map.of());
     }
 
-    /** Says who the user is; the event's id, or null if there was nothing to record. */
+    /** Sets the current user. Returns the event's id, or null if no event was recorded. */
     public CompletableFuture<String> identify(String userId, String token, Map<String, ?> traits) {
         return call("identify", arguments("userId", userId, "token", token, "traits", traits)).thenApply(id -> (String) id);
     }
@@ -159,22 +160,22 @@ public final class CountersignClient extends Client {
         await("changeUser", arguments("userId", userId, "token", token));
     }
 
-    /** Hands over a new token of the present user; what waits for one is sent at once. */
+    /** Sets a new token of the current user. Events that wait for a token are sent at once. */
     public void setToken(String token) {
         await("setToken", arguments("token", token));
     }
 
-    /** The present user; null if there is none. */
+    /** The current user; null without a user. */
     public String getUserId() {
         return await("userId", Map.of());
     }
 
-    /** Records an event; its id, when it is on disk. */
+    /** Records an event. Returns its id when the event is on disk. */
     public CompletableFuture<String> track(String event) {
         return track(event, Map.of());
     }
 
-    /** Records an event; its id, when it is on disk. */
+    /** Records an event. Returns its id when the event is on disk. */
     public CompletableFuture<String> track(String event, Map<String, ?> properties) {
         return call("track", arguments("event", event, "properties", properties)).thenApply(id -> (String) id);
     }
@@ -184,12 +185,12 @@ public final class CountersignClient extends Client {
         return await("flush", Map.of());
     }
 
-    /** Sends what is left under the user's token, and then forgets that token. */
+    /** Sends the queued events under the user's token, then deletes the token. */
     public Map<String, Object> logOut() {
         return await("logOut", Map.of());
     }
 
-    /** Begins a session: what was paused after too many refused tokens is tried again. */
+    /** Begins a session. Users paused after too many rejected tokens are tried again. */
     public void startSession() {
         await("startSession", Map.of());
     }
@@ -199,12 +200,12 @@ public final class CountersignClient extends Client {
         await("endSession", Map.of());
     }
 
-    /** The app is in the background: what can be sent is sent. */
+    /** Call when the app enters the background. Sends the events that can be sent. */
     public void enterBackground() {
         await("enterBackground", Map.of());
     }
 
-    /** The app is in the foreground again. */
+    /** Call when the app enters the foreground again. */
     public void enterForeground() {
         await("enterForeground", Map.of());
     }
@@ -214,7 +215,7 @@ public final class CountersignClient extends Client {
         await("wipe", Map.of());
     }
 
-    /** Removes all data and records nothing from now on, in later runs too. */
+    /** Removes all data and stops recording, in later runs too. */
     public void optOut() {
         await("optOut", Map.of());
     }

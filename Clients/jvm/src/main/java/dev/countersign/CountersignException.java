@@ -2,7 +2,7 @@ package dev.countersign;
 
 import java.util.Map;
 
-/** What went wrong. It never holds a token, a key or an event. */
+/** An error of a client. It never holds a token, a key or an event. */
 public final class CountersignException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
@@ -30,17 +30,17 @@ public final class CountersignException extends RuntimeException {
         return code;
     }
 
-    /** More about it; safe to log. */
+    /** A description; safe to log. */
     public String getDetail() {
         return detail;
     }
 
-    /** The status of the server's answer; null if there was none. */
+    /** The status of the server's response; null without a response. */
     public Integer getStatus() {
         return status;
     }
 
-    /** What the server says about the token, such as 22; null if it did not. */
+    /** The server's code for the token, such as 22; null if missing. */
     public Integer getAuthCode() {
         return authCode;
     }

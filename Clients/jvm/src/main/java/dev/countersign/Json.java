@@ -39,7 +39,7 @@ final class Json {
         this.text = text;
     }
 
-    /** Reads what the library writes: there are no mistakes in it. */
+    /** Reads the library's output, which is always well-formed. */
     static Object read(String text) {
         return new Json(text).value();
     }
@@ -66,7 +66,7 @@ final class Json {
         DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
 
     private static final class Writer {
-        // The library replaces what is deeper than 60 levels.
+        // The library replaces values deeper than 60 levels.
         private static final int maximumLevels = 80;
 
         private final StringBuilder output = new StringBuilder();

@@ -8,40 +8,43 @@ import java.util.function.Consumer;
 
 /** Records locations and uploads each of them once, under an access token that refreshes itself. */
 public final class LocationClient extends Client {
-    /** How a client works. The members of the three groups are as countersign.h has them. */
+    /** The configuration of a client. The members of the three groups are as in countersign.h. */
     public static final class Builder {
         private final Map<String, Object> members = new LinkedHashMap<>();
         private Consumer<Map<String, Object>> authorization;
         private Consumer<Map<String, Object>> uploads;
 
-        /** Where records go, and when. */
+        /** URLs and timing of uploads. */
         public Builder http(Map<String, ?> http) {
             return set("http", http);
         }
 
-        /** Under which token, and how it is refreshed. */
+        /** The access token and its refresh. */
         public Builder authorization(Map<String, ?> authorization) {
             return set("authorization", authorization);
         }
 
-        /** What is stored, and for how long. */
+        /** Limits and retention of stored records. */
         public Builder persistence(Map<String, ?> persistence) {
             return set("persistence", persistence);
         }
 
-        /** Told what came of each request for a token: success, status, response, error. It may hold tokens: never log it. */
+        /**
+         * Called after each token request: success, status, response, error. The response may hold tokens:
+         * never log it.
+         */
         public Builder onAuthorization(Consumer<Map<String, Object>> handler) {
             authorization = handler;
             return this;
         }
 
-        /** Told of each attempt to upload: success, status, error. */
+        /** Called after each upload attempt: success, status, error. */
         public Builder onUpload(Consumer<Map<String, Object>> handler) {
             uploads = handler;
             return this;
         }
 
-        /** The folder for what waits. On Android a folder below {@code getFilesDir()}. */
+        /** The folder of the queue. On Android a folder below {@code getFilesDir()}. */
         public Builder dataDirectory(String path) {
             return set("dataDirectory", path);
         }
@@ -52,7 +55,7 @@ public final class LocationClient extends Client {
             return this;
         }
 
-        /** Opens the client. Throws {@link CountersignException} if it cannot work like that. */
+        /** Opens the client. Throws {@link CountersignException} for an invalid configuration. */
         public LocationClient build() {
             return new LocationClient(members, authorization, uploads);
         }
@@ -66,32 +69,32 @@ public final class LocationClient extends Client {
         });
     }
 
-    /** Stores a record, at least {@code coords} with latitude and longitude; its uuid, when it is on disk. */
+    /** Stores a record with at least {@code coords} (latitude, longitude). Returns its uuid once on disk. */
     public CompletableFuture<String> insert(Map<String, ?> record) {
         return call("insert", record).thenApply(uuid -> (String) uuid);
     }
 
-    /** Changes the groups {@code http}, {@code authorization} and {@code persistence}, as far as they are given. */
+    /** Changes the given groups of {@code http}, {@code authorization} and {@code persistence}. */
     public void configure(Map<String, ?> groups) {
         await("configure", groups);
     }
 
-    /** Sends what waits; the records that the server has taken. */
+    /** Sends queued records; returns the records that the server accepted. */
     public List<Map<String, Object>> sync() {
         return await("sync", Map.of());
     }
 
-    /** How many records wait. */
+    /** The number of queued records. */
     public long count() {
         return await("count", Map.of());
     }
 
-    /** The records that wait, oldest first. */
+    /** Queued records, oldest first. */
     public List<Map<String, Object>> records() {
         return await("records", Map.of());
     }
 
-    /** Removes a record that waits; false if there is none. */
+    /** Removes a queued record; false if not found. */
     public boolean remove(String uuid) {
         return await("remove", arguments("uuid", uuid));
     }
@@ -106,12 +109,12 @@ public final class LocationClient extends Client {
         return await("authorizationState", Map.of());
     }
 
-    /** A token for requests of the app's own; replacing: one that was refused, or null. A credential: never log it. */
+    /** A token for the app's own requests. replacing: a rejected token, or null. Never log a token. */
     public String accessToken(String replacing) {
         return await("accessToken", arguments("replacing", replacing));
     }
 
-    /** Forgets the tokens; records stay. */
+    /** Deletes the tokens; records stay. */
     public void forgetTokens() {
         await("forgetTokens", Map.of());
     }

@@ -8,7 +8,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The functions of countersign.h, and its callbacks. Clients and calls are known to it by number. */
+/** The functions of countersign.h and its callbacks. Numbers identify clients and calls. */
 final class Native {
     static final int OK = 0;
     static final int CLOSED = 1;
@@ -17,7 +17,7 @@ final class Native {
     private static final AtomicLong numbers = new AtomicLong();
     static final Map<Long, Client> clients = new ConcurrentHashMap<>();
     static final Map<Long, CompletableFuture<Object>> pending = new ConcurrentHashMap<>();
-    /** Completes futures: a dependent function may wait for another result, which comes on the same thread of the library. */
+    /** Completes futures. A dependent stage may wait for a result that arrives on the same library thread. */
     private static final Executor results = Executors.newCachedThreadPool(work -> Client.daemon(work, "countersign-result"));
 
     static {
@@ -73,7 +73,7 @@ final class Native {
         try {
             client.ask(number, (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8)));
         } catch (Throwable failure) {
-            // Where no thread can be had, a question is answered all the same: who asked waits for it.
+            // Answer even if no thread can be created, because the library waits for it.
             client.answer(number, null);
             throw failure;
         }

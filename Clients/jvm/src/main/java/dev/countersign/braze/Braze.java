@@ -9,8 +9,8 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Braze's SDK Authentication over {@link CountersignClient}: code written for com.braze.Braze works with its imports changed. A
- * context is whatever the app has; nothing is done with it.
+ * Braze's SDK Authentication over {@link CountersignClient}: code written for com.braze.Braze works with its
+ * imports changed. Contexts are ignored.
  */
 public final class Braze {
     private static final Logger logger = Logger.getLogger("countersign");
@@ -32,7 +32,7 @@ public final class Braze {
                     try {
                         subscriber.trigger(new BrazeSdkAuthenticationErrorEvent(failure));
                     } catch (Throwable error) {
-                        // The others are told all the same.
+                        // Call the other subscribers too.
                         logger.log(Level.WARNING, "a subscriber failed", error);
                     }
                 }
@@ -41,7 +41,7 @@ public final class Braze {
         client = builder.build();
     }
 
-    /** Sets what the next {@link #getInstance} works by. Returns false once there is an instance. */
+    /** Sets the configuration for the next {@link #getInstance}. Returns false if there is an instance. */
     public static synchronized boolean configure(Object context, BrazeConfig given) {
         if (instance != null) return false;
         configuration = given;
@@ -60,7 +60,7 @@ public final class Braze {
         instance = null;
     }
 
-    /** Braze's methods throw nothing, and apps do not expect it: after {@link #shutdown}, for one, they have no effect. */
+    /** Logs exceptions, since Braze's methods throw none. After {@link #shutdown} they have no effect. */
     private static void attempt(Runnable work) {
         try {
             work.run();
@@ -73,24 +73,25 @@ public final class Braze {
         return text == null || text.isEmpty();
     }
 
-    /** Says who the user is. An empty id is ignored. */
+    /** Sets the current user. An empty id is ignored. */
     public void changeUser(String userId) {
         changeUser(userId, null);
     }
 
-    /** Says who the user is, with the token that the app's server has signed for them. An empty id is ignored. */
+    /** Sets the current user, with a token signed by the app's server. An empty id is ignored. */
     public void changeUser(String userId, String sdkAuthSignature) {
         if (!isEmpty(userId)) attempt(() -> client.changeUser(userId, sendsTokens ? sdkAuthSignature : null));
     }
 
-    /** A new token of the present user. An empty one is ignored. */
+    /** Sets a new token of the current user. An empty token is ignored. */
     public void setSdkAuthenticationSignature(String signature) {
         if (sendsTokens && !isEmpty(signature)) attempt(() -> client.setToken(signature));
     }
 
     /**
-     * Is told of refused and missing tokens. The same failure is told at once, and again at most once in five minutes and at the
-     * start of a session. An event with {@code isOptional} says that the server accepted the data anyway.
+     * Adds a subscriber for rejected and missing tokens. The same failure is reported at once, and again at
+     * most once in five minutes and at the start of a session. If an event is {@code isOptional}, the server
+     * accepted the data.
      */
     public void subscribeToSdkAuthenticationFailures(IEventSubscriber<BrazeSdkAuthenticationErrorEvent> subscriber) {
         subscribers.add(subscriber);
@@ -106,7 +107,7 @@ public final class Braze {
         client.track(name, properties);
     }
 
-    /** Sends what waits; returns at once. */
+    /** Sends queued events in the background. */
     public void requestImmediateDataFlush() {
         new Thread(() -> attempt(client::flush), "countersign-flush").start();
     }

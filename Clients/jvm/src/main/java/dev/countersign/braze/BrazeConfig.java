@@ -7,7 +7,7 @@ import javax.xml.parsers.DocumentBuilderFactory;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
-/** As com.braze.configuration.BrazeConfig. What the builder is not told is read from {@code braze.xml} on the class path. */
+/** As com.braze.configuration.BrazeConfig. {@code braze.xml} on the class path supplies missing values. */
 public final class BrazeConfig {
     final String apiKey;
     final String endpoint;
@@ -39,7 +39,7 @@ public final class BrazeConfig {
         return values;
     }
 
-    /** What is to be set before {@link Braze#configure}. */
+    /** Builds the configuration for {@link Braze#configure}. */
     public static final class Builder {
         private String apiKey;
         private String endpoint;
@@ -64,7 +64,7 @@ public final class BrazeConfig {
             return this;
         }
 
-        /** The folder for what waits, which Braze's SDK takes from its context. */
+        /** The folder of the queue. Braze's SDK takes it from the context. */
         public Builder setDataDirectory(String path) {
             dataDirectory = path;
             return this;

@@ -20,19 +20,19 @@ public final class BrazeSdkAuthenticationErrorEvent {
         return failure.getReason();
     }
 
-    /** Whose token; null without a user. */
+    /** The token's user; null without a user. */
     public String getUserId() {
         return failure.getUserId();
     }
 
-    /** The token that failed; null if there was none. A credential: never log it. */
+    /** The failed token; null if missing. A credential: never log it. */
     public String getSignature() {
         return failure.getToken();
     }
 
     /**
-     * Whether the server accepted the data anyway, because the app does not require signatures. Not in Braze's SDK for Android; in
-     * its SDK for Swift it is {@code optional}.
+     * Whether the server accepted the data anyway, because the app does not require signatures. Braze's SDK
+     * for Android lacks this; in the SDK for Swift it is {@code optional}.
      */
     public boolean isOptional() {
         return failure.isOptional();

@@ -2,6 +2,6 @@ package dev.countersign.exponea;
 
 /** As com.exponea.sdk.services.AuthorizationProvider. */
 public interface AuthorizationProvider {
-    /** The customer token for a request that is about to be sent; null if there is none. It may block. */
+    /** Returns the customer token for the next request; null without a token. It may block. */
     String getAuthorizationToken();
 }
