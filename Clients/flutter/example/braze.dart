@@ -1,5 +1,5 @@
-// Braze's documentation, "SDK Authentication", tab Dart. As printed the callback is no Dart: `let` is a word of Swift, and two
-// semicolons are missing. Both are mended here.
+// Braze's documentation, "SDK Authentication", tab Dart. The printed callback is not valid Dart: it uses
+// Swift's `let` and lacks two semicolons. Both are corrected here.
 import 'package:countersign/braze.dart';
 
 final braze = BrazePlugin();

@@ -5,7 +5,7 @@ import 'dart:async';
 
 import 'countersign.dart';
 
-/// A token that was refused, or is missing.
+/// A rejected or missing token.
 class BrazeSdkAuthenticationError {
   BrazeSdkAuthenticationError(Json failure)
       : code = failure['code'] as int,
@@ -20,17 +20,17 @@ class BrazeSdkAuthenticationError {
   /// The name of `code`.
   final String reason;
 
-  /// Compare it with the current user before getting a new signature; empty for nobody.
+  /// Compare it with the current user before getting a new signature; empty without a user.
   final String userId;
 
-  /// The one that was refused; empty if there was none. A credential: never log it.
+  /// The rejected signature; empty if missing. A credential: never log it.
   final String signature;
 
   /// True if the server accepted the data anyway, because the app does not require signatures.
   final bool optional;
 }
 
-/// The one client of an app, however many of these are made.
+/// All instances share one client.
 class BrazePlugin {
   static CountersignClient? _client;
   static FutureOr<void> Function(BrazeSdkAuthenticationError error)? _handler;
@@ -47,7 +47,7 @@ class BrazePlugin {
 
   void setSdkAuthenticationSignature(String signature) => unawaited(_initialized.setToken(signature));
 
-  /// The same failure is told at once, and again at most once in five minutes and at the start of a session.
+  /// The same failure is reported at once, and again at most once in five minutes and in each session.
   void setBrazeSdkAuthenticationErrorCallback(FutureOr<void> Function(BrazeSdkAuthenticationError error) callback) =>
       _handler = callback;
 

@@ -5,7 +5,7 @@ import 'dart:async';
 
 import 'countersign.dart';
 
-/// The vendor's configuration, as far as it is about more than notifications on one platform.
+/// The vendor's configuration, except settings for notifications on one platform.
 class ExponeaConfiguration {
   const ExponeaConfiguration({
     required this.projectToken,
@@ -36,7 +36,7 @@ class ExponeaConfiguration {
   final bool? automaticSessionTracking;
   final bool? allowDefaultCustomerProperties;
 
-  /// The App Inbox is asked for under a customer token.
+  /// Whether the App Inbox is fetched under a customer token.
   final bool? advancedAuthEnabled;
   final bool? manualSessionAutoClose;
   final String? applicationId;
@@ -56,15 +56,16 @@ class ExponeaConfiguration {
       };
 }
 
-/// The one client of an app, however many of these are made.
+/// All instances share one client.
 class ExponeaPlugin {
   static BloomreachClient? _client;
 
-  /// Returns the customer's token, or null for none. It takes the place of the vendor's native `AuthorizationProvider`, and is to
-  /// be set before [configure].
+  /// Returns the customer's token, or null without a token. It replaces the vendor's native
+  /// `AuthorizationProvider`. Set it before [configure].
   static FutureOr<String?> Function()? authorizationProvider;
 
-  /// False if there was a configuration before, which then stays. Throws [CountersignException] for one that cannot work.
+  /// Returns false, and changes nothing, if already configured. Throws [CountersignException] for an invalid
+  /// configuration.
   Future<bool> configure(ExponeaConfiguration configuration) async {
     if (_client != null) return false;
     _client = BloomreachClient(configuration.toMap(), authorizationProvider: authorizationProvider);
@@ -73,6 +74,6 @@ class ExponeaPlugin {
 
   Future<bool> isConfigured() async => _client != null;
 
-  /// What records and asks.
+  /// The client that records and fetches. Throws [StateError] before [configure].
   BloomreachClient get client => _client ?? (throw StateError('configure was not called'));
 }

@@ -8,7 +8,7 @@ import 'dart:io';
 
 import 'package:ffi/ffi.dart';
 
-/// What a handle points to: nothing that can be looked at.
+/// The opaque type of a handle.
 final class Client extends Opaque {}
 
 /// `countersign_result`.
@@ -55,7 +55,7 @@ typedef DartFree = void Function(Pointer<Utf8> text);
 typedef NativeVersion = Pointer<Utf8> Function();
 typedef DartVersion = Pointer<Utf8> Function();
 
-// COUNTERSIGN_OK and its kind.
+// Status codes: COUNTERSIGN_OK and so on.
 const ok = 0, closed = 1, forked = 2, invalid = 3;
 
 /// In an app for iOS the library is linked into the program.

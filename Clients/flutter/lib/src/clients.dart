@@ -2,10 +2,10 @@ import 'dart:async';
 
 import 'handle.dart';
 
-/// Events under their user's signed token. What records is done when the event is on disk.
+/// Events under their user's signed token. Futures of recording methods complete when the event is on disk.
 final class CountersignClient extends Handle {
-  /// [tokenProvider] is asked with `userId`, `reason` (`missing`, `expired`, `rejected`) and `code`. [settings] are further
-  /// members of the configuration, as in `countersign.h`.
+  /// [tokenProvider] is called with `userId`, `reason` (`missing`, `expired`, `rejected`) and `code`.
+  /// [settings] are further members of the configuration, as in `countersign.h`.
   CountersignClient(String endpoint, String writeKey,
       {FutureOr<String?> Function(Json request)? tokenProvider,
       void Function(Json failure)? onAuthenticationFailure,
@@ -17,7 +17,7 @@ final class CountersignClient extends Handle {
 
   final void Function(Json failure)? _onFailure;
 
-  /// The event's id, or null if there was nothing to record.
+  /// Returns the event's id, or null if no event was recorded.
   Future<String?> identify(String userId, {String? token, Json? traits}) async =>
       await call('identify', {'userId': userId, 'token': token, 'traits': traits}) as String?;
 
@@ -45,7 +45,7 @@ final class CountersignClient extends Handle {
 
   Future<void> wipe() => call('wipe');
 
-  /// Of a failure `token` is a credential: never log it.
+  /// A failure's `token` is a credential: never log it.
   @override
   void heard(Json event) => _onFailure?.call(event);
 }
@@ -71,13 +71,13 @@ final class LocationClient extends Handle {
 
   final void Function(Json event)? _onEvent;
 
-  /// The record's uuid, when it is on disk.
+  /// Returns the record's uuid once it is on disk.
   Future<String> insert(Json record) async => await call('insert', record) as String;
 
   Future<void> configure({Json? http, Json? authorization, Json? persistence}) =>
       call('configure', {'http': http, 'authorization': authorization, 'persistence': persistence});
 
-  /// The records that the server has taken.
+  /// Returns the records that the server accepted.
   Future<List<Object?>> sync() async => await call('sync') as List<Object?>;
 
   Future<int> get count async => await call('count') as int;
@@ -88,14 +88,14 @@ final class LocationClient extends Handle {
 
   Future<void> removeAll() => call('removeAll');
 
-  /// `authorization` and `upload`. Of the former `response` may hold tokens: never log it.
+  /// Handles `authorization` and `upload`. The `response` of the former may hold tokens: never log it.
   @override
   void heard(Json event) => _onEvent?.call(event);
 }
 
 /// Events and queries of a project of Bloomreach Engagement.
 final class BloomreachClient extends Handle {
-  /// [configuration] has the keys of the vendor's Flutter SDK, and those that `countersign.h` adds.
+  /// [configuration] has the keys of the vendor's Flutter SDK, and additional keys (`countersign.h`).
   BloomreachClient(Json configuration,
       {FutureOr<String?> Function()? authorizationProvider, void Function(CountersignException error)? onDeliveryFailure})
       : _onDeliveryFailure = onDeliveryFailure,
@@ -111,7 +111,7 @@ final class BloomreachClient extends Handle {
 
   Future<void> trackPushToken(String? token) => call('trackPushToken', {'token': token});
 
-  /// [project]: `projectToken`, `authorizationToken`, `baseUrl` and `projectMapping` from now on; empty to stay.
+  /// [project]: new `projectToken`, `authorizationToken`, `baseUrl`, `projectMapping`; empty to keep all.
   Future<void> anonymize([Json project = const {}]) => call('anonymize', project);
 
   Future<Json> customerIds() async => await call('customerIds') as Json;

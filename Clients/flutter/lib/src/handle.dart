@@ -13,7 +13,7 @@ typedef Json = Map<String, Object?>;
 /// The version of libcountersign.
 String libraryVersion() => library.version().toDartString();
 
-/// What went wrong. It never holds a token, a key or an event.
+/// An error of a client. It never holds a token, a key or an event.
 final class CountersignException implements Exception {
   CountersignException(this.code, this.detail, {this.status, this.authCode, this.isRetryable = false, this.retryAfter});
 
@@ -40,10 +40,10 @@ final class CountersignException implements Exception {
   String toString() => '$code: $detail';
 }
 
-/// A client of the library. It is used on the isolate that made it, and to be closed there.
+/// A client of the library. Use and close it on the isolate that created it.
 ///
-/// Callbacks come from a thread of the library; a listener hands them on to this isolate, which runs them later. So the client is
-/// opened with `keepsTexts`: what a callback gets is there until it is freed here.
+/// The library calls back on its own thread; a listener runs the callback on this isolate later. So the
+/// client is opened with `keepsTexts`: a callback's texts stay valid until they are freed here.
 abstract base class Handle {
   Handle(String mode, Json configuration, {FutureOr<String?> Function(Json request)? provider}) : _ask = provider {
     final onProvider = _onProvider?.nativeFunction ?? nullptr;
@@ -72,10 +72,11 @@ abstract base class Handle {
   var _last = 0;
   Future<void>? _closing;
 
-  /// Takes an event of the library that is no log line.
+  /// Handles an event of the library other than a log line.
   void heard(Json event) {}
 
-  /// Calls a method of `countersign.h`. Members that are null count as left out. Values may be of any type (docs/value-types.md).
+  /// Calls a method of `countersign.h`. Null members are left out. Values may be of any type
+  /// (docs/value-types.md).
   Future<Object?> call(String method, [Json arguments = const {}]) {
     if (_closing != null) return Future.error(CountersignException('closed', 'the client is closed'));
     return _begin((context) => using((arena) {
@@ -85,7 +86,7 @@ abstract base class Handle {
         }));
   }
 
-  /// Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue.
+  /// Stores pending events and ends all work. The next client with this queue sends the rest.
   Future<void> close() => _closing ??=
       _begin((context) => library.close(_client, _onResult.nativeFunction, context)).whenComplete(_release);
 
@@ -104,7 +105,7 @@ abstract base class Handle {
     return completer.future;
   }
 
-  /// The library calls back no more.
+  /// Closes the listeners. Call it only once the library makes no more callbacks.
   void _release() {
     _onResult.close();
     _onEvent.close();

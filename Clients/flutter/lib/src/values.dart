@@ -2,7 +2,7 @@ import 'dart:convert';
 import 'dart:developer' as developer;
 import 'dart:typed_data';
 
-/// The library replaces what is deeper than 60 levels.
+/// The library replaces values deeper than 60 levels.
 const _maximumLevels = 80;
 
 /// An event with more values is too large for a gateway.
