@@ -28,7 +28,7 @@ if number == "send":
 
 
 def record(name):
-    """What waits until the event is on disk."""
+    """Records an event. Returns a function that waits until the event is on disk."""
     if mode == "signed_user":
         return client.track(name).result
     if mode == "access_token":

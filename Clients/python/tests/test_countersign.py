@@ -1,4 +1,4 @@
-"""Against a real gateway, whose credentials are in the environment (Tests/Clients/clients.py)."""
+"""Runs against a real gateway. Its credentials are in the environment (Tests/Clients/clients.py)."""
 import collections
 import dataclasses
 import datetime
@@ -92,7 +92,7 @@ class ClientTests(Case):
         with self.client() as client:
             with self.assertRaisesRegex(countersign.CountersignError, "kind must be track"):
                 client.track("x", kind="fly").result(60)
-            # Half an emoji is no character; the event is kept all the same.
+            # An unpaired surrogate is not a character, but the event is stored.
             client.track("python \ud83d").result(60)
             with self.assertRaisesRegex(countersign.CountersignError, "properties must be an object"):
                 client.track("x", [1]).result(60)

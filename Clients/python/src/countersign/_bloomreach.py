@@ -9,10 +9,10 @@ from ._handle import JSON, CountersignError, FlushResult, Handle
 
 
 class BloomreachClient(Handle):
-    """Records customers and events, and asks for content.
+    """Records customers and events, and fetches content.
 
-    ``authorization_provider`` is called on a thread of its own for each request that needs a customer token. Further members of
-    the configuration (``flushMode``, ``projectMapping``…) are as in ``countersign.h``.
+    ``authorization_provider`` is called on a thread of its own for each request that needs a customer token.
+    Further members of the configuration (``flushMode``, ``projectMapping``…) are as in ``countersign.h``.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class BloomreachClient(Handle):
         self._wait("identifyCustomer", customerIds=customer_ids, properties=properties, timestamp=timestamp)
 
     def track_customer(self, properties: Mapping[str, JSON], timestamp: Optional[float] = None) -> None:
-        """Records what is known of the customer."""
+        """Records properties of the customer."""
         self._wait("trackCustomer", properties=properties, timestamp=timestamp)
 
     def track_event(self, event_type: str, properties: Optional[Mapping[str, JSON]] = None,
                     timestamp: Optional[float] = None) -> None:
-        """Records that the customer did something."""
+        """Records an event of the customer."""
         self._wait("trackEvent", eventType=event_type, properties=properties, timestamp=timestamp)
 
     def track_campaign_click(self, url: str, timestamp: Optional[float] = None) -> None:
@@ -49,11 +49,11 @@ class BloomreachClient(Handle):
         self._wait("trackCampaignClick", url=url, timestamp=timestamp)
 
     def track_push_token(self, token: Optional[str]) -> None:
-        """Records the device's push token; None when the person has taken the permission back."""
+        """Records the device's push token; None when the permission was revoked."""
         self._wait("trackPushToken", token=token)
 
     def anonymize(self, **project: JSON) -> None:
-        """Starts over with a customer of whom nothing is known, in another project where its members are given (``countersign.h``)."""
+        """Starts over with a new, anonymous customer, in another project if given (``countersign.h``)."""
         self._wait("anonymize", **project)
 
     def flush(self, timeout: Optional[float] = None) -> FlushResult:
@@ -75,7 +75,10 @@ class BloomreachClient(Handle):
         return found
 
     def fetch_attributes(self, attributes: Sequence[Mapping[str, str]]) -> list[dict[str, JSON]]:
-        """``{"type": "property", "property": name}`` or ``{"type": "id", "id": name}``, each with ``success`` and ``value``."""
+        """Fetches ``{"type": "property", "property": name}`` or ``{"type": "id", "id": name}``.
+
+        Each result has ``success`` and ``value``.
+        """
         found: list[dict[str, JSON]] = self._wait("fetchAttributes", attributes=list(attributes))
         return found
 
@@ -99,7 +102,7 @@ class BloomreachClient(Handle):
         self._wait("markAppInboxAsRead", messageId=message_id)
 
     def send_self_check(self, push_token: str) -> None:
-        """Asks for a push notification to this device."""
+        """Requests a push notification to this device."""
         self._wait("sendSelfCheck", pushToken=push_token)
 
     def wipe(self) -> None:

@@ -12,7 +12,7 @@ from ._handle import JSON, FlushResult, Handle
 
 @dataclass(frozen=True)
 class TokenRequest:
-    """Whose token is needed, and why: ``missing``, ``expired`` or ``rejected``, then with the server's ``code``."""
+    """A request for a user's token. ``reason``: ``missing``, ``expired`` or ``rejected``, with a ``code``."""
 
     user_id: str
     reason: str
@@ -24,13 +24,13 @@ class AuthenticationFailure:
     """A token that a server did not accept, or that could not be obtained."""
 
     code: int
-    """The server's number; 0 if it is not the server's."""
+    """The server's code; 0 if the failure is not the server's."""
     reason: str
     user_id: Optional[str]
     token: Optional[str] = field(repr=False)
     """A credential: never log it."""
     is_optional: bool
-    """The server has taken the events all the same."""
+    """Whether the server accepted the events anyway."""
     origin: str
     occurrences: int
     clock_skew: Optional[float]
@@ -40,9 +40,9 @@ class AuthenticationFailure:
 class Client(Handle):
     """Records what users do, and delivers it to a gateway: each event exactly once, under its user's token.
 
-    ``token_provider`` is called on a thread of its own when there is no token, when it expires and when the gateway refuses
-    it. Whatever it raises is logged and counts as no token, as does what is no ``str``. ``flush_policy``, ``limits`` and
-    the two retries are as in ``countersign.h``.
+    ``token_provider`` is called on a thread of its own when a token is missing, expires or is rejected by the
+    gateway. Exceptions and values other than ``str`` are logged and count as no token. ``flush_policy``,
+    ``limits`` and the two retries are as in ``countersign.h``.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Client(Handle):
 
     def identify(self, user_id: str, token: Optional[str] = None,
                  traits: Optional[Mapping[str, JSON]] = None) -> Future[Optional[str]]:
-        """Says who the user is from now on; the event's id, or None if there was nothing to record."""
+        """Sets the current user. Returns the event's id, or None if no event was recorded."""
         return self._call("identify", userId=user_id, token=token, traits=traits)
 
     def change_user(self, user_id: str, token: Optional[str] = None) -> None:
@@ -81,17 +81,17 @@ class Client(Handle):
         self._wait("changeUser", userId=user_id, token=token)
 
     def set_token(self, token: str) -> None:
-        """Hands over a new token of the present user; what waits for one is sent at once."""
+        """Sets a new token of the current user. Events that wait for a token are sent at once."""
         self._wait("setToken", token=token)
 
     @property
     def user_id(self) -> Optional[str]:
-        """The present user."""
+        """The current user; None without a user."""
         found: Optional[str] = self._wait("userId")
         return found
 
     def track(self, event: str, properties: Optional[Mapping[str, JSON]] = None, *, kind: str = "track") -> Future[str]:
-        """Records an event; its id, when it is on disk. ``kind``: track, page, screen, group or alias."""
+        """Records an event. Returns its id once on disk. ``kind``: track, page, screen, group or alias."""
         return self._call("track", event=event, kind=kind, properties=properties)
 
     def flush(self, timeout: Optional[float] = None) -> FlushResult:
@@ -99,11 +99,11 @@ class Client(Handle):
         return FlushResult._of(self._wait("flush", timeout))
 
     def log_out(self, timeout: Optional[float] = None) -> FlushResult:
-        """Sends what is left under the user's token, and then forgets that token."""
+        """Sends the queued events under the user's token, then deletes the token."""
         return FlushResult._of(self._wait("logOut", timeout))
 
     def start_session(self) -> None:
-        """Begins a session: what was paused after too many refused tokens is tried again."""
+        """Begins a session. Users paused after too many rejected tokens are tried again."""
         self._wait("startSession")
 
     def end_session(self) -> None:
@@ -115,7 +115,7 @@ class Client(Handle):
         self._wait("wipe")
 
     def opt_out(self) -> None:
-        """Removes all data and records nothing from now on, in later runs too."""
+        """Removes all data and stops recording, in later runs too."""
         self._wait("optOut")
 
     def opt_in(self) -> None:

@@ -1,4 +1,4 @@
-"""What the three clients have in common."""
+"""The base class of the three clients."""
 from __future__ import annotations
 
 import atexit
@@ -21,9 +21,9 @@ Self = TypeVar("Self", bound="Handle")
 
 
 class CountersignError(Exception):
-    """What went wrong. It never holds a token, a key or an event.
+    """An error of a client. It never holds a token, a key or an event.
 
-    ``code`` is a stable word such as ``invalid_configuration``; ``retryable`` says that the same call may succeed later.
+    ``code`` is a stable word such as ``invalid_configuration``. If ``retryable``, the call may succeed later.
     """
 
     def __init__(self, code: str, detail: str, *, status: Optional[int] = None, auth_code: Optional[int] = None,
@@ -44,7 +44,7 @@ class CountersignError(Exception):
 
 @dataclass(frozen=True)
 class FlushBatch:
-    """What became of one request."""
+    """The result of one request."""
 
     user_id: Optional[str]
     events: int
@@ -55,7 +55,7 @@ class FlushBatch:
 
 @dataclass(frozen=True)
 class FlushResult:
-    """Result of a flush. ``ending`` is ``drained`` when everything was sent, and ``parked`` when events wait for a token."""
+    """A flush's result. ``ending``: ``drained`` if all was sent, ``parked`` if events wait for a token."""
 
     delivered: int
     queued: int
@@ -70,7 +70,7 @@ class FlushResult:
 
 
 class _Result(Future[JSON]):
-    """The result of a call. Each of its callbacks has a thread of its own, so that it may wait for other calls."""
+    """The result of a call. Each callback has a thread of its own, so that it may wait for other calls."""
 
     def add_done_callback(self, fn: Callable[[Future[JSON]], object]) -> None:
         super().add_done_callback(
@@ -108,15 +108,15 @@ def _provider(context: int, number: int, pointer: Any, length: int) -> None:
     if handle is not None:
         request = _text(pointer, length)
         try:
-            # It may block, so it gets a thread of its own.
+            # The provider may block, so it gets a thread of its own.
             threading.Thread(target=handle._ask, args=(number, request), name="countersign-provider", daemon=True).start()
         except BaseException:
-            # Where no thread can be had, a question is answered all the same: who asked waits for it.
+            # Answer even if no thread can be created, because the library waits for it.
             handle._answer(number, None)
             raise
 
 
-# For as long as the library may call them.
+# Keep references, so that the callbacks are not freed while the library may call them.
 _RESULT, _EVENT, _PROVIDER, _NO_PROVIDER = RESULT(_result), RESULT(_event), PROVIDER(_provider), PROVIDER(0)
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
@@ -170,7 +170,7 @@ class Handle:
         self.close()
 
     def close(self, timeout: Optional[float] = None) -> None:
-        """Stores what is in memory and ends all work. What was not sent is sent by the next client with this queue."""
+        """Stores pending events and ends all work. The next client with this queue sends the rest."""
         handle = _open.pop(self._number, None)
         if handle is None:
             return
@@ -220,21 +220,21 @@ class Handle:
         return self._call(method, **arguments).result(timeout)
 
     def snapshot(self) -> dict[str, JSON]:
-        """Where every event is (``queued``, ``sent``, ``quarantined``…) and who waits for a token (``parked``)."""
+        """Event counts (``queued``, ``sent``, ``quarantined``…) and users waiting for tokens (``parked``)."""
         found: dict[str, JSON] = self._wait("snapshot")
         return found
 
     def quarantined_events(self) -> list[dict[str, JSON]]:
-        """What the server will never take as it is: ``messageId``, ``userId``, ``code``, ``reason``, ``date``, ``body``."""
+        """Rejected events, with ``messageId``, ``userId``, ``code``, ``reason``, ``date``, ``body``."""
         found: list[dict[str, JSON]] = self._wait("quarantinedEvents")
         return found
 
     def requeue_quarantined_events(self) -> int:
-        """Puts them back into the queue; returns how many."""
+        """Puts quarantined events back into the queue; returns their number."""
         return int(self._wait("requeueQuarantinedEvents"))
 
     def delete_quarantined_events(self) -> int:
-        """Deletes them for good; returns how many."""
+        """Deletes quarantined events permanently; returns their number."""
         return int(self._wait("deleteQuarantinedEvents"))
 
     # Callbacks
@@ -243,7 +243,7 @@ class Handle:
         encoded = None
         try:
             encoded = self._encoded(self._provide(request)) if self._provide else None
-        # SystemExit, too: on a thread that is not the app's it would end the question and nothing else.
+        # Catch SystemExit too: on this thread it would not end the app.
         except BaseException:
             self._logger.exception("the token provider failed")
         finally:
@@ -258,7 +258,7 @@ class Handle:
         return token.encode() or None
 
     def _answer(self, number: int, token: Optional[bytes]) -> None:
-        # The question may come before the handle is known here.
+        # The request may arrive before the pointer is set.
         self._ready.wait()
         library().countersign_answer(self._pointer, number, token, len(token) if token else 0)
 
@@ -271,17 +271,17 @@ class Handle:
                     self._logger.log(_LEVELS[event["level"]], "%s%s", event["message"], words)
                 else:
                     self._heard(event)
-            # SystemExit, too: later events are still to be heard.
+            # Catch SystemExit too, so that later events are handled.
             except BaseException:
                 self._logger.exception("a handler failed")
 
     def _heard(self, event: Mapping[str, JSON]) -> None:
-        """An event that is no log line, on a thread of its own."""
+        """Handles an event other than a log line, on the listener's thread."""
 
 
 @atexit.register
 def _close_all() -> None:
-    # The library's threads must not call into an interpreter that is gone.
+    # The library's threads must not call into a finalized interpreter.
     for handle in list(_open.values()):
         try:
             handle.close(timeout=10)

@@ -12,7 +12,7 @@ from ._handle import JSON, Handle
 
 @dataclass(frozen=True)
 class AuthorizationEvent:
-    """What came of one request for a new access token. ``response`` may hold tokens: never log it."""
+    """The result of a request for a new access token. ``response`` may hold tokens: never log it."""
 
     is_success: bool
     status: int
@@ -49,7 +49,7 @@ class LocationClient(Handle):
         }, logger=logger)
 
     def insert(self, record: Mapping[str, JSON]) -> Future[str]:
-        """Stores a record, at least ``coords`` with ``latitude`` and ``longitude``; its uuid, when it is on disk."""
+        """Stores a record with at least ``coords`` (latitude, longitude). Returns its uuid once on disk."""
         return self._send("insert", record)
 
     def configure(self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,
@@ -58,21 +58,21 @@ class LocationClient(Handle):
         self._wait("configure", http=http, authorization=authorization, persistence=persistence)
 
     def sync(self, timeout: Optional[float] = None) -> list[JSON]:
-        """Sends what waits; the records that the server has taken."""
+        """Sends queued records; returns the records that the server accepted."""
         found: list[JSON] = self._wait("sync", timeout)
         return found
 
     def count(self) -> int:
-        """How many records wait."""
+        """The number of queued records."""
         return int(self._wait("count"))
 
     def records(self) -> list[JSON]:
-        """The records that wait, the oldest first."""
+        """Queued records, oldest first."""
         found: list[JSON] = self._wait("records")
         return found
 
     def remove(self, uuid: str) -> bool:
-        """Removes a record that waits; False if there is none."""
+        """Removes a queued record; False if not found."""
         return bool(self._wait("remove", uuid=uuid))
 
     def remove_all(self) -> None:
@@ -85,11 +85,11 @@ class LocationClient(Handle):
         return found
 
     def access_token(self, replacing: Optional[str] = None) -> str:
-        """A token for requests of the app's own. It is a credential: never log it."""
+        """A token for the app's own requests. It is a credential: never log it."""
         return str(self._wait("accessToken", replacing=replacing))
 
     def forget_tokens(self) -> None:
-        """Forgets the tokens; records stay."""
+        """Deletes the tokens; records stay."""
         self._wait("forgetTokens")
 
     def _heard(self, event: Mapping[str, JSON]) -> None:

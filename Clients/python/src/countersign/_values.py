@@ -16,7 +16,7 @@ from collections import abc
 from typing import Any, Callable, Mapping
 
 LEFT_OUT = object()
-# The library replaces what is deeper than 60 levels.
+# The library replaces values deeper than 60 levels.
 _MAXIMUM_LEVELS = 80
 # An event with more values is too large for a gateway.
 _MAXIMUM_VALUES = 100_000
@@ -36,9 +36,9 @@ def to_json(members: Mapping[str, Any], report: Callable[[str], None]) -> bytes:
 
 
 def is_argument(value: Any) -> bool:
-    """Whether an argument of a method stays what it is in JSON.
+    """Whether an argument of a method keeps its type in JSON.
 
-    Other types would become null, and so be left out, or text: bytes would be the id of another user.
+    Other types would become null, and so be left out, or text: bytes would become another user's id.
     """
     if value is None or isinstance(value, (str, bool, abc.Mapping)):
         return True
