@@ -1,5 +1,7 @@
-"""Runs the clients over libcountersign against a real gateway with real tokens, and kills processes that record: each event that was
-reported as stored must arrive once. Without `--library` it is the one of `make libcountersign`, for C with its symbols."""
+"""Runs the clients over libcountersign against a real gateway with real tokens. Kills recording processes.
+
+Each event that was reported as stored must arrive once. The default `--library` is the library that
+`make libcountersign` builds, for C with its symbols."""
 
 import argparse
 import contextlib

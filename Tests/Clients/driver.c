@@ -137,7 +137,7 @@ static void await_kept(struct kept *kept, const char *part) {
     pthread_mutex_unlock(&kept->lock);
 }
 
-/* What a client's callbacks have said. */
+/* The callbacks of a client, as received. */
 struct heard {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -297,7 +297,7 @@ static void signed_user(char **given) {
     WANT(client, "logOut", NULL, "\"delivered\":2");
     WANT(client, "userId", NULL, "{\"value\":null}");
 
-    /* Somebody else, for whom there is nothing but the wrong token. */
+    /* Another user. The provider has only a wrong token. */
     WANT(client, "changeUser", "{\"userId\":\"eve\"}", "{\"value\":null}");
     WANT(client, "track", "{\"event\":\"c never\"}", "{\"value\":\"");
     WANT(client, "flush", NULL, "\"queued\":1");
@@ -327,7 +327,7 @@ static void signed_user(char **given) {
     CHECK(flush.text && strstr(flush.text, "\"ending\""), flush.text);
     free(take(&track));
     free(take(&flush));
-    /* What the close has cut off is sent by the next client. */
+    /* The next client sends events whose request the close interrupted. */
     client = countersign_open_signed_user(configuration, NUL, NULL, hear, &heard, &error, NULL);
     CHECK(client, error);
     free(call(client, "setToken", known));
@@ -402,7 +402,7 @@ static void bloomreach(char **given) {
     WANT(client, "flush", NULL, "\"delivered\":3");
     WANT(client, "fetchConsents", NULL, "\"id\":\"newsletter\"");
     WANT(client, "fetchInAppMessages", NULL, "\"id\":\"hello\"");
-    /* What is known of a customer with a hard id takes a token of theirs, and the API key is none. */
+    /* Reading a customer with a hard id needs the customer's token. The API key is not sufficient. */
     WANT(client, "fetchAttributes", "{\"attributes\":[{\"type\":\"property\",\"property\":\"city\"}]}", "\"success\":false");
     WANT(client, "fetchAppInbox", NULL, "\"id\":\"offer\"");
     WANT(client, "markAppInboxAsRead", "{\"messageId\":\"offer\"}", "{\"value\":null}");
@@ -482,7 +482,7 @@ static uint64_t await_question(struct asked *asked, int index) {
     return number;
 }
 
-/* A question that nobody answers is not the last one, and its late answer is ignored. */
+/* After an unanswered token request the client asks again, and ignores the late answer. */
 static void unanswered(char **given) {
     struct asked asked = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     char *configuration = format(

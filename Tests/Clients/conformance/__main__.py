@@ -2,9 +2,9 @@
 
     Tests/Clients/conformance [--library .build/debug/libCountersignC.so] [WORD...]
 
-With words only the scenarios whose names have one of them. COUNTERSIGN_CONFORMANCE_REPORT names a file that gets a line of
-JSON for each scenario: whether it `passed`, or, as `reason`, why it was not run. Linux alone says of another process whether it
-is at rest.
+With words, runs only scenarios whose names contain a word. COUNTERSIGN_CONFORMANCE_REPORT names a file that
+gets a line of JSON for each scenario: whether it `passed`, or the `reason` for which it was skipped. Requires
+Linux, whose /proc shows whether another process is idle.
 """
 import argparse
 import asyncio
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from stage import Stage  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
-# What this client calls itself in `clients`.
+# This client's name in `clients`.
 NAME = "c"
 # Seconds that a scenario may wait.
 LONGEST = 3

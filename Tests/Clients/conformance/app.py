@@ -43,7 +43,7 @@ class App:
                 self._heard(self, message)
                 continue
             result = self._results.pop(message["id"])
-            # Nobody waits for it where a scenario was given up.
+            # The scenario was given up.
             if result.done():
                 continue
             if "error" in message:
@@ -53,7 +53,7 @@ class App:
         for result in self._results.values():
             if not result.done():
                 result.set_exception(AssertionError("the app has ended"))
-                # Where nobody waits for it.
+                # Marks the exception as retrieved, in case it is never awaited.
                 result.exception()
 
     def begin(self, method, **arguments):
@@ -81,7 +81,7 @@ class App:
         await self._reader
 
     def look(self):
-        """How often each thread has given up its core, but for the one that reads lines; None if one has work to do."""
+        """The context switches of each thread except the reader; None if a thread is running."""
         threads = {}
         folder = f"/proc/{self._process.pid}/task"
         for thread in os.listdir(folder):

@@ -1,8 +1,8 @@
 """The app of a scenario: a client of libcountersign in a process of its own, which can be killed.
 
-The first line on standard input opens it, `{"mode", "configuration", "provider": true}`. Each later one is a call, `{"id",
-"method", "arguments"}`, whose result comes back with its `id`; `close` and `ping` are methods too. `{"answer", "token"}`
-answers a question for a token, `{"ask", "request"}`. What the client tells is `{"event"}`.
+The first line on standard input opens the client, `{"mode", "configuration", "provider": true}`. Each later line
+is a call, `{"id", "method", "arguments"}`; its result has the same `id`. `close` and `ping` are methods too.
+`{"answer", "token"}` answers a token request, `{"ask", "request"}`. The client's events are `{"event"}`.
 """
 import itertools
 import json

@@ -1,6 +1,6 @@
-"""Compares what a client did with what a scenario expects."""
+"""Compares a client's behavior with a scenario's expectations."""
 
-# Seconds by which what a clock says may differ: header fields count whole ones, and real time passes.
+# Tolerance of clock values, in seconds: header fields have whole seconds, and real time passes.
 TOLERANCE = 2
 CLOCKS = ("clock_offset", "clock_skew")
 

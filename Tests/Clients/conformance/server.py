@@ -1,4 +1,4 @@
-"""The server that all modes send to, and the one that refreshes access tokens, on a socket of this machine."""
+"""The event server of all modes and the token server, on a local socket."""
 import asyncio
 import email.utils
 import json
@@ -91,7 +91,7 @@ class Server:
         self._lifetime = scenario.get("token_lifetime")
         self.rules = scenario.get("server", [])
         self.requests, self.delivered, self.duplicates, self.overlaps = [], [], 0, 0
-        # What has happened, counted; how many answers are on their way.
+        # The number of connection events, and of pending responses.
         self.activity, self.busy = 0, 0
         self._stored, self._under_way, self._exchanges = set(), set(), 0
         self.overrun = asyncio.get_running_loop().create_future()
@@ -144,7 +144,7 @@ class Server:
             connection.lose()
 
     def gone(self, request):
-        """Its connection is closed by one of both sides."""
+        """The client or the server closed the connection."""
         self._under_way.discard(request)
 
     def _matches(self, when, request):

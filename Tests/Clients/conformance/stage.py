@@ -40,7 +40,7 @@ class Stage:
         self._start = math.ceil(time.time())
 
     async def run(self):
-        """Raises AssertionError where the client differs from what is expected, and TimeoutError where it comes to no end."""
+        """Raises AssertionError if the client differs from the expectations, and TimeoutError if it hangs."""
         await self._server.start()
         try:
             await asyncio.wait_for(self._steps(), PATIENCE)
@@ -86,7 +86,7 @@ class Stage:
         await self._app.open(self._mode, {**settings, "dataDirectory": self._folder}, "provider" in self._scenario)
         await self._rest()
 
-    # In real time a wait ends at random and soon; nobody waits for the end of one.
+    # In real time random waits would end too soon. No scenario waits for the end of a wait.
     _NEVER = {"baseDelay": 1e6, "maximumDelay": 1e6}
 
     def _signed_user(self, given, is_manual):
