@@ -13,7 +13,7 @@ enum Command {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [program] + arguments
-        // Where Debian keeps servers, which is not on everybody's path.
+        // Debian installs servers in /usr/sbin, which may not be on the path.
         var environment = ProcessInfo.processInfo.environment
         environment["PATH", default: "/usr/bin"] += ":/usr/sbin"
         process.environment = environment
@@ -24,7 +24,7 @@ enum Command {
         return process
     }
 
-    /// What a program prints, without the white space around it.
+    /// The output of a program, trimmed.
     static func output(_ program: String, _ arguments: [String], folder: URL? = nil) throws -> String {
         let output = Pipe()
         let process = try start(program, arguments, output: output, folder: folder)

@@ -66,7 +66,7 @@ struct Dashboards {
     private func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 }
 
-/// Those who look on.
+/// Processes that act as open dashboards.
 private final class Crowd {
     private var processes: [Process] = []
 
@@ -98,7 +98,7 @@ private final class Crowd {
         try repeating("export", ["/apps/bench/events/export"], perMinute: nil)
     }
 
-    /// Throws when one of them has been turned away.
+    /// Ends the processes. Throws if one ended early, because the gateway rejected it.
     func leave() throws {
         let areThere = processes.allSatisfy(\.isRunning)
         for process in processes {

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Measures the gateway under `wrk`, and HAProxy beside it in the same run: CPU time of the server process for each
-/// request, and how long clients wait.
+/// Measures the gateway and HAProxy under `wrk` in the same run: CPU time of the server process for each
+/// request, and latency.
 ///
 /// `make bench` builds and runs it. HAProxy verifies the same tokens (`jwt_verify` and the claims that matter) and
 /// answers with a fixed text; it stores nothing. Figures of different runs differ by 20 % and more on a shared machine,
@@ -13,7 +13,7 @@ import Foundation
         /// Events of a request.
         let events: Int
         let tokens: Tokens
-        /// All answers are 200, or none is.
+        /// Whether all responses are expected to be 200, or all other than 200.
         let isAccepted: Bool
     }
 
@@ -37,7 +37,7 @@ import Foundation
             }
         }
 
-        /// Whose events the requests bring; nil for one user's.
+        /// The number of users whose events are sent; nil for one user.
         var users: Int? {
             switch self {
             case .users(let count), .freshOfUsers(let count): count
@@ -136,7 +136,7 @@ import Foundation
                 + leftPadded(ratio ?? "-", 12))
     }
 
-    /// What the gateway's time goes to, by function, where `perf` is there and allowed.
+    /// Prints the gateway's CPU time by function, if `perf` is installed and allowed.
     private static func printProfile(_ gateway: Server, _ credentials: Credentials, folder: URL) throws {
         let load = try Load(scenarios[0], credentials, folder: folder)
         let data = folder.appendingPathComponent("perf.data").path

@@ -15,7 +15,7 @@ final class Load {
     private let scenario: GatewayBenchmark.Scenario
     private let script: String
     private var runs = 0
-    /// Which token is next, by server: one that comes again in the next run would be remembered.
+    /// The next token, by server. A token sent in an earlier run would be cached by the server.
     private var turns: [String: Int] = [:]
 
     init(_ scenario: GatewayBenchmark.Scenario, _ credentials: Credentials, folder: URL) throws {

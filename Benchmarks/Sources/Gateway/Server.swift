@@ -14,11 +14,10 @@ final class Server {
 
     var processIdentifier: Int32 { process.processIdentifier }
 
-    /// What a server takes for the time of day.
+    /// The wall clock of a server.
     enum Clock {
         case real
-        /// Begins so many seconds from now and runs so many times as fast; what measures time that has passed is not
-        /// touched.
+        /// Starts at an offset in seconds from now and runs faster by a factor. Uptime is unchanged.
         case ahead(ofNow: Double, by: Double)
     }
 

@@ -4,10 +4,10 @@ import Foundation
 
 /// `Queue [EVENTS]`: records events offline, then sends them to a server in memory.
 ///
-/// Prints what a call of `track` costs the caller, what an event costs in all, how fast the queue drains, what a row takes
-/// on disk and how much memory the process has, for several numbers of events.
+/// Prints, for several numbers of events, the cost of `track` for the caller, the total cost of an event, the
+/// speed at which the queue drains, the bytes of a row on disk and the memory of the process.
 ///
-/// `Queue users [USERS]`: prints what a request costs with so many waiting users, first while each is refused, then accepted.
+/// `Queue users [USERS]`: prints the cost of a request with waiting users, first rejected, then accepted.
 @main
 struct QueueBenchmark {
     static func main() async throws {
@@ -100,7 +100,7 @@ struct QueueBenchmark {
     /// Waits for the disk, and for the queue file: an app is slower than these loops.
     private static func catchUp(_ client: CountersignClient) async throws {
         try await client.record("wait for the disk")
-        // It has its turn after what the queue file is taking over.
+        // The snapshot runs after the pending checkpoint into the queue file.
         _ = await client.snapshot()
     }
 

@@ -2,8 +2,8 @@ internal import CEVP
 internal import CountersignJOSE
 internal import Foundation
 
-/// What a verification costs, and how much of it is OpenSSL's own work, in one run: figures of different runs differ by
-/// 20 % on a shared machine.
+/// Measures the cost of a verification, and OpenSSL's share of the cost, in one run. On a shared machine
+/// figures of different runs differ by 20 %.
 @main struct Verifying {
     static let now = 1_800_000_000.0
 

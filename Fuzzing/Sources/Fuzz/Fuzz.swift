@@ -84,7 +84,7 @@ private enum Fixture {
     }
 }
 
-/// Nobody but us has the keys, so no text may be accepted.
+/// No input is signed with the keys, so none may be accepted.
 private func fuzzToken(_ bytes: UnsafeBufferPointer<UInt8>) {
     let report = Fixture.verifier.verify(bytes: bytes, userID: "user-1", at: Fixture.now)
     precondition(!report.isAccepted && report.claims == nil && report.matchedKeyID == nil, "accepted")

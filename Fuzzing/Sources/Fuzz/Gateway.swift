@@ -10,7 +10,7 @@ import Foundation
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// What a client or an operator sends to the gateway.
+/// Fuzzes requests of clients and operators to the gateway.
 func fuzzGateway(_ kind: UInt8, _ bytes: [UInt8]) {
     switch kind {
     case 0: fuzzNative(bytes, isSingle: false)
@@ -179,7 +179,7 @@ private func fuzzPastedKeys(_ bytes: [UInt8]) {
     )
 }
 
-/// The ids of one request after another: whom they make, merge and must leave alone.
+/// Fuzzes the ids of successive requests: customers they create, merge and must not change.
 private func fuzzCustomers(_ bytes: [UInt8]) {
     _ = try? StrictJSONParser(maximumBytes: 65_536).parse(bytes: bytes) { root in
         guard root.kind == .array else { return }
@@ -214,7 +214,7 @@ private func applyChanges(of root: JSONNode) throws {
     }
 }
 
-/// What the customers with a hard id have, by that id.
+/// The properties of customers with a hard id, by this id.
 private func properties(_ connection: SQLiteConnection) throws -> [String: String] {
     let rows = try connection.all(
         """

@@ -73,7 +73,7 @@ enum AgeScenario {
         return String(format: "p50 %.3f ms, p99 %.3f ms, max %.1f ms", at(0.5), at(0.99), at(1))
     }
 
-    /// What the killed devices of one measurement have left.
+    /// The losses of the killed devices in one measurement.
     private struct Kills {
         private var milliseconds: [Double] = []
         private var ages: [Double] = []

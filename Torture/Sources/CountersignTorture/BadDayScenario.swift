@@ -3,8 +3,8 @@ internal import CountersignGatewayTesting
 internal import CountersignTransport
 internal import Foundation
 
-/// B1: everything goes wrong, one thing after the other, for two devices on one queue, which are killed at times. What was
-/// recorded arrives once, recording resumes on its own, and each wait is bounded and can be seen.
+/// B1: a sequence of faults for two devices on one queue, which are killed at times. Recorded events arrive
+/// once, recording resumes on its own, and each wait is bounded and visible.
 enum BadDayScenario {
     /// Recording must resume on its own within this many seconds after the disk has room again.
     private static let allowed = 1.0
@@ -79,7 +79,7 @@ enum BadDayScenario {
     }
 }
 
-/// What goes wrong, as a word in a file that the devices read, followed by the seconds by which their clocks are wrong.
+/// The current fault. Devices read its name and their clock offset in seconds from a file.
 private enum Weather: String, CaseIterable {
     case none, portal, proxyDate, noNetwork, noProvider, diskFull
 
@@ -182,7 +182,7 @@ struct BadDayDevice {
             let waits =
                 [snapshot.nextAttemptIn].compactMap { $0 } + snapshot.parked.compactMap(\.nextAttemptIn)
             if waits.contains(where: { $0 > 3_600 }) { journal.write("hidden unbounded") }
-            // Nothing has been sent for three looks, and nobody could say why.
+            // For three snapshots nothing was sent, and no snapshot shows a reason.
             let isStill =
                 snapshot.queued > 0 && snapshot.sent == sent && waits.isEmpty && snapshot.lastError == nil
             looks = isStill ? looks + 1 : 0
@@ -213,7 +213,7 @@ private struct Road: HTTPTransport {
     }
 }
 
-/// A clock that somebody sets to another day.
+/// A clock that is set to another day.
 private struct WrongClock: ClientClock {
     let trouble: String
     private let clock = SystemClock()

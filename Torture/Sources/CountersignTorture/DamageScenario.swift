@@ -129,7 +129,7 @@ enum DamageScenario {
     }
 }
 
-/// U1: an app tracks many events in a loop. None is dropped on a healthy disk.
+/// U1: an app tracks many events in a loop. A healthy disk drops no event.
 enum BurstScenario {
     private static let eventCount = 15_000
 
@@ -143,7 +143,7 @@ enum BurstScenario {
             let snapshot = await client.snapshot()
             await client.close()
             dropped += snapshot.dropped
-            // The identification is one of them.
+            // `recorded` includes the identification.
             lost += eventCount + 1 - snapshot.recorded
             try FileManager.default.removeItem(at: directory)
         }

@@ -1,6 +1,6 @@
 internal import CSQLite3
 
-/// A database as any program sees it: what counts is not read by the code that is judged.
+/// Reads a database with SQLite directly, so that results do not depend on the code under test.
 final class Database {
     private let handle: OpaquePointer
 

@@ -2,8 +2,8 @@ internal import Countersign
 internal import CountersignTransport
 internal import Foundation
 
-/// F1: the disk becomes full and stays full. All events that were stored before are still sent and deleted, by the same process
-/// or by one that starts on the full disk, while new events compete for the space.
+/// F1: the disk becomes full and stays full. All events stored earlier are still sent and deleted, by the
+/// same process or by a process that starts on the full disk, while new events compete for the space.
 enum FullDiskScenario {
     private static let eventCount = 60
     private static let controls = 3
@@ -124,7 +124,7 @@ struct FullDiskDevice {
                 try? await Task.sleep(nanoseconds: 1_000_000)
             }
         }
-        // The competitor goes on, so that the queue is rarely empty: those that were there before are the oldest.
+        // The competitor continues, so the queue is rarely empty. The earlier events are the oldest.
         let clock = SystemClock()
         let end = clock.uptime + 20
         var flush = await client.flush()

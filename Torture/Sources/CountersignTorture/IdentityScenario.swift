@@ -68,7 +68,7 @@ struct IdentityDevice {
     }
 }
 
-/// A device that records locations and notes those that were acknowledged. Arguments: directory, file for the lines.
+/// A device that records locations and logs acknowledged locations. Arguments: directory, log file.
 struct LocationDevice {
     let directory: URL
     let journal: Journal

@@ -51,7 +51,7 @@ enum KillScenarios {
         return try workshop.account("D3", "\(rounds) kills of either")
     }
 
-    /// D14: four processes record into one queue and want to send; one of them dies.
+    /// D14: four processes record into one queue and try to send. One process is killed.
     static func shared(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         var failed = 0

@@ -23,7 +23,7 @@ enum Library {
     }
 }
 
-/// D4: the power fails while a device records; what the disk kept is started again.
+/// D4: the power fails while a device records. The device restarts from the durable state of the disk.
 enum PowerScenario {
     static func run(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()

@@ -31,12 +31,12 @@ enum TokenScenario {
             let victim = Int.random(in: 0..<devices)
             workshop.kill(processes[victim])
             kills += 1
-            // Those that have died by themselves too.
+            // Also restarts processes that exited on their own.
             for number in 0..<devices where !processes[number].isRunning {
                 processes[number] = try start(number, workshop)
             }
         }
-        // What was running, in lifetimes of a token; the one of the registration has expired before the start.
+        // The running time in token lifetimes. The token of the registration expired before the start.
         let tokens = begins.reduce(0) { $0 + 1 + (clock.uptime - $1) / TimeInterval(lifetime) }
         for process in processes { workshop.kill(process) }
         let lines = try String(contentsOfFile: workshop.journal, encoding: .utf8).split(separator: "\n")
