@@ -3,8 +3,9 @@
 
 usage: python3 -m venv .venv && .venv/bin/pip install zxcvbn==4.5.0 && .venv/bin/python scripts/common-passwords.py
 
-Takes the 10,000 commonest, and of the rest those that are long enough for a dashboard's password. The table has
-the first five bytes of the SHA-256 of each in lower case, sorted: one chance in a hundred million to refuse another one.
+Takes the 10,000 most common passwords, and further passwords that are long enough for a dashboard. The table
+has the first five bytes of the SHA-256 of each in lower case, sorted. The chance to reject another password
+is 1e-8.
 """
 
 import hashlib

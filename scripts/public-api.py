@@ -20,8 +20,8 @@ APP = ["Countersign", "CountersignDelivery", "CountersignCore"]
 
 
 def belongs(symbol, folder):
-    """False for symbols without a source, which are synthesized or Foundation's, and for those of a re-exported target that has
-    its own file."""
+    """False for symbols without a source, which are synthesized or Foundation's, and for symbols of a
+    re-exported target that has its own file."""
     if "location" not in symbol:
         return False
     target = TARGET.search(symbol["location"]["uri"])

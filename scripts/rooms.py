@@ -23,7 +23,7 @@ GROUPS = {"SDK", "Gateway", "CShims"}
 DECLARATION = re.compile(
     r"^(?:@[\w(), .]+\s+)*(?:(?:public|package|internal|final|indirect|nonisolated)\s+)*"
     r"(?:struct|class|enum|actor|protocol|typealias)\s+(\w+)", re.MULTILINE)
-# Comments and strings, whose names are not references.
+# Comments and strings. Names in them are not references.
 SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|#*""".*?"""#*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 NAME = re.compile(r"(?<![\w.`])[A-Z]\w*")
 
@@ -110,7 +110,7 @@ def check(target, shows_order):
 
 
 def dependencies():
-    """What the dependencies of the Swift targets in Package.swift have too much or too little, as lines of text."""
+    """Missing and unused dependencies of the Swift targets in Package.swift, as lines of text."""
     package = json.loads(subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, check=True,
                                         stdout=subprocess.PIPE).stdout)
     names, lines = {target["name"] for target in package["targets"]}, []

@@ -1,4 +1,4 @@
-"""Devices that send to any of several gateways, readers that read from any, and the comparison of both with what is stored."""
+"""Devices that send to several gateways, readers of all gateways, and a comparison with the stored events."""
 
 import http.client
 import random
@@ -200,8 +200,8 @@ class Consumer(Reader):
 def account(stored, load, readers=(), lossy=False):
     """The problems, as texts. `stored` is the whole log in its order, as (sequence, user, message id).
 
-    acknowledged ⊆ stored ⊆ sent, each once. A reader sees each stored event, and those of one partition in the order of the
-    log. After an asynchronous failover (`lossy`) acknowledged events may be gone, also some that readers have seen.
+    acknowledged ⊆ stored ⊆ sent, each once. A reader sees each stored event, within a partition in the log's
+    order. After an asynchronous failover (`lossy`) acknowledged events may be lost, even if read before.
     """
     problems = []
     ids = [row[1:] for row in stored]

@@ -1,6 +1,7 @@
 """Shows three gateways on one PostgreSQL behind HAProxy, which feed a stream of NATS, while all of these are killed.
 
-The database wants TLS and a password, HAProxy has packaging/cluster/haproxy.cfg, and the devices are those of `countersign demo`.
+The database requires TLS and a password. HAProxy uses packaging/cluster/haproxy.cfg. `countersign demo` runs
+the devices.
 In the end the events are counted in the database, by a consumer of the gateways, and in the stream.
 """
 

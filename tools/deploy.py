@@ -19,7 +19,7 @@ from .common import ROOT
 
 CHART = ROOT / "packaging/helm/countersign"
 BIN = pathlib.Path(sys.executable).parent
-# The oldest version that the chart supports, and one that clusters run.
+# The oldest version that the chart supports, and a current version.
 VERSIONS = ["1.29", "1.33"]
 FULL = {
     "publicURL": "https://collect.example",

@@ -237,7 +237,7 @@ class Shop(Gateway):
         return self.ask("POST", "/v1/batch", {"batch": [event]}, headers, timeout=20)[0]
 
     def trigger(self, verdict):
-        """Makes requests that end with a verdict, or one of each kind with `all`; returns their codes."""
+        """Makes requests that end with a verdict, or with each verdict for `all`. Returns their codes."""
         lines = [json.loads(line) for line in self.run("trigger", verdict, "--keep", "--json").splitlines()]
         assert all(line["as_wanted"] for line in lines), lines
         return [(line["code"], line["reason"]) for line in lines if line["code"] is not None]

@@ -1,6 +1,6 @@
 """PostgreSQL servers that can be killed and promoted, pgbouncer, and a command that runs beside a server of its own.
 
-A server is an ordinary process in a folder of its own. If root calls, it runs as `nobody`.
+A server is an ordinary process in a folder of its own. If root calls, it runs as an unprivileged user.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""Runs packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway, and packaging/cluster in front of two, one of which is
-killed. Only ports, paths and the operators' address (127.0.0.3) differ from the files."""
+"""Runs packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway. Runs packaging/cluster in front of
+two gateways and kills one. Only ports, paths and the operators' address (127.0.0.3) differ from the files."""
 
 import getpass
 import grp

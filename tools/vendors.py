@@ -1,5 +1,5 @@
-"""Unchanged Python clients of other products: those of Segment and RudderStack deliver each event once; the others are told what to
-use instead."""
+"""Unchanged Python clients of other products. Segment's and RudderStack's deliver each event once. The gateway
+tells the others what to use instead."""
 
 import logging
 import threading
