@@ -1,31 +1,31 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-/// Warnings are errors for those who work on this package, and `make` says so. In a package that depends on it, the build
-/// system passes `-suppress-warnings`, which the compiler refuses beside `-warnings-as-errors`.
+/// `make` turns warnings into errors. In a package that depends on this package, the build system passes
+/// `-suppress-warnings`, which the compiler rejects together with `-warnings-as-errors`.
 let warnings: [SwiftSetting] =
     Context.environment["COUNTERSIGN_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
-/// Nothing in a package that is added by URL, and so checked out by the build system, which refuses unsafe flags there.
+/// Empty if the package was added by URL: the build system rejects unsafe flags there.
 func unsafeFlag(_ flag: String, in configuration: BuildConfiguration) -> [SwiftSetting] {
     Context.packageDirectory.contains("/checkouts/")
         ? [] : [.unsafeFlags([flag], .when(configuration: configuration))]
 }
 
-/// Swift 6.3's optimizer crashes (DeadFunctionAndGlobalElimination) in an executable over the gateway's rooms when it
-/// optimizes across modules.
+/// Swift 6.3's cross-module optimizer crashes (DeadFunctionAndGlobalElimination) in an executable over the
+/// gateway's targets.
 let optimization = unsafeFlag("-disable-cmo", in: .release)
 
-/// What everything else calls is optimized in debug builds too: it takes seconds to compile, and the tests take a tenth less.
+/// Optimizes the base targets in debug builds too. They compile in seconds, and tests take a tenth less.
 let optimizedAlways = unsafeFlag("-O", in: .debug)
 
-/// Without NATS the program loads no library of it, and its sinks say so: COUNTERSIGN_NATS=0 swift build.
+/// COUNTERSIGN_NATS=0 swift build: builds without NATS's library. Streams then report an error.
 let hasNATS = Context.environment["COUNTERSIGN_NATS"] != "0"
 
-/// Without PostgreSQL everything is kept in SQLite, and the program loads no libpq: COUNTERSIGN_POSTGRESQL=0 swift build.
+/// COUNTERSIGN_POSTGRESQL=0 swift build: builds without libpq, with storage in SQLite only.
 let hasPostgreSQL = Context.environment["COUNTERSIGN_POSTGRESQL"] != "0"
 
-/// Samples are compiled as an app would: `import` makes a module's names public.
+/// Compiles samples as an app does: `import` is public.
 let sample: [SwiftSetting] = [.swiftLanguageMode(.v6)] + warnings
 
 let strict: [SwiftSetting] =
@@ -75,7 +75,7 @@ let systemLibraries: [Target] = [
 ]
 
 let sdk: [Target] = [
-    // What both ends share.
+    // Shared by the SDK and the gateway.
     .target(
         name: "CountersignCore", path: "Sources/SDK/CountersignCore",
         swiftSettings: strict + optimizedAlways),
@@ -92,7 +92,7 @@ let sdk: [Target] = [
             "CountersignCore", .target(name: "CCurl", condition: .when(platforms: [.linux])),
         ],
         path: "Sources/SDK/CountersignTransport", swiftSettings: strict),
-    // Keeps records until a server has accepted them. Knows no users and no vendor.
+    // Stores records until a server has accepted them. Independent of users and vendors.
     .target(
         name: "CountersignDelivery",
         dependencies: ["CountersignCore", "CountersignSQLite", "CountersignTransport"],
@@ -183,14 +183,14 @@ let gateway: [Target] = [
     .target(
         name: "CCommonPasswords", path: "Sources/CShims/CCommonPasswords",
         exclude: ["NOTICE", "common-passwords.bin"]),
-    // The gateway, room by room. Imports point down only: each room may use those above it here.
-    // What the gateway is about, without input or output.
+    // The gateway. Imports point down only: each target may use the targets above it here.
+    // The gateway's domain, without I/O.
     .target(
         name: "GatewayModel",
         dependencies: ["CountersignCore", "CountersignJOSE", "CountersignCrypto", "CountersignJSON"],
         path: "Sources/Gateway/GatewayModel",
         swiftSettings: strict),
-    // Requests and answers, whatever they are about.
+    // HTTP requests and responses.
     .target(
         name: "GatewayHTTP",
         dependencies: [
@@ -199,7 +199,7 @@ let gateway: [Target] = [
         ],
         path: "Sources/Gateway/GatewayHTTP",
         swiftSettings: strict),
-    // Everything that lies on the disk, and every line of SQL.
+    // Storage on disk, and all SQL.
     .target(
         name: "GatewayStorage",
         dependencies: [
@@ -208,12 +208,12 @@ let gateway: [Target] = [
         ],
         path: "Sources/Gateway/GatewayStorage",
         swiftSettings: strict),
-    // Metrics, the log, and what the dashboard counts.
+    // Metrics, the log, and the dashboard's counters.
     .target(
         name: "GatewayObservability",
         dependencies: ["GatewayModel", "CountersignCore", "CountersignJSON"],
         path: "Sources/Gateway/GatewayObservability", swiftSettings: strict),
-    // Takes events in: admission of a request, tokens and their service, and the dialects, one folder each.
+    // Ingestion: admission of requests, tokens and their service, and the dialects, one folder each.
     .target(
         name: "GatewayIngest",
         dependencies: [
@@ -231,7 +231,7 @@ let gateway: [Target] = [
         ],
         path: "Sources/Gateway/GatewayWebhooks",
         swiftSettings: strict),
-    // Publishes events to streams, whatever carries them.
+    // Publishes events to streams, independent of the transport.
     .target(
         name: "GatewayStream",
         dependencies: [
@@ -240,7 +240,7 @@ let gateway: [Target] = [
         ],
         path: "Sources/Gateway/GatewayStream",
         swiftSettings: strict),
-    // What carries them: NATS.
+    // Streams over NATS.
     .target(
         name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayStream", "GatewayModel", "CNATS"],
         path: "Sources/Gateway/GatewayNATS",
@@ -257,7 +257,7 @@ let gateway: [Target] = [
         ],
         path: "Sources/Gateway/GatewayAdmin",
         swiftSettings: strict),
-    // All of them put together.
+    // The complete gateway.
     .target(
         name: "CountersignGateway",
         dependencies: [
@@ -268,7 +268,7 @@ let gateway: [Target] = [
         path: "Sources/Gateway/CountersignGateway",
         swiftSettings: strict + optionalFeatures),
 
-    // Shipped help for tests: for apps, and for those who can run a gateway beside them.
+    // Public test helpers: for apps, and for tests that run a gateway.
     .target(
         name: "CountersignTesting", dependencies: ["CountersignCore", "CountersignTransport"],
         path: "Sources/SDK/CountersignTesting",
@@ -429,7 +429,7 @@ if hasPostgreSQL {
         .systemLibrary(
             name: "CPostgreSQL", path: "Sources/CShims/CPostgreSQL", pkgConfig: "libpq",
             providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
-        // Storage on PostgreSQL, and every line of its own SQL.
+        // Storage on PostgreSQL, and all SQL specific to it.
         .target(
             name: "GatewayPostgreSQL",
             dependencies: [
