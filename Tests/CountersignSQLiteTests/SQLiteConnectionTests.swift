@@ -90,6 +90,21 @@ struct SQLiteConnectionTests {
         }
     }
 
+    @Test func onlyTheFirstTransactionWaitsForALockThatIsNotReleased() throws {
+        try withFile { path in
+            let holder = try SQLiteConnection(path: path)
+            try holder.execute("CREATE TABLE t (a); BEGIN IMMEDIATE")
+            let waiting = try SQLiteConnection(path: path, busyTimeoutMilliseconds: 1, waitsOnceForLock: true)
+            func timeout() throws -> Int? { try waiting.first("PRAGMA busy_timeout") { $0.int(0) } }
+            #expect(try !waiting.isLockHeld && timeout() == 1)
+            #expect(throws: SQLiteError.self) { try waiting.transaction {} }
+            #expect(try waiting.isLockHeld && timeout() == 20)
+            try holder.execute("COMMIT")
+            try waiting.transaction {}
+            #expect(try !waiting.isLockHeld && timeout() == 1)
+        }
+    }
+
     @Test func migrationsRunOnceAndANewerFileIsRefused() throws {
         try withFile { path in
             let first = ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)"]

@@ -12,6 +12,11 @@ package final class SQLiteConnection {
     }
 
     private let handle: OpaquePointer
+    private let busyTimeoutMilliseconds: Int32
+    private let waitsOnceForLock: Bool
+    /// Whether the last transaction timed out while another connection held the lock.
+    package private(set) var isLockHeld = false
+    private static let heldLockMilliseconds: Int32 = 20
     private var cache: [String: SQLiteStatement] = [:]
     /// The file's path, or `:memory:`.
     package let path: String
@@ -19,10 +24,12 @@ package final class SQLiteConnection {
     /// Opens the database at `path`. Throws `SQLiteError` when the file cannot be opened. A file that is not
     /// a database fails at the first statement instead.
     ///
-    /// `keepsJournal` saves a flush of the directory for each transaction, on Linux only (`KeptJournal`).
+    /// `keepsJournal` saves a flush of the directory for each transaction, on Linux only (`KeptJournal`). With
+    /// `waitsOnceForLock`, only the first transaction waits for a lock that another process does not release. The
+    /// following ones wait 20 ms until one succeeds.
     package init(
         path: String, mode: Mode = .readWriteCreate, keepsJournal: Bool = false,
-        busyTimeoutMilliseconds: Int32 = 5_000
+        busyTimeoutMilliseconds: Int32 = 5_000, waitsOnceForLock: Bool = false
     ) throws(SQLiteError) {
         let access =
             switch mode {
@@ -44,6 +51,8 @@ package final class SQLiteConnection {
         }
         handle = opened
         self.path = path
+        self.busyTimeoutMilliseconds = busyTimeoutMilliseconds
+        self.waitsOnceForLock = waitsOnceForLock
         sqlite3_busy_timeout(opened, busyTimeoutMilliseconds)
     }
 
@@ -122,7 +131,13 @@ package final class SQLiteConnection {
     package func transaction<Result>(
         _ body: () throws -> Result
     ) throws -> Result {
-        try run("BEGIN IMMEDIATE")
+        do {
+            try run("BEGIN IMMEDIATE")
+            setLockHeld(false)
+        } catch {
+            if error.isBusy { setLockHeld(true) }
+            throw error
+        }
         do {
             let result = try body()
             try run("COMMIT")
@@ -132,6 +147,12 @@ package final class SQLiteConnection {
             if isInTransaction { try? execute("ROLLBACK") }
             throw error
         }
+    }
+
+    private func setLockHeld(_ isHeld: Bool) {
+        guard waitsOnceForLock, isHeld != isLockHeld else { return }
+        isLockHeld = isHeld
+        sqlite3_busy_timeout(handle, isHeld ? Self.heldLockMilliseconds : busyTimeoutMilliseconds)
     }
 
     private static let copiedPages: Int32 = 256

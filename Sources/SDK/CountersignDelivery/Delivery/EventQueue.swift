@@ -67,7 +67,8 @@ final class EventQueue {
     /// opened on a full disk.
     init(path: String, limits: QueueLimits, clock: any ClientClock) throws {
         // After this time-out, the caller tries again one second later.
-        connection = try SQLiteConnection(path: path, keepsJournal: true, busyTimeoutMilliseconds: 1_000)
+        connection = try SQLiteConnection(
+            path: path, keepsJournal: true, busyTimeoutMilliseconds: 1_000, waitsOnceForLock: true)
         self.limits = limits
         self.clock = clock
         queueTime = QueueTime(uptime: clock.uptime)

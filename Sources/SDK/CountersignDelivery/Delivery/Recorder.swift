@@ -655,17 +655,16 @@ package final class Recorder: Sendable {
     }
 
     private func fellBehind(_ error: any Error) {
-        let mustRetry = state.withLock { state in
+        let (isFirst, mustRetry) = state.withLock { state in
+            defer { state.hasFallenBehind = true }
             state.isTakingOver = false
-            state.hasFallenBehind = true
             state.lastError = "\(error)"
-            if state.isClosed { return false }
+            if state.isClosed { return (false, false) }
             defer { state.isWaitingForDisk = true }
-            return !state.isWaitingForDisk
+            return (!state.hasFallenBehind, !state.isWaitingForDisk)
         }
-        guard mustRetry else { return }
-        logger?(.warning, "events could not be taken over", ["error": "\(error)"])
-        tryAgainLater()
+        if isFirst { logger?(.warning, "events could not be taken over", ["error": "\(error)"]) }
+        if mustRetry { tryAgainLater() }
     }
 
     private func taken(_ events: [Logged], through last: Int64) {
