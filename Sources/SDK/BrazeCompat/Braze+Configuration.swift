@@ -4,22 +4,22 @@ package import CountersignTransport
 public import Foundation
 
 extension Braze {
-    /// How a `Braze` instance works.
+    /// The configuration of a `Braze` instance.
     public final class Configuration {
-        /// Where and how requests go.
+        /// The server and the authentication of requests.
         public struct Api: Sendable {
-            /// The key that names the app.
+            /// The app's API key.
             public let key: String
             /// The server's host name, or a URL.
             public let endpoint: String
-            /// Whether the current user's signature goes with each request.
+            /// Whether each request carries the current user's signature.
             public var sdkAuthentication = false
-            /// When requests are made.
+            /// When events are sent.
             public var requestPolicy = RequestPolicy.automatic
 
-            /// When requests are made.
+            /// When events are sent.
             public enum RequestPolicy: Sendable {
-                /// By itself.
+                /// Automatically.
                 case automatic
                 /// When the app calls `requestImmediateDataFlush()`.
                 case manual
@@ -31,32 +31,32 @@ extension Braze {
             }
         }
 
-        /// Where and how requests go.
+        /// The server and the authentication of requests.
         public var api: Api
 
-        /// What is logged, and where.
+        /// The log level and the receiver of log lines.
         public var logger = Logger()
 
-        /// Seconds in the background that a session survives.
+        /// Seconds in the background after which a new session begins.
         public var sessionTimeout: TimeInterval = 10
 
         /// As `CountersignConfiguration.dataDirectory`.
         package var dataDirectory: URL?
-        /// For tests: other ways of the client.
+        /// For tests: changes the client's configuration.
         package var adjust: (inout CountersignConfiguration) -> Void = { _ in }
         package var transport: (any HTTPTransport)?
         package var clock: any ClientClock = SystemClock()
 
-        /// Makes a configuration.
+        /// Creates a configuration.
         ///
         /// - Parameters:
-        ///   - apiKey: The key that names the app.
+        ///   - apiKey: The app's API key.
         ///   - endpoint: The server's host name, such as `sdk.example.com`, or a URL with `http` or `https`.
         public init(apiKey: String, endpoint: String) {
             api = Api(key: apiKey, endpoint: endpoint)
         }
 
-        /// How the current user's signature stands in a request.
+        /// The form of the current user's signature in a request.
         var scheme: Credential.Scheme {
             api.sdkAuthentication ? .field("X-Braze-Auth-Signature") : .withheld
         }
@@ -85,15 +85,15 @@ extension Braze {
 }
 
 extension Braze.Configuration {
-    /// What is logged, and where.
+    /// The log level and the receiver of log lines.
     public final class Logger {
-        /// How much is logged.
+        /// A log level.
         public enum Level: UInt8, Sendable, Comparable, CaseIterable {
             /// Everything.
             case debug
-            /// What the SDK does.
+            /// Errors and the actions of the SDK.
             case info
-            /// What was lost or goes wrong.
+            /// Errors and lost events.
             case error
             /// Nothing.
             case disabled
@@ -110,10 +110,10 @@ extension Braze.Configuration {
             }
         }
 
-        /// How much is logged. Default: what was lost or goes wrong.
+        /// The log level.
         public var level = Level.error
-        /// Takes a line instead of the system's log or the standard error stream; true lets it go there as well. Called on
-        /// threads of the SDK.
+        /// Receives log lines. Return true to also write the line to the system's log or the standard error
+        /// stream. Called on threads of the SDK.
         public var print: (@Sendable (_ message: String, _ level: Level) -> Bool)?
 
         init() {}

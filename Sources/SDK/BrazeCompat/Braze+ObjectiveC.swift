@@ -1,4 +1,4 @@
-// What Objective-C sees under the vendor's names: thin objects around the Swift ones.
+// Wrappers with the vendor's names for Objective-C.
 #if canImport(ObjectiveC)
     public import Foundation
 
@@ -13,7 +13,7 @@
         /// As `Braze.Configuration.init(apiKey:endpoint:)`.
         ///
         /// - Parameters:
-        ///   - apiKey: The key that names the app.
+        ///   - apiKey: The app's API key.
         ///   - endpoint: The server's host name, or a URL.
         @objc(initWithApiKey:endpoint:)
         public init(apiKey: String, endpoint: String) {
@@ -39,11 +39,11 @@
             super.init()
         }
 
-        /// The key that names the app.
+        /// The app's API key.
         @objc public var key: String { configuration.api.key }
         /// The server's host name, or a URL.
         @objc public var endpoint: String { configuration.api.endpoint }
-        /// Whether the current user's signature goes with each request.
+        /// Whether each request carries the current user's signature.
         @objc public var sdkAuthentication: Bool {
             get { configuration.api.sdkAuthentication }
             set { configuration.api.sdkAuthentication = newValue }
@@ -53,13 +53,13 @@
     /// `Braze`, for Objective-C; in Swift use `Braze` itself.
     @objc(Braze)
     public final class BRZBraze: NSObject, Sendable {
-        /// The same as Swift sees it.
+        /// The Swift object.
         public let braze: Braze
         private let listener: Listener
 
         /// As `Braze.init(configuration:)`.
         ///
-        /// - Parameter configuration: How it works; later changes to it have no effect.
+        /// - Parameter configuration: The configuration. Later changes to it have no effect.
         @objc(initWithConfiguration:)
         public init(configuration: BRZConfiguration) {
             braze = Braze(configuration: configuration.configuration)
@@ -93,7 +93,7 @@
         ///
         /// - Parameters:
         ///   - userId: The user's id.
-        ///   - signature: The token that the app's backend signed for this user; nil for none.
+        ///   - signature: The token that the app's backend signed for this user; nil for no token.
         @objc(changeUser:sdkAuthSignature:)
         public func changeUser(_ userId: String, sdkAuthSignature signature: String?) {
             braze.changeUser(userId: userId, sdkAuthSignature: signature)
@@ -109,26 +109,26 @@
 
         /// As `Braze.logCustomEvent(name:properties:)`.
         ///
-        /// - Parameter name: What happened.
+        /// - Parameter name: The event's name.
         @objc(logCustomEvent:)
         public func logCustomEvent(_ name: String) { braze.logCustomEvent(name: name) }
 
         /// As `Braze.logCustomEvent(name:properties:)`.
         ///
         /// - Parameters:
-        ///   - name: What happened.
-        ///   - properties: More about it.
+        ///   - name: The event's name.
+        ///   - properties: The event's properties.
         @objc(logCustomEvent:properties:)
         public func logCustomEvent(_ name: String, properties: [String: Any]?) {
             braze.logCustomEvent(name: name, properties: properties)
         }
 
-        /// As `Braze.logPurchase(productId:currency:price:quantity:properties:)`, for one piece.
+        /// As `Braze.logPurchase(productId:currency:price:quantity:properties:)`, for one item.
         ///
         /// - Parameters:
-        ///   - productId: What was bought.
+        ///   - productId: The product's ID.
         ///   - currency: The currency's code (ISO 4217).
-        ///   - price: Of one piece.
+        ///   - price: The price of one item.
         @objc(logPurchase:currency:price:)
         public func logPurchase(_ productId: String, currency: String, price: Double) {
             braze.logPurchase(productId: productId, currency: currency, price: price)
@@ -140,7 +140,7 @@
         /// As `Braze.wipeData()`.
         @objc public func wipeData() { braze.wipeData() }
 
-        /// Hands failures on to a delegate of Objective-C.
+        /// Forwards failures to an Objective-C delegate.
         @MainActor private final class Listener: BrazeSDKAuthDelegate {
             weak var owner: BRZBraze?
             weak var delegate: (any BRZSDKAuthDelegate)?
@@ -158,7 +158,7 @@
 
     /// `BRZSDKAuthenticationError`, for Objective-C; in Swift use `Braze.SDKAuthenticationError`.
     ///
-    /// Its description leaves the signature out: that is a credential, and must not be logged.
+    /// Its description omits the signature, a credential that must not be logged.
     @objc(BRZSDKAuthenticationError)
     public final class BRZSDKAuthenticationError: NSObject, Sendable {
         private let error: Braze.SDKAuthenticationError
@@ -168,26 +168,26 @@
             super.init()
         }
 
-        /// What was wrong.
+        /// The error code.
         @objc public var code: Int { error.code }
-        /// The same as a word, such as `EXPIRED`.
+        /// The name of the code, such as `EXPIRED`.
         @objc public var reason: String? { error.reason }
         /// The user of the request.
         @objc public var userId: String? { error.userId }
-        /// The signature that was refused; empty if there was none.
+        /// The rejected signature; empty if the request had no signature.
         @objc public var signature: String { error.signature }
-        /// True if the server took the data all the same.
+        /// True if the server accepted the data nevertheless.
         @objc public var optional: Bool { error.optional }
     }
 
     /// `BrazeSDKAuthDelegate`, for Objective-C; in Swift use `BrazeSDKAuthDelegate` itself.
     @objc(BrazeSDKAuthDelegate)
     public protocol BRZSDKAuthDelegate: AnyObject {
-        /// A request was refused because of its signature, or (`optional`) would be if the app required one.
+        /// Called when the server rejects a signature, or (`optional`) would reject it if the app required one.
         ///
         /// - Parameters:
-        ///   - braze: Who sent it.
-        ///   - error: What was wrong.
+        ///   - braze: The instance that sent the request.
+        ///   - error: The error.
         @MainActor
         @objc(braze:sdkAuthenticationFailedWithError:)
         func braze(_ braze: BRZBraze, sdkAuthenticationFailedWithError error: BRZSDKAuthenticationError)

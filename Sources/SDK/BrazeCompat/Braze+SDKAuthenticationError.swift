@@ -1,19 +1,19 @@
 internal import CountersignDelivery
 
 extension Braze {
-    /// A signature that the server refused.
+    /// A signature that the server rejected.
     ///
-    /// Its description leaves the signature out: that is a credential, and must not be logged.
+    /// Its description omits the signature, a credential that must not be logged.
     public struct SDKAuthenticationError: Error, Sendable, CustomStringConvertible, CustomReflectable {
-        /// What was wrong: 10 to 28 as in Braze's table, 30 and above are Countersign's own.
+        /// The error code: 10 to 28 as in Braze's documentation; 30 and above are Countersign's.
         public let code: Int
-        /// The same as a word, such as `EXPIRED`.
+        /// The name of the code, such as `EXPIRED`.
         public let reason: String?
         /// The user of the request. Compare it with the current one before getting a new signature.
         public let userId: String?
-        /// The signature that was refused; empty if there was none.
+        /// The rejected signature; empty if the request had no signature.
         public let signature: String
-        /// True if the server took the data all the same, since the app does not require signatures.
+        /// True if the server accepted the data nevertheless, because the app does not require signatures.
         public let optional: Bool
 
         init(_ failure: AuthenticationFailure) {
@@ -29,7 +29,7 @@ extension Braze {
             "\(code) \(reason ?? "")\(optional ? " (optional)" : "")\(userId.map { " for \($0)" } ?? "")"
         }
 
-        /// The same without the signature, for `dump`.
+        /// Omits the signature from `dump`.
         public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
     }
 }

@@ -3,9 +3,9 @@ internal import CountersignCore
 public import Foundation
 
 extension Braze {
-    /// What is known of the current user.
+    /// The attributes of the current user.
     ///
-    /// Each call is kept on disk and sent like an event, under the user who is current at that moment.
+    /// Each call is stored and sent like an event of the user who is current at the time of the call.
     public final class User: Sendable {
         /// The user's gender, as one letter on the wire.
         public enum Gender: String, Sendable, CaseIterable {
@@ -23,13 +23,13 @@ extension Braze {
             case preferNotToSay = "p"
         }
 
-        /// Whether the user wants to hear of the app.
+        /// The state of a subscription to messages.
         public enum SubscriptionState: String, Sendable, CaseIterable {
-            /// Said so.
+            /// The user agreed explicitly.
             case optedIn = "opted_in"
-            /// Did not object.
+            /// The user did not object.
             case subscribed
-            /// Objected.
+            /// The user objected.
             case unsubscribed
         }
 
@@ -39,7 +39,7 @@ extension Braze {
             self.client = client
         }
 
-        /// The current user's id; nil if nobody was named.
+        /// The current user's ID; nil without a user.
         public var id: String? { client?.userID }
 
         /// As `id`.
@@ -47,57 +47,57 @@ extension Braze {
         /// - Returns: The id.
         public func id() async -> String? { id }
 
-        /// As `id`, for code that was written before there was `async`.
+        /// As `id`, with a completion handler.
         ///
         /// - Parameters:
-        ///   - queue: Where the closure is called.
-        ///   - completion: Takes the id.
+        ///   - queue: The queue on which the closure is called.
+        ///   - completion: Receives the ID.
         public func id(queue: DispatchQueue = .main, completion: @escaping @Sendable (String?) -> Void) {
             let id = id
             queue.async { completion(id) }
         }
 
-        /// Sets the given name; nil empties it.
+        /// Sets the given name; nil clears it.
         ///
         /// - Parameter firstName: The name.
         public func set(firstName: String?) { set("first_name", firstName) }
 
-        /// Sets the family name; nil empties it.
+        /// Sets the family name; nil clears it.
         ///
         /// - Parameter lastName: The name.
         public func set(lastName: String?) { set("last_name", lastName) }
 
-        /// Sets the address for mail; nil empties it.
+        /// Sets the e-mail address; nil clears it.
         ///
         /// - Parameter email: The address.
         public func set(email: String?) { set("email", email) }
 
-        /// Sets the telephone number; nil empties it.
+        /// Sets the telephone number; nil clears it.
         ///
         /// - Parameter phoneNumber: The number.
         public func set(phoneNumber: String?) { set("phone", phoneNumber) }
 
-        /// Sets the country; nil empties it.
+        /// Sets the country; nil clears it.
         ///
-        /// - Parameter country: Its code of ISO 3166-1, two letters.
+        /// - Parameter country: The two-letter code (ISO 3166-1).
         public func set(country: String?) { set("country", country) }
 
-        /// Sets the language; nil empties it.
+        /// Sets the language; nil clears it.
         ///
-        /// - Parameter language: Its code of ISO 639-1, two letters.
+        /// - Parameter language: The two-letter code (ISO 639-1).
         public func set(language: String?) { set("language", language) }
 
-        /// Sets where the user lives; nil empties it.
+        /// Sets the home city; nil clears it.
         ///
-        /// - Parameter homeCity: The town.
+        /// - Parameter homeCity: The city.
         public func set(homeCity: String?) { set("home_city", homeCity) }
 
-        /// Sets the gender; nil empties it.
+        /// Sets the gender; nil clears it.
         ///
         /// - Parameter gender: The gender.
         public func set(gender: Gender?) { set("gender", gender?.rawValue) }
 
-        /// Sets the day of birth; nil empties it.
+        /// Sets the day of birth; nil clears it.
         ///
         /// - Parameter dateOfBirth: Any instant of that day in the device's calendar.
         public func set(dateOfBirth: Date?) {
@@ -114,56 +114,56 @@ extension Braze {
                 })
         }
 
-        /// Says whether the user wants mail.
+        /// Sets the subscription to e-mail.
         ///
-        /// - Parameter emailSubscriptionState: What the user said.
+        /// - Parameter emailSubscriptionState: The state.
         public func set(emailSubscriptionState: SubscriptionState) {
             set("email_subscribe", emailSubscriptionState.rawValue)
         }
 
-        /// Says whether the user wants push notifications.
+        /// Sets the subscription to push notifications.
         ///
-        /// - Parameter pushNotificationSubscriptionState: What the user said.
+        /// - Parameter pushNotificationSubscriptionState: The state.
         public func set(pushNotificationSubscriptionState: SubscriptionState) {
             set("push_subscribe", pushNotificationSubscriptionState.rawValue)
         }
 
-        /// Sets an attribute of the app's own.
+        /// Sets a custom attribute.
         ///
         /// - Parameters:
         ///   - key: Its name.
         ///   - value: Its value.
         public func setCustomAttribute(key: String, value: Bool) { custom(key, .bool(value)) }
 
-        /// Sets an attribute of the app's own.
+        /// Sets a custom attribute.
         ///
         /// - Parameters:
         ///   - key: Its name.
         ///   - value: Its value.
         public func setCustomAttribute(key: String, value: Int) { custom(key, .integer(Int64(value))) }
 
-        /// Sets an attribute of the app's own.
+        /// Sets a custom attribute.
         ///
         /// - Parameters:
         ///   - key: Its name.
         ///   - value: Its value.
         public func setCustomAttribute(key: String, value: Double) { custom(key, .number(value)) }
 
-        /// Sets an attribute of the app's own.
+        /// Sets a custom attribute.
         ///
         /// - Parameters:
         ///   - key: Its name.
         ///   - value: Its value.
         public func setCustomAttribute(key: String, value: String) { custom(key, .string(value)) }
 
-        /// Sets an attribute of the app's own.
+        /// Sets a custom attribute.
         ///
         /// - Parameters:
         ///   - key: Its name.
-        ///   - value: An instant; it is sent as text (RFC 3339).
+        ///   - value: Its value, sent as RFC 3339 text.
         public func setCustomAttribute(key: String, value: Date) { custom(key, JSONValue(any: value)) }
 
-        /// Sets an attribute of the app's own; nil removes it.
+        /// Sets a custom attribute; nil removes it.
         ///
         /// - Parameters:
         ///   - key: Its name.
@@ -172,25 +172,25 @@ extension Braze {
             custom(key, array.map { .array($0.map { .string($0) }) })
         }
 
-        /// Sets an attribute of the app's own.
+        /// Sets a custom attribute.
         ///
         /// - Parameters:
         ///   - key: Its name.
-        ///   - array: Its value: strings, numbers, booleans, dates, and arrays and dictionaries of those.
+        ///   - array: Its value: strings, numbers, booleans, dates, and arrays and dictionaries of these.
         public func setCustomAttribute(key: String, array: [[String: Any?]]) {
             custom(key, .array(array.map(Self.object)))
         }
 
-        /// Sets an attribute of the app's own.
+        /// Sets a custom attribute.
         ///
         /// - Parameters:
         ///   - key: Its name.
-        ///   - dictionary: Its value: strings, numbers, booleans, dates, and arrays and dictionaries of those.
+        ///   - dictionary: Its value: strings, numbers, booleans, dates, and arrays and dictionaries of these.
         public func setCustomAttribute(key: String, dictionary: [String: Any?]) {
             custom(key, Self.object(dictionary))
         }
 
-        /// Removes an attribute of the app's own.
+        /// Removes a custom attribute.
         ///
         /// - Parameter key: Its name.
         public func unsetCustomAttribute(key: String) { custom(key, nil) }

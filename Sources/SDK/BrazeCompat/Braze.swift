@@ -3,7 +3,7 @@ internal import CountersignCore
 
 /// The part of BrazeKit's public API that SDK Authentication needs, over a `CountersignClient`.
 ///
-/// Code that was written for BrazeKit works with only its import changed. Events go to `/api/v3/data` of the endpoint,
+/// Code written for BrazeKit needs only another import. Events go to `/api/v3/data` of the endpoint,
 /// with the current user's last known signature in `X-Braze-Auth-Signature`.
 public final class Braze: Sendable {
     private struct Delegate {
@@ -13,12 +13,12 @@ public final class Braze: Sendable {
     let client: CountersignClient?
     private let delegate = Lock(Delegate())
 
-    /// Why nothing is recorded, such as an endpoint that is no host name; nil if all is well.
+    /// The reason why nothing is recorded, such as an invalid host name; nil if the configuration is valid.
     public let configurationProblem: String?
 
-    /// Makes an instance. Nothing waits for the disk or the network.
+    /// Creates an instance, without waiting for the disk or the network.
     ///
-    /// - Parameter configuration: How it works; later changes to it have no effect.
+    /// - Parameter configuration: The configuration. Later changes to it have no effect.
     public init(configuration: Configuration) {
         do {
             client = try configuration.makeClient()
@@ -40,34 +40,33 @@ public final class Braze: Sendable {
         client?.record(.sessionStart, payload: [:])
     }
 
-    /// What is known of the current user.
+    /// The attributes of the current user.
     public let user: User
 
-    /// Begins a session: what was paused after 50 refused signatures is tried again.
+    /// Begins a session. Sending that paused after 50 rejected signatures is tried again.
     ///
-    /// Not BrazeKit's, which knows the app's coming and going on all of its systems; so does this on iOS.
-    /// Elsewhere the app says it.
+    /// An addition to BrazeKit's API. On iOS, sessions follow the app's life cycle; elsewhere the app calls
+    /// this method.
     public func startSession() { client?.startSession() }
 
-    /// Ends the session. Not BrazeKit's; see `startSession()`.
+    /// Ends the session. An addition to BrazeKit's API, see `startSession()`.
     public func endSession() { client?.endSession() }
 
-    /// Whether anything is recorded and sent. Set to false, what waits stays on disk, over later starts too, until it is set
-    /// to true.
+    /// Whether events are recorded and sent. While false, in later runs too, waiting events stay on disk.
     public var enabled: Bool {
         get { client?.pipeline.isEnabled ?? false }
         set { client?.setEnabled(newValue) }
     }
 
-    /// Removes all data of this device, the user and their signature among them, and records nothing more until
-    /// `enabled` is set to true. It waits for the disk; a stored signature goes right afterwards. What a server has already
-    /// stays there.
+    /// Deletes all data on this device, including the user and the signature, and stops recording until
+    /// `enabled` is set to true. Waits for the disk; a stored signature is deleted shortly afterwards. Data on
+    /// the server is not deleted.
     public func wipeData() {
         client?.optOutNow()
     }
 
-    /// Hears of signatures that the server refuses. Held weakly; called on the main actor, and at once if the last failure
-    /// still stands.
+    /// The delegate that is notified of rejected signatures. Held weakly and called on the main actor.
+    /// Notified at once of an unresolved failure.
     public var sdkAuthDelegate: (any BrazeSDKAuthDelegate)? {
         get { delegate.withLock { $0.value } }
         set {
@@ -86,16 +85,17 @@ public final class Braze: Sendable {
         }
     }
 
-    /// Says who the user is from now on, also after the next start, and begins a session. For the current user only the signature is replaced.
+    /// Sets the current user, for later runs too, and begins a session. For the same user only replaces the
+    /// signature.
     ///
     /// - Parameters:
-    ///   - userId: The id that the app's own systems know the user by. An empty one is ignored.
-    ///   - sdkAuthSignature: The token that the app's backend signed for this user; nil for none.
+    ///   - userId: The user's ID in the app's backend. An empty ID is ignored.
+    ///   - sdkAuthSignature: The token that the app's backend signed for this user; nil for no token.
     public func changeUser(userId: String, sdkAuthSignature: String? = nil) {
         client?.setUser(userId, token: sdkAuthSignature)
     }
 
-    /// Replaces the current user's signature; what waits for one is sent at once.
+    /// Replaces the current user's signature, and sends the events that wait for it.
     ///
     /// - Parameter signature: The token that the app's backend signed.
     public func set(sdkAuthenticationSignature signature: String) {
@@ -105,9 +105,9 @@ public final class Braze: Sendable {
     /// Records a custom event of the current user, and returns at once.
     ///
     /// - Parameters:
-    ///   - name: What happened.
-    ///   - properties: More about it: strings, numbers, booleans, dates, and arrays and dictionaries of those. Anything
-    ///     else is left out.
+    ///   - name: The event's name.
+    ///   - properties: Strings, numbers, booleans, dates, and arrays and dictionaries of these. Other values
+    ///     are omitted.
     public func logCustomEvent(name: String, properties: [String: Any]? = nil) {
         client?.track(name, properties: (properties ?? [:]).compactMapValues { JSONValue(any: $0) })
     }
@@ -115,10 +115,10 @@ public final class Braze: Sendable {
     /// Records a purchase of the current user, and returns at once.
     ///
     /// - Parameters:
-    ///   - productId: What was bought.
+    ///   - productId: The product's ID.
     ///   - currency: The currency's code (ISO 4217), such as `USD`.
-    ///   - price: Of one piece.
-    ///   - quantity: How many pieces.
+    ///   - price: The price of one item.
+    ///   - quantity: The number of items.
     ///   - properties: As in `logCustomEvent(name:properties:)`.
     public func logPurchase(
         productId: String, currency: String, price: Double, quantity: Int = 1,
@@ -133,12 +133,12 @@ public final class Braze: Sendable {
         client?.record(.purchase, payload: payload)
     }
 
-    /// Sends everything that waits, now.
+    /// Sends all waiting events now.
     public func requestImmediateDataFlush() {
         Task { [client] in await client?.flush() }
     }
 
-    /// As `requestImmediateDataFlush`, and returns when that is done. Returns true if nothing is left in the queue.
+    /// Sends all waiting events and waits for the result. Returns true if the queue is empty.
     package func flush() async -> Bool {
         await client?.flush().isComplete ?? false
     }
@@ -148,14 +148,14 @@ public final class Braze: Sendable {
     }
 }
 
-/// Hears of signatures that the server refuses.
+/// Is notified of rejected signatures.
 public protocol BrazeSDKAuthDelegate: AnyObject {
-    /// A request was refused because of its signature, or (`optional`) would be if the app required one.
+    /// Called when the server rejects a signature, or (`optional`) would reject it if the app required one.
     ///
     /// - Parameters:
-    ///   - braze: Who sent it.
-    ///   - error: What was wrong. If its user is still the current one, get a new signature from the backend and hand it
-    ///     to `set(sdkAuthenticationSignature:)`.
+    ///   - braze: The instance that sent the request.
+    ///   - error: The error. If its user is still current, get a new signature from the backend and pass it to
+    ///     `set(sdkAuthenticationSignature:)`.
     @MainActor
     func braze(_ braze: Braze, sdkAuthenticationFailedWithError error: Braze.SDKAuthenticationError)
 }

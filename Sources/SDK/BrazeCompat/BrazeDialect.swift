@@ -19,7 +19,7 @@ struct BrazeDialect: EventDialect {
     func render(_ event: Event, of record: EventRecord, anonymousID: String) -> [UInt8] {
         var members = event.payload
         if event.kind == .userAttributes {
-            // Not Braze's: it keeps a request that is sent twice from counting twice.
+            // An addition to Braze's format: the idempotency key of a repeated request.
             members["message_id"] = .string(record.messageID)
             if let userID = record.userID { members["user_id"] = .string(userID) }
             return JSONValue.object(members).bytes
@@ -38,12 +38,12 @@ struct BrazeDialect: EventDialect {
         return JSONValue.object(object).bytes
     }
 
-    /// Members are sorted by name, and no user attribute sorts before this one of an event.
+    /// The first member of an event. Members are sorted by name, and all names of user attributes sort later.
     private static let eventHead = Array(#"{"data":"#.utf8)
 
     private static func isEvent(_ row: QueuedEvent) -> Bool { row.body.starts(with: eventHead) }
 
-    /// The places of rows in their request, where attributes come after events.
+    /// The positions of rows in their request, where attributes follow events.
     private static func places(of rows: [QueuedEvent]) -> (events: [Int], attributes: [Int]) {
         (
             rows.indices.filter { isEvent(rows[$0]) }, rows.indices.filter { !isEvent(rows[$0]) }
@@ -109,6 +109,6 @@ extension EventKind {
     static let sessionEnd = EventKind(rawValue: "se")
     /// A purchase.
     static let purchase = EventKind(rawValue: "p")
-    /// What is known of the user; no event, and in another list of a request.
+    /// User attributes, sent in a separate list of the request.
     static let userAttributes = EventKind(rawValue: "attributes")
 }

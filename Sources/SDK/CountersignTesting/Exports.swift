@@ -1,2 +1,2 @@
-// What a `ScriptedTransport` takes and returns.
+// The request and response types of `ScriptedTransport`.
 @_exported public import CountersignTransport

@@ -80,7 +80,8 @@ package final class Handshake: Sendable {
     }
 }
 
-/// What a function hands to its completion handler. Throws `CancellationError` when the task is cancelled before that.
+/// Returns the value that `body` passes to its completion handler. Throws `CancellationError` when the task
+/// is cancelled first.
 package func completion<Value: Sendable>(
     of body: (_ complete: @escaping @Sendable (Value) -> Void) -> Void
 ) async throws -> Value {

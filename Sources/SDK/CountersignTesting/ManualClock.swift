@@ -28,7 +28,7 @@ public final class ManualClock: ClientClock {
 
     /// Makes a clock.
     ///
-    /// - Parameter now: What the device clock says at first.
+    /// - Parameter now: The initial time of the device clock.
     public init(now: Date = Date(timeIntervalSince1970: 1_750_000_000)) {
         state = Lock(State(now: now))
     }
@@ -67,10 +67,10 @@ public final class ManualClock: ClientClock {
         }
     }
 
-    /// Returns as soon as somebody sleeps.
+    /// Waits until tasks sleep on this clock.
     ///
-    /// - Parameter count: How many sleepers there must be at least.
-    /// - Returns: The earliest deadline, in seconds of `uptime`; the present if the task was cancelled.
+    /// - Parameter count: The minimum number of sleeping tasks.
+    /// - Returns: The earliest deadline, in seconds of `uptime`; the current uptime on cancellation.
     @discardableResult
     public func waitForSleeper(count: Int = 1) async -> TimeInterval {
         let id = state.withLock { state in

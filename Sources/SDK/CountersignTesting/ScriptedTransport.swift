@@ -29,15 +29,15 @@ public final class ScriptedTransport: HTTPTransport {
     /// The requests so far, in order.
     public var requests: [TransportRequest] { state.withLock { $0.requests } }
 
-    /// How often a request came while another was under way.
+    /// Number of requests that began while another was in progress.
     public var overlaps: Int { state.withLock { $0.overlaps } }
 
-    /// Answers from now on in another way.
+    /// Replaces the handler for later requests.
     public func setHandler(_ handler: @escaping Handler) {
         state.withLock { $0.handler = handler }
     }
 
-    /// Returns as soon as this many requests have come, or when the task is cancelled.
+    /// Waits until this number of requests has been received, or until the task is cancelled.
     public func waitForRequests(_ count: Int) async {
         await arrivals.wait(count: count)
     }

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A place for a test's files, deleted with this object. Whoever writes there first makes the folder.
+/// The URL of a folder for a test's files. Not created here; deleted when this object is deallocated.
 package final class TemporaryFolder: Sendable {
     package let url = FileManager.default.temporaryDirectory.appendingPathComponent(
         "countersign-\(UUID().uuidString)")

@@ -446,7 +446,7 @@ actor UserTokenSource: CredentialSource {
             requestTime: search.requestTime)
     }
 
-    /// Clears the back-off of the provider.
+    /// Lets the provider be called again at once. The failure counts stay.
     func resume() async {
         for user in standings.keys { standings[user]?.retryAt = clock.uptime }
         await retrySaving()

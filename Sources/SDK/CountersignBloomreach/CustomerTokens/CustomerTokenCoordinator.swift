@@ -31,7 +31,7 @@ final class CustomerTokenCoordinator: Sendable {
     private struct Job {
         let id: Int
         var work: Work
-        /// The waiting request; nil if there is no waiter any more.
+        /// The waiting request; nil for a notification and after a cancellation.
         var waiter: CheckedContinuation<Outcome, Never>?
     }
 
@@ -143,7 +143,7 @@ final class CustomerTokenCoordinator: Sendable {
                 try await clock.sleep(until: deadline)
                 self?.timeIsUp(id)
             } catch {
-                // The provider returned in time.
+                // Cancelled because the job finished or was removed.
             }
         }
     }
@@ -251,7 +251,8 @@ final class CustomerTokenCoordinator: Sendable {
         if let next { start(next) }
     }
 
-    /// Removes the waiter. A call in progress continues, and no other begins before its time limit.
+    /// Resumes the request at once. A call in progress continues, and the next one begins when it returns or
+    /// reaches its time limit.
     private func cancel(_ id: Int) {
         let waiter = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
             if state.running?.id == id {

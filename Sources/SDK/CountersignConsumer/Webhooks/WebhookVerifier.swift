@@ -54,7 +54,7 @@ public struct WebhookVerifier: Sendable {
     public func verify(
         _ body: Data, at now: Date = Date(), header: (_ name: String) -> String?
     ) throws(ConsumerError) -> WebhookDelivery {
-        // Dots are not allowed, so that the signed fields cannot be confused with each other.
+        // The signature covers `id.timestamp.body`. A dot in the id would make the fields ambiguous.
         guard let id = header("webhook-id"), 1...256 ~= id.utf8.count,
             id.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ".") }),
             let time = header("webhook-timestamp"), 1...15 ~= time.utf8.count,

@@ -6,13 +6,13 @@ package import Foundation
 /// response.
 ///
 /// Such changes cannot be detected between two runs. A wrong offset costs one unnecessary refresh or one
-/// rejected request, whose response corrects it.
+/// rejected request. The response corrects the offset.
 package struct ServerClock {
     /// Seconds by which the device clock may drift against uptime, as it does while it is adjusted gradually.
     private static let tolerance: TimeInterval = 30
 
     private var offset: TimeInterval?
-    /// Device clock less uptime at the time of the last answer; nil for an offset of an earlier run that was not used yet.
+    /// Device clock minus uptime at the last response; nil for an unused offset of an earlier run.
     private var base: TimeInterval?
 
     package init(offset: TimeInterval? = nil) {

@@ -3,7 +3,7 @@
 /// The SDK calls it on its own thread, one call at a time. It is the only place where a token is ever stored: the
 /// queue has none. The Keychain is used on Apple platforms and a file that only its owner can read elsewhere.
 public protocol TokenStore: Sendable {
-    /// Returns the token of a user, or nil if none is stored.
+    /// Returns the stored token of a user, or nil.
     ///
     /// - Parameter userID: Compared byte for byte.
     /// - Returns: The token as it was stored.

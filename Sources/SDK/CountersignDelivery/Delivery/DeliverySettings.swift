@@ -13,8 +13,8 @@ package struct DeliverySettings: Sendable {
     package var requestTimeout: TimeInterval = 30
     package var networkRetry = RetryPolicy.network
     package var authenticationRetry = RetryPolicy.authentication
-    /// Seconds that a flush waits for a credential fetch that began before it. The limit avoids a deadlock
-    /// if the token provider itself waits for the flush.
+    /// Seconds that a flush waits for the token provider if a call was pending when the flush began. The
+    /// limit ends a deadlock with a token provider that itself waits for the flush.
     package var patience: TimeInterval = 5
     /// Seconds in the background after which a new session begins.
     package var sessionTimeout: TimeInterval = 10

@@ -111,9 +111,9 @@ final class EventQueue {
     /// Reads the log inside a write transaction, so that no other process can remove the log or its
     /// checkpoint meanwhile.
     ///
-    /// Without space for all events, stores the first `maximumBytes` bytes. Once all are stored and
-    /// `isOver` (the log has no writer any more), counts damaged events. Returns whether all are stored,
-    /// and the damaged files.
+    /// Stores at most `maximumBytes` at once. When the last events are stored and `isOver` (the client of the
+    /// log has ended), counts the damaged events. Returns whether all events are stored, and the damaged
+    /// files. Stores and counts nothing after an opt-out.
     @discardableResult
     func adopt(
         _ log: IncomingLog.Found, isOver: Bool, maximumBytes: Int = .max, clock: any ClientClock
@@ -472,11 +472,11 @@ final class EventQueue {
         return true
     }
 
-    /// Deletes all events, including those in quarantine and in the logs. Also deletes the device id if
-    /// `forgettingDevice`.
+    /// Deletes all events, including the quarantine. Moves the checkpoints of the logs past their events, so
+    /// that these do not enter the queue. Also deletes the device id if `forgettingDevice`.
     ///
-    /// Events of `own` up to number `through` will not enter the queue any more; `events` of them are
-    /// counted as wiped. The same applies to all current events in the logs of other clients.
+    /// `own` is the log of this client: `through` is the new checkpoint, and `events` the number of events to
+    /// count as wiped.
     func wipe(
         _ own: (id: String, through: Int64, events: Int), forgettingDevice: Bool
     ) throws {

@@ -6,7 +6,6 @@ internal import Foundation
 ///
 /// Reports an unresolved failure again at each session start. Also does so when it recurs or a flush leaves
 /// the user's events parked, at most every five minutes.
-/// has happened again or a flush has left the user's events parked, though then once in five minutes at most.
 struct FailureThrottle {
     private struct Key: Hashable {
         let user: UserKey
@@ -18,24 +17,24 @@ struct FailureThrottle {
 
     private struct Entry {
         var failure: AuthenticationFailure
-        /// The uptime at which the app heard of it; nil as long as it is in the background.
+        /// Uptime of the last report to the app; nil if not reported yet.
         var toldAt: TimeInterval?
     }
 
-    /// More different failures than this are not told apart; the oldest is forgotten.
+    /// Maximum number of entries. Beyond it, the entry with the oldest occurrence is dropped.
     private static let capacity = 64
-    /// Seconds between two calls for the same failure within a session.
+    /// Minimum seconds between two reports of the same failure within a session.
     private static let interval: TimeInterval = 300
 
     private var entries: [Key: Entry] = [:]
-    /// By the last occurrence, the newest at the end.
+    /// Ordered by last occurrence, the newest at the end.
     private var order: [Key] = []
 
-    /// Failures in all, the repeated ones included.
+    /// Total number of failures, including repeated ones.
     private(set) var total = 0
     var isInBackground = false
 
-    /// Counts a failure. Returns what to tell the app now; nil if it knows, or must not be disturbed.
+    /// Counts a failure. Returns it if the app must be notified now.
     mutating func record(_ failure: AuthenticationFailure, at uptime: TimeInterval) -> AuthenticationFailure?
     {
         total += 1
@@ -60,18 +59,18 @@ struct FailureThrottle {
         return entry.failure
     }
 
-    /// The app is back. Returns what to tell it now.
+    /// Returns the failures that were not reported in the background.
     mutating func enteredForeground(at uptime: TimeInterval) -> [AuthenticationFailure] {
         isInBackground = false
         return order.filter { entries[$0]?.toldAt == nil }.compactMap { tell($0, at: uptime) }
     }
 
-    /// Returns what to tell the app once more: the last failure of each user.
+    /// Returns the last failure of each user, to be reported again.
     mutating func sessionStarted(at uptime: TimeInterval) -> [AuthenticationFailure] {
         latest().compactMap { tell($0, at: uptime, always: true) }
     }
 
-    /// Returns what to tell the app once more: the last failure of each user whose events a flush could not send.
+    /// Returns the last failure of each user with parked events, unless reported within the interval.
     mutating func flushEnded(parked: Set<UserKey>, at uptime: TimeInterval) -> [AuthenticationFailure] {
         latest().filter { parked.contains($0.user) }.compactMap { tell($0, at: uptime) }
     }

@@ -60,8 +60,8 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public static let configurationProblem = Ending(rawValue: "configuration_problem")
         /// Another process that shares the queue is sending.
         public static let otherProcessIsSending = Ending(rawValue: "other_process_is_sending")
-        /// The token provider was asked for a token already when `flush()` was called, and takes its time; what waits for
-        /// the token is sent as soon as it comes.
+        /// A call of the token provider that began before `flush()` did not return in time. The events that
+        /// wait for its token are sent once it returns.
         public static let waitingForTokenProvider = Ending(rawValue: "waiting_for_token_provider")
         /// `flush()` was called from inside the token provider, which the sending waits for.
         public static let calledFromTokenProvider = Ending(rawValue: "called_from_token_provider")

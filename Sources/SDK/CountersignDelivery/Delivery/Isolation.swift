@@ -31,7 +31,7 @@ struct Isolation: Equatable {
 
     /// The next part to send.
     var probe: [QueuedEvent] {
-        // Of the last two, the second: if it is the culprit, the first goes out with what comes after.
+        // Probe the second of the last two. If it is at fault, the first is sent together with later events.
         if suspects.count == 2, cause != .refused { return [suspects[1]] }
         return Array(suspects.prefix(max(1, suspects.count / 2)))
     }

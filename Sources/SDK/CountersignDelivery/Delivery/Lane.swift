@@ -23,8 +23,8 @@ struct Lane: Equatable {
     private(set) var refusal = Refusal.none
     /// Consecutive rejections.
     private(set) var failures = 0
-    /// Consecutive failures of the token provider. Each includes the rejection of an old token sent
-    /// meanwhile.
+    /// Consecutive failures of the token provider. If the server rejects the last token, sent in place of a
+    /// new one, the rejection counts here and not in `failures`.
     private(set) var providerFailures = 0
     /// The last explanation, for a snapshot.
     private(set) var problem: ServerAnswer.Explanation?

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// The identity of one client, which may hold the lease of a queue.
 package final class LeaseHolder: Sendable {
-    /// The holders of this process, to tell them from one of an earlier process with the same number.
+    /// IDs of the holders in this process. An earlier process may have had the same process number.
     private static let living = Lock(Set<String>())
 
     /// Leases of queue files whose disk is full, by path.

@@ -2,8 +2,8 @@
 struct Parcel: Equatable {
     enum State: Equatable {
         case addressed
-        /// The generation is that of its token, 0 if there is none. The problem says why the token provider had nothing better;
-        /// nil if it was not needed.
+        /// `generation` belongs to the token, 0 without a token. `providerProblem` explains why the token
+        /// provider returned no better token; nil if it was not needed.
         case authorized(generation: Int, providerProblem: ServerAnswer.Explanation?)
     }
 

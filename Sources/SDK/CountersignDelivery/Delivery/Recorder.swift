@@ -377,16 +377,16 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// Replaces a provisional id by the id in the queue file. On the storage thread, so that a wipe is not
-    /// followed by the old id.
+    /// Replaces a provisional id by the id in the queue file. Call it on the storage thread, so that a wipe
+    /// cannot run between reading the id and setting it.
     private func learnDeviceID(from queue: EventQueue) throws {
         guard state.withLock({ $0.deviceID?.isProvisional == true }), !storage.hasOptedOut else { return }
         let id = try queue.anonymousID()
         state.withLock { $0.deviceID = DeviceID(text: id, isProvisional: false) }
     }
 
-    /// Writes the newest identity, before the events that are recorded for it. Call it with `writing` held. Returns false if the
-    /// disk failed; a retry is then scheduled.
+    /// Writes the newest identity, before the events that are recorded for it. Call it with `writing` held.
+    /// Returns false if the disk failed; a retry is then scheduled.
     private func writeIdentity() -> Bool {
         guard let identityFile else { return true }
         let (identity, changes) = state.withLock { state in

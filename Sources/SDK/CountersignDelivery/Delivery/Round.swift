@@ -13,7 +13,7 @@ struct Round: Equatable {
     private(set) var state = State.reading(isStale: true)
     /// True if a flush waits for the end of the round. The round then also waits for the token provider.
     private var isFlush = false
-    /// When to give up that wait; nil: never.
+    /// The uptime at which that wait ends; nil for no limit.
     private var patience: TimeInterval?
 
     var ending: FlushResult.Ending? {
@@ -44,7 +44,7 @@ struct Round: Equatable {
 
     mutating func end(_ ending: FlushResult.Ending) { state = .over(ending) }
 
-    /// Until when to wait for the token provider, infinity being as long as that takes; nil if there is something else to do.
+    /// The uptime until which to wait for the token provider, infinity for no limit; nil to continue at once.
     mutating func idle(at now: TimeInterval, awaitsTokens: Bool, next: TimeInterval?) -> TimeInterval? {
         guard state == .awaitingTokens else { return nil }
         guard awaitsTokens else {

@@ -81,8 +81,8 @@ extension Sender {
         }
         let isFault = suspicion.isFault
         if !isFault, suspicion.isOfEverything {
-            // Where each event has a request of its own, those behind several bad ones were never tried. In batches good ones
-            // would have been found beside them.
+            // With one event per request, the events after several rejected ones were never tried. A batch
+            // would have contained valid events too.
             let serverDelay = settings.batchEvents == 1 ? nil : settings.networkRetry.maximumServerDelay
             stop(
                 .init(problem.code, "the server refuses every event: \(problem.reason)"),

@@ -56,7 +56,7 @@ extension Sender {
     /// anyway, because the server may no longer require tokens. A rejected token is sent again only after a
     /// wait.
     ///
-    /// `generation` is that of the last token; 0 if there is none, and nil if nothing may go without one.
+    /// `generation` belongs to the last token; 0 without a token, nil if a request must not go without one.
     mutating func authorizationFailed(
         _ problem: ServerAnswer.Explanation, generation: Int?, now: TimeInterval, fraction: Double
     ) -> Consequence? {

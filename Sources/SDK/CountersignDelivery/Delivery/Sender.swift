@@ -114,7 +114,7 @@ struct Sender {
         state = .inRound(round)
     }
 
-    // MARK: What it says of itself
+    // MARK: State
 
     /// Users with a token problem.
     var lanes: [UserKey: Lane] { users.all }
@@ -128,7 +128,7 @@ struct Sender {
     /// The reason why the settings must change before anything can be sent.
     var configurationProblem: ServerAnswer.Explanation? { pause.configurationProblem }
 
-    // MARK: What happened around it
+    // MARK: Notifications
 
     /// Reports that events have become durable.
     mutating func stored(_ count: Int, now: TimeInterval) {

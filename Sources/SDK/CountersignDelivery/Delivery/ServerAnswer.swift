@@ -16,7 +16,7 @@ package struct ServerAnswer: Sendable, Equatable {
         case refused(Explanation)
         /// 500: the server failed, perhaps because of one of the events.
         case serverFault(Explanation)
-        /// 2xx in the server's own manner, but not for these events: one of them may be damaged.
+        /// 2xx with a valid body that does not match these events. An event may be damaged.
         case notUnderstood(Explanation)
         /// The settings of the app or the server must change before anything can be sent.
         case configurationProblem(Explanation)

@@ -36,7 +36,7 @@ package struct ServerAnswerBody: Sendable {
 
     private let members: Members
 
-    /// Reads a body; one that is not a JSON object of the known shape has no members.
+    /// Decodes a body. If it is not a JSON object of the known shape, all members are nil.
     package init(_ response: TransportResponse) {
         members = (try? JSONDecoder().decode(Members.self, from: Data(response.body))) ?? Members()
     }
