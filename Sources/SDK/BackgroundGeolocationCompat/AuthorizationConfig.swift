@@ -1,11 +1,11 @@
 internal import CountersignCore
 internal import CountersignLocations
 
-/// An access token, and how to get the next one.
+/// An access token and the settings of its refresh.
 public final class AuthorizationConfig {
     private var settings: Settings
 
-    /// Makes a configuration without a token.
+    /// Creates a configuration without a token.
     public convenience init() {
         self.init(Settings())
     }
@@ -19,7 +19,7 @@ public final class AuthorizationConfig {
         set { settings.change { $0.authorization = newValue } }
     }
 
-    /// Keeps what it says, in another place from now on.
+    /// Copies the settings to `settings`, and reads and writes them there afterwards.
     func move(to settings: Settings) {
         let value = value
         self.settings = settings
@@ -32,62 +32,62 @@ public final class AuthorizationConfig {
         set { value.strategy = newValue == .sas ? .sas : .jwt }
     }
 
-    /// The token that goes with each upload.
+    /// The token sent with each upload.
     public var accessToken: String? {
         get { value.accessToken }
         set { value.accessToken = newValue }
     }
 
-    /// What the token is refreshed with.
+    /// The refresh token.
     public var refreshToken: String? {
         get { value.refreshToken }
         set { value.refreshToken = newValue }
     }
 
-    /// Where to get the next token, with `POST`.
+    /// The URL for token refreshes, requested with `POST`.
     public var refreshUrl: String? {
         get { value.refreshUrl }
         set { value.refreshUrl = newValue }
     }
 
-    /// The fields of that request; `{refreshToken}` and `{accessToken}` are replaced wherever they stand.
+    /// The fields of that request; `{refreshToken}` and `{accessToken}` are replaced in them.
     public var refreshPayload: [String: Any]? {
         get { value.refreshPayload.map(plain) }
         set { value.refreshPayload = newValue.map(json) }
     }
 
-    /// The header fields of that request, with the same replacements. Nil: `Authorization` with the present access token.
-    /// Empty: none. A content type of `application/json` sends the payload as JSON.
+    /// The header fields of that request, with the same replacements. Nil for `Authorization` with the
+    /// current access token. With the content type `application/json` the payload is sent as JSON.
     public var refreshHeaders: [String: String]? {
         get { value.refreshHeaders }
         set { value.refreshHeaders = newValue }
     }
 
-    /// When the token expires, in seconds since 1970; below 1,000,000,000 in seconds from now, and from 100,000,000,000 on
-    /// in milliseconds. -1: not known, so that only a 401 leads to a refresh.
+    /// The expiry of the token in seconds since 1970. Below 1,000,000,000 in seconds from now, from
+    /// 100,000,000,000 on in milliseconds. -1 if unknown: only a 401 leads to a refresh.
     public var expires: Double {
         get { value.expires }
         set { value.expires = newValue }
     }
 
-    /// Statuses beside 401 that mean that the token was refused. Not Transistorsoft's.
+    /// Statuses in addition to 401 that reject the token. An addition to Transistorsoft's API.
     public var refreshStatuses: Set<Int> {
         get { value.refreshStatuses }
         set { value.refreshStatuses = newValue }
     }
 
-    /// Where in an answer `accessToken`, `refreshToken` and `expires` stand, such as `$.data.token`; what is not listed is
-    /// found by its name. Not Transistorsoft's.
+    /// The paths of `accessToken`, `refreshToken` and `expires` in a response, such as `$.data.token`. Other
+    /// values are found by name. An addition to Transistorsoft's API.
     public var responseMapping: [String: String] {
         get { value.responseMapping }
         set { value.responseMapping = newValue }
     }
 
-    /// Takes the members that are named as the properties are; all others stay as they are.
+    /// Sets the properties that have a member of the same name.
     ///
-    /// - Parameter values: A null empties a property. A value of another type is passed over.
+    /// - Parameter values: Null clears a property. A value of another type is ignored.
     public func update(with values: [String: Any]) {
-        // All at once: a token may be good with the strategy that comes with it alone.
+        // Apply all together, because a token may be valid only with its new strategy.
         let draft = AuthorizationConfig()
         draft.value = value
         draft.take(values)
@@ -129,14 +129,14 @@ public final class AuthorizationConfig {
     }
 }
 
-/// How an access token is sent.
+/// The form of an access token in requests.
 public enum AuthorizationStrategy: String, Hashable, Sendable, CaseIterable, ExpressibleByStringLiteral {
     /// `Authorization: Bearer <token>`.
     case jwt = "JWT"
     /// `Authorization: <token>`.
     case sas = "SAS"
 
-    /// A word in any case; nil for one that names no strategy.
+    /// Ignores case. Returns nil for an unknown strategy.
     public init?(rawValue: String) {
         switch rawValue.uppercased() {
         case "JWT": self = .jwt
@@ -145,7 +145,7 @@ public enum AuthorizationStrategy: String, Hashable, Sendable, CaseIterable, Exp
         }
     }
 
-    /// A word in any case. One that names no strategy counts as `JWT`, the default.
+    /// Ignores case. An unknown strategy counts as `JWT`, the default.
     public init(stringLiteral value: String) {
         self = AuthorizationStrategy(rawValue: value) ?? .jwt
     }

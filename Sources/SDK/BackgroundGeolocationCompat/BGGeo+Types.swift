@@ -1,28 +1,28 @@
 public import CountersignDelivery
 internal import CountersignLocations
 
-// The names under which the vendor's Swift interface has them.
+// The names in the vendor's Swift interface.
 extension BGGeo {
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias Config = BackgroundGeolocationCompat.Config
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias HttpConfig = BackgroundGeolocationCompat.HttpConfig
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias AuthorizationConfig = BackgroundGeolocationCompat.AuthorizationConfig
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias AuthorizationStrategy = BackgroundGeolocationCompat.AuthorizationStrategy
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias PersistenceConfig = BackgroundGeolocationCompat.PersistenceConfig
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias AuthorizationEvent = BackgroundGeolocationCompat.AuthorizationEvent
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias HttpEvent = BackgroundGeolocationCompat.HttpEvent
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias LocationEvent = BackgroundGeolocationCompat.LocationEvent
-    /// As the type of this name outside.
+    /// The type of this name in the module.
     public typealias EventSubscription = BackgroundGeolocationCompat.EventSubscription
 
-    /// The records that wait, as `BGGeo.store` hands them out.
+    /// The waiting records, see `BGGeo.store`.
     public struct DataStore: Sendable {
         private let geo: BGGeo
 
@@ -30,7 +30,7 @@ extension BGGeo {
             self.geo = geo
         }
 
-        /// How many. The vendor's blocks for it; this one waits without holding a thread.
+        /// The number of records. Suspends, where the vendor's property blocks its thread.
         ///
         /// - Throws: If the store cannot be read.
         public var count: Int { get async throws(CountersignError) { try await geo.count() } }
@@ -47,7 +47,7 @@ extension BGGeo {
         ///
         /// - Parameter params: At least `coords` with `latitude` and `longitude`.
         /// - Returns: The record's `uuid`.
-        /// - Throws: If it is not stored.
+        /// - Throws: If the record is not stored.
         @discardableResult
         public nonisolated(nonsending) func insert(_ params: [String: Any]) async throws(CountersignError)
             -> String
@@ -58,7 +58,7 @@ extension BGGeo {
         /// As `BGGeo.destroy(_:)`.
         ///
         /// - Parameter uuid: The record's id.
-        /// - Returns: False if there is none.
+        /// - Returns: False if the record is not found.
         /// - Throws: If the store cannot be written.
         @discardableResult
         public func destroy(_ uuid: String) async throws(CountersignError) -> Bool {
@@ -72,37 +72,37 @@ extension BGGeo {
 
         /// As `BGGeo.sync()`.
         ///
-        /// - Returns: The records that the server has taken.
-        /// - Throws: If something stays.
+        /// - Returns: The records that the server accepted.
+        /// - Throws: If records remain.
         @discardableResult
         public nonisolated(nonsending) func sync() async throws(CountersignError) -> [[String: Any]] {
             try await geo.sync()
         }
     }
 
-    /// A pair of tokens and the server that it is for.
+    /// A pair of tokens and the URLs of its server.
     ///
-    /// Its description leaves the tokens out.
+    /// Its description omits the tokens.
     public struct TransistorToken: Sendable, CustomStringConvertible, CustomReflectable {
         /// The token for uploads.
         public let accessToken: String
-        /// What the next one is had with.
+        /// The refresh token.
         public let refreshToken: String
         /// As `AuthorizationConfig.expires`.
         public let expires: Int
-        /// Where records go.
+        /// The URL for uploads.
         public let apiUrl: String
-        /// Where the next token comes from.
+        /// The URL for token refreshes.
         public let refreshUrl: String
 
-        /// Makes a pair, such as of what a gateway's `/api/register` has answered.
+        /// Creates a pair, such as from a gateway's response to `/api/register`.
         ///
         /// - Parameters:
         ///   - accessToken: The token for uploads.
-        ///   - refreshToken: What the next one is had with.
+        ///   - refreshToken: The refresh token.
         ///   - expires: As `AuthorizationConfig.expires`.
-        ///   - apiUrl: Where records go.
-        ///   - refreshUrl: Where the next token comes from.
+        ///   - apiUrl: The URL for uploads.
+        ///   - refreshUrl: The URL for token refreshes.
         public init(
             accessToken: String, refreshToken: String, expires: Int = -1, apiUrl: String, refreshUrl: String
         ) {
@@ -123,10 +123,10 @@ extension BGGeo {
             config.authorization.expires = Double(expires)
         }
 
-        /// The server, never the tokens.
+        /// The URL of the server, without the tokens.
         public var description: String { "TransistorToken(for \(apiUrl))" }
 
-        /// The same, for `dump`.
+        /// Omits the tokens from `dump`.
         public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
     }
 }

@@ -6,21 +6,21 @@ package import Foundation
 
 /// The part of Transistorsoft's background geolocation API that uploads locations, over a `LocationClient`.
 ///
-/// Code that was written for it works with only its import changed. Listeners are called on the main thread, in order, and
-/// stay until they are cancelled or `removeListeners()` is called: a subscription that is thrown away does not end.
+/// Code written for it needs only another import. Listeners are called on the main thread, in order, until
+/// they are cancelled or `removeListeners()` is called. Releasing a subscription does not end it.
 public final class BGGeo: SettingsHolder, Sendable {
-    /// The instance that apps use.
+    /// The shared instance.
     public static let shared = BGGeo()
 
     private struct State {
         var client: LocationClient?
         var configurationProblem: String?
         var overrides = Overrides()
-        /// What was set before `ready`.
+        /// The settings before `ready`.
         var draft = LocationConfiguration()
     }
 
-    /// What tests put in place of the device's own.
+    /// Replacements for tests.
     package struct Overrides: Sendable {
         package var dataDirectory: URL?
         package var transport: (any HTTPTransport)?
@@ -43,19 +43,19 @@ public final class BGGeo: SettingsHolder, Sendable {
 
     // MARK: Configuration
 
-    /// Why nothing is recorded, such as a URL that is none; nil if all is well.
+    /// The reason why nothing is recorded, such as an invalid URL; nil if the configuration is valid.
     public var configurationProblem: String? { state.withLock { $0.configurationProblem } }
 
-    /// Begins to work. Returns at once; storage opens in the background.
+    /// Starts the SDK. Returns at once; storage opens in the background.
     ///
-    /// A pair of tokens that the SDK has refreshed since is never replaced by the older pair that it came from, whatever
-    /// `reset` is; a pair that is new to the SDK is used at once.
+    /// Never replaces a refreshed pair of tokens by the older pair that it was refreshed from, regardless of
+    /// `reset`. A pair that is new to the SDK is used at once.
     ///
     /// - Parameters:
-    ///   - reset: True for a configuration that begins with the defaults. False to go on with the settings and tokens of the
-    ///     last run: of what `configure` sets, only a new pair of tokens counts then, and all of it at the first start.
-    ///   - token: A pair of a demonstration server, with its addresses. It counts whatever `reset` is.
-    ///   - configure: Sets what differs from the defaults.
+    ///   - reset: True to start from the default settings. False to keep the settings and tokens of the last
+    ///     run; `configure` then only applies in full at the first start, later only its new pair of tokens.
+    ///   - token: A pair of tokens with the URLs of its server. Applies regardless of `reset`.
+    ///   - configure: Changes the default settings.
     public func ready(
         reset: Bool = true, transistorAuthorizationToken token: TransistorToken? = nil,
         _ configure: (Config) -> Void
@@ -89,9 +89,9 @@ public final class BGGeo: SettingsHolder, Sendable {
         }
     }
 
-    /// Changes settings while it works. What `configure` does not set stays as it is, tokens included.
+    /// Changes settings. Settings that `configure` does not set, including tokens, stay unchanged.
     ///
-    /// - Parameter configure: Sets what changes.
+    /// - Parameter configure: Changes the settings.
     public func setConfig(_ configure: (Config) -> Void) {
         guard client != nil else { return ready(configure) }
         change { configuration in
@@ -101,9 +101,9 @@ public final class BGGeo: SettingsHolder, Sendable {
         }
     }
 
-    /// The settings in use. What is assigned to them takes effect at once, and is durable where it is a token; before
-    /// `ready` it is what `ready` begins with. A value that cannot work changes nothing, and `configurationProblem` says
-    /// why.
+    /// The current settings. An assignment takes effect at once, and an assigned token is durable. Before
+    /// `ready`, changes the initial settings of `ready`. An invalid value changes nothing and sets
+    /// `configurationProblem`.
     ///
     /// ```swift
     /// BGGeo.shared.config.authorization.accessToken = token
@@ -122,33 +122,33 @@ public final class BGGeo: SettingsHolder, Sendable {
         }
     }
 
-    /// The records that wait.
+    /// The waiting records.
     public var store: DataStore { DataStore(self) }
 
     // MARK: Listening
 
-    /// Hears of each answer of `refreshUrl`, and of each that did not come.
+    /// Notifies of the result of each request to `refreshUrl`.
     ///
     /// - Parameter callback: Called on the main thread.
-    /// - Returns: Ends it when cancelled; may be thrown away.
+    /// - Returns: The subscription, which ends when cancelled, not when released.
     @discardableResult
     public func onAuthorization(_ callback: @escaping (AuthorizationEvent) -> Void) -> EventSubscription {
         authorization.add(callback)
     }
 
-    /// Hears of each attempt to upload.
+    /// Notifies of the result of each upload.
     ///
     /// - Parameter callback: Called on the main thread.
-    /// - Returns: Ends it when cancelled; may be thrown away.
+    /// - Returns: The subscription, which ends when cancelled, not when released.
     @discardableResult
     public func onHttp(_ callback: @escaping (HttpEvent) -> Void) -> EventSubscription {
         http.add(callback)
     }
 
-    /// Hears of each location that was recorded.
+    /// Notifies of each recorded location.
     ///
     /// - Parameter callback: Called on the main thread.
-    /// - Returns: Ends it when cancelled; may be thrown away.
+    /// - Returns: The subscription, which ends when cancelled, not when released.
     @discardableResult
     public func onLocation(_ callback: @escaping (LocationEvent) -> Void) -> EventSubscription {
         location.add(callback)
@@ -163,18 +163,18 @@ public final class BGGeo: SettingsHolder, Sendable {
 
     // MARK: Recording
 
-    /// Begins to record what Core Location says, where there is one.
+    /// Starts recording from Core Location, if available.
     public func start() { client?.start() }
 
-    /// Ends the recording. What was recorded is sent.
+    /// Stops recording. Recorded locations are sent.
     public func stop() { client?.stop() }
 
     /// Stores a record.
     ///
-    /// - Parameter location: At least `coords` with `latitude` and `longitude`. A missing `timestamp` is the present, a
-    ///   missing `uuid` is made. A `timestamp` that is not a date and time with an offset, nor milliseconds since 1970, is sent
-    ///   as it is, with a warning in the log.
-    /// - Returns: The record's `uuid`; it is on disk.
+    /// - Parameter location: At least `coords` with `latitude` and `longitude`. A missing `timestamp` becomes
+    ///   the current time, a missing `uuid` is generated. A `timestamp` other than a date and time with an
+    ///   offset or milliseconds since 1970 is sent unchanged, with a warning in the log.
+    /// - Returns: The `uuid` of the record, which is durable.
     /// - Throws: If it is not stored.
     @discardableResult
     public nonisolated(nonsending) func insert(_ location: [String: Any]) async throws(CountersignError)
@@ -183,54 +183,54 @@ public final class BGGeo: SettingsHolder, Sendable {
         try await working().insert(json(location))
     }
 
-    /// Uploads everything that waits.
+    /// Uploads all waiting records.
     ///
-    /// - Returns: The records that the server has taken.
-    /// - Throws: If something stays.
+    /// - Returns: The records that the server accepted.
+    /// - Throws: If records remain.
     @discardableResult
     public nonisolated(nonsending) func sync() async throws(CountersignError) -> [[String: Any]] {
         let records = try await working().sync()
         return records.compactMap { $0.any as? [String: Any] }
     }
 
-    /// Records that wait.
+    /// Counts the waiting records.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of records.
     /// - Throws: If the store cannot be read.
     public func count() async throws(CountersignError) -> Int { try await working().count() }
 
-    /// The records that wait, oldest first.
+    /// The waiting records, oldest first.
     ///
-    /// - Returns: Each as it will be sent. Records that a template has made an array of are left out.
+    /// - Returns: The records as they will be sent, without those that a template renders as an array.
     /// - Throws: If the store cannot be read.
     public nonisolated(nonsending) func getLocations() async throws(CountersignError) -> [[String: Any]] {
         let records = try await working().records()
         return records.compactMap { $0.any as? [String: Any] }
     }
 
-    /// Removes a record that waits.
+    /// Removes a waiting record.
     ///
-    /// - Parameter uuid: Its id.
-    /// - Returns: False if there is none.
+    /// - Parameter uuid: The record's `uuid`.
+    /// - Returns: False if the record is not found.
     /// - Throws: If the store cannot be written.
     @discardableResult
     public func destroy(_ uuid: String) async throws(CountersignError) -> Bool {
         try await working().remove(uuid: uuid)
     }
 
-    /// Removes all records that wait.
+    /// Removes all waiting records.
     ///
     /// - Throws: If the store cannot be written.
     public func destroyLocations() async throws(CountersignError) { try await working().removeAll() }
 
     // MARK: Tokens
 
-    /// True when only new tokens help: the refresh token is dead, and nothing is sent until `setConfig` hands over others.
+    /// True if the refresh token is no longer valid. Nothing is sent until `setConfig` passes new tokens.
     public var isReauthenticationRequired: Bool {
         get async { await client?.authorizationState.kind == .reauthenticationRequired }
     }
 
-    /// Forgets the tokens, such as when the person logs out. Records stay.
+    /// Deletes the tokens, such as when the user logs out. Records stay.
     public func forgetTokens() async { await client?.forgetTokens() }
 
     private var client: LocationClient? { state.withLock { $0.client } }
@@ -247,7 +247,7 @@ public final class BGGeo: SettingsHolder, Sendable {
             return state.client
         }
         await client?.close()
-        // What was said last is on its way over the client's queue and the main one; nobody of a later start may hear it.
+        // Wait for pending callbacks, so that listeners of a later start do not receive them.
         await client?.callbacksDelivered()
         await withCheckedContinuation { done in DispatchQueue.main.async { done.resume() } }
         removeListeners()

@@ -2,8 +2,8 @@ internal import CountersignLocations
 
 /// The settings of `BGGeo`.
 ///
-/// In the closure of `ready` and `setConfig` they take effect together, at its end; those of `BGGeo.config` at once, one by
-/// one.
+/// Changes in the closure of `ready` or `setConfig` take effect together when it returns. Changes of
+/// `BGGeo.config` take effect one by one, at once.
 public final class Config {
     private let settings: Settings
 
@@ -14,23 +14,23 @@ public final class Config {
         persistence = PersistenceConfig(settings)
     }
 
-    /// Where records go, and when.
+    /// The settings of uploads.
     public var http: HttpConfig { didSet { http.move(to: settings) } }
-    /// Under which token.
+    /// The settings of the access token.
     public var authorization: AuthorizationConfig { didSet { authorization.move(to: settings) } }
-    /// What is stored, and for how long.
+    /// The settings of storage.
     public var persistence: PersistenceConfig { didSet { persistence.move(to: settings) } }
 
-    /// Changes settings together: what cannot work changes nothing of it.
+    /// Changes settings together. If one is invalid, nothing changes.
     ///
-    /// - Parameter change: Sets what changes.
+    /// - Parameter change: Changes the settings.
     public func edit(_ change: (Config) -> Void) {
         let draft = Settings(settings.configuration)
         change(Config(draft))
         settings.change { $0 = draft.configuration }
     }
 
-    /// Puts the defaults in place of all settings. Tokens stay: `BGGeo.forgetTokens()` forgets them.
+    /// Resets all settings to their defaults. Tokens stay; `BGGeo.forgetTokens()` deletes them.
     public func reset() {
         settings.change { configuration in
             let authorization = configuration.authorization

@@ -2,7 +2,7 @@ internal import Countersign
 internal import CountersignDelivery
 internal import Foundation
 
-/// Ends a subscription when it is cancelled, and only then: it may be thrown away.
+/// A subscription, which ends only when cancelled and not when released.
 public final class EventSubscription: Sendable, Hashable {
     private let end: @Sendable () -> Void
 
@@ -10,15 +10,15 @@ public final class EventSubscription: Sendable, Hashable {
         self.end = end
     }
 
-    /// Ends it. What is on its way to the main thread already still arrives.
+    /// Ends the subscription. Events already dispatched to the main thread are still delivered.
     public func cancel() { end() }
 
     /// As `cancel()`.
     public func remove() { end() }
 
-    /// Keeps it with others, such as those of one screen.
+    /// Adds the subscription to a set.
     ///
-    /// - Parameter set: What it is put into. It does not end when the set goes: `cancel()` ends it.
+    /// - Parameter set: The set. Releasing the set does not end the subscription.
     public func store(in set: inout Set<EventSubscription>) {
         set.insert(self)
     }
@@ -34,7 +34,8 @@ public final class EventSubscription: Sendable, Hashable {
 
 /// The listeners of one kind of event.
 ///
-/// `@unchecked Sendable`: `callbacks` is only touched under `lock`, and what is in it is only called on the main thread.
+/// `@unchecked Sendable`: `callbacks` is accessed only under `lock`, and the closures are called only on the
+/// main thread.
 final class Listeners<Event>: @unchecked Sendable {
     private let lock = NSLock()
     private var callbacks: [(id: Int, call: (Event) -> Void)] = []
@@ -61,7 +62,7 @@ final class Listeners<Event>: @unchecked Sendable {
         callbacks = []
     }
 
-    /// Calls all of them on the main thread, after what was sent before.
+    /// Calls all listeners on the main thread, in the order of `send` calls.
     func send(_ event: sending Event) {
         let parcel = Parcel(event)
         DispatchQueue.main.async { [self] in
@@ -75,7 +76,7 @@ final class Listeners<Event>: @unchecked Sendable {
         return callbacks.map(\.call)
     }
 
-    /// `@unchecked Sendable`: whoever made the event has let go of it, and only the main thread opens the parcel.
+    /// `@unchecked Sendable`: `send` consumes the event, and only the main thread reads it afterwards.
     private struct Parcel: @unchecked Sendable {
         let event: Event
 

@@ -2,20 +2,20 @@ internal import CountersignCore
 internal import CountersignLocations
 public import Foundation
 
-/// What came of one request to `refreshUrl`.
+/// The result of one request to `refreshUrl`.
 ///
-/// Printing it leaves the answer out. Printing `response` prints tokens: not in what leaves the device.
+/// Its description omits the values of the response. Never log `response`, which holds tokens.
 public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
     /// The domain of `error`. Its code is the status.
     public static let errorDomain = "BGGeo.Authorization"
 
     /// True if there is a new access token.
     public let isSuccess: Bool
-    /// The status of the answer; 0 if there was none.
+    /// The status of the response; 0 without a response.
     public let status: Int
-    /// The answer's JSON object; empty if there was none. It holds tokens.
+    /// The JSON object of the response, which holds tokens; empty without a response.
     public let response: [String: Any]
-    /// What went wrong, with the server's words if it has any; nil on success.
+    /// The error, with the server's message if present; nil on success.
     public let error: NSError?
 
     init(_ event: CountersignLocations.AuthorizationEvent) {
@@ -29,25 +29,25 @@ public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
         }
     }
 
-    /// Status and error, and the names in the answer.
+    /// The status, the error and the names in the response.
     public var description: String {
         "AuthorizationEvent(status: \(status), response: \(response.keys.sorted()), "
             + "error: \(error?.localizedDescription ?? "none"))"
     }
 
-    /// The same, for `dump`.
+    /// The same for `dump`.
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }
 
-/// One attempt to upload.
+/// The result of one upload.
 public struct HttpEvent: Sendable {
     /// True for a status from 200 to 299.
     public let isSuccess: Bool
-    /// The status; 0 if there was no answer.
+    /// The status; 0 without a response.
     public let statusCode: Int
-    /// The answer's body.
+    /// The body of the response.
     public let responseText: String
-    /// What went wrong; nil on success.
+    /// The error; nil on success.
     public let error: String?
 
     init(_ event: UploadEvent) {
@@ -58,35 +58,35 @@ public struct HttpEvent: Sendable {
     }
 }
 
-/// A location that was recorded.
+/// A recorded location.
 public struct LocationEvent: Sendable {
-    /// Where.
+    /// The coordinates.
     public struct Coords: Sendable {
         /// Degrees north.
         public let latitude: Double
         /// Degrees east.
         public let longitude: Double
-        /// Metres that both may be wrong by; -1: not known.
+        /// Horizontal accuracy in metres; -1 if unknown.
         public let accuracy: Double
-        /// Metres above the sea; -1: not known.
+        /// Metres above the sea; -1 if unknown.
         public let altitude: Double
-        /// Degrees from north; -1: not known.
+        /// Degrees from north; -1 if unknown.
         public let heading: Double
-        /// Metres a second; -1: not known.
+        /// Metres per second; -1 if unknown.
         public let speed: Double
     }
 
     /// The record's id.
     public let uuid: String
-    /// When, as it stands in the record.
+    /// The timestamp as in the record.
     public let timestamp: String
-    /// Where.
+    /// The coordinates.
     public let coords: Coords
     /// Whether the device moves.
     public let isMoving: Bool
-    /// Metres travelled in all.
+    /// Total distance travelled, in metres.
     public let odometer: Double
-    /// Why it was recorded, such as `motionchange`; nil for an ordinary one.
+    /// The reason of the record, such as `motionchange`; nil for a regular record.
     public let event: String?
 
     private let members: JSONObject
@@ -122,6 +122,6 @@ public struct LocationEvent: Sendable {
 
     /// The record in the default shape.
     ///
-    /// - Returns: As `JSONSerialization` would give it.
+    /// - Returns: Values of the types that `JSONSerialization` returns.
     public func toDictionary() -> [String: Any] { plain(members) }
 }

@@ -1,14 +1,14 @@
 internal import CountersignCore
 internal import CountersignLocations
 
-/// Where records go, and when.
+/// The settings of uploads.
 public final class HttpConfig {
     /// The method of uploads.
     public struct Method: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-        /// In capitals.
+        /// The name in capitals.
         public let rawValue: String
 
-        /// Any word, in any case.
+        /// Accepts any name, in any case.
         public init(rawValue: String) {
             self.rawValue = rawValue.uppercased()
         }
@@ -20,9 +20,9 @@ public final class HttpConfig {
 
         /// The default.
         public static let post: Method = "POST"
-        /// In place of `POST`.
+        /// Instead of `POST`.
         public static let put: Method = "PUT"
-        /// In place of `POST`.
+        /// Instead of `POST`.
         public static let patch: Method = "PATCH"
     }
 
@@ -37,14 +37,14 @@ public final class HttpConfig {
         set { settings.change { $0.http = newValue } }
     }
 
-    /// Keeps what it says, in another place from now on.
+    /// Copies the settings to `settings`, and reads and writes them there afterwards.
     func move(to settings: Settings) {
         let value = value
         self.settings = settings
         self.value = value
     }
 
-    /// `http` or `https`; empty: nothing is sent.
+    /// An `http` or `https` URL. Nothing is sent while it is empty.
     public var url: String {
         get { value.url }
         set { value.url = newValue }
@@ -56,25 +56,26 @@ public final class HttpConfig {
         set { value.method = newValue.rawValue }
     }
 
-    /// The member that holds the records; `"."` puts a record in the body's own place.
+    /// The member that holds the records; `"."` sends a record as the whole body.
     public var rootProperty: String {
         get { value.rootProperty }
         set { value.rootProperty = newValue }
     }
 
-    /// Header fields of each request. A number or boolean becomes text; nil is left out. `Authorization` is the SDK's where there is an access token.
+    /// Header fields of each request. Numbers and booleans become text; nil is omitted. With an access token
+    /// the SDK sets `Authorization`.
     public var headers: [String: Any] {
         get { value.headers }
         set { value.headers = newValue.compactMapValues(headerText) }
     }
 
-    /// Members that stand beside the records.
+    /// Members of the body in addition to the records.
     public var params: [String: Any] {
         get { plain(value.params) }
         set { value.params = json(newValue) }
     }
 
-    /// Milliseconds that a request may take.
+    /// The time limit of a request, in milliseconds.
     public var timeout: Int {
         get { Int(Milliseconds(seconds: value.timeout).count) }
         set { value.timeout = Milliseconds(Int64(newValue)).seconds }
@@ -86,7 +87,7 @@ public final class HttpConfig {
         set { value.autoSync = newValue }
     }
 
-    /// Records that must wait before they are sent automatically; one with the event `motionchange` waits for none.
+    /// Number of waiting records that starts automatic sending. A `motionchange` record is sent at once.
     public var autoSyncThreshold: Int {
         get { value.autoSyncThreshold }
         set { value.autoSyncThreshold = newValue }
@@ -98,7 +99,7 @@ public final class HttpConfig {
         set { value.batchSync = newValue }
     }
 
-    /// Records in one request at most; -1 for all, up to 1,000.
+    /// Maximum number of records in a request; -1 for 1,000.
     public var maxBatchSize: Int {
         get { value.maxBatchSize }
         set { value.maxBatchSize = newValue }

@@ -1,6 +1,6 @@
 internal import CountersignLocations
 
-/// What is stored, and for how long.
+/// The settings of storage.
 public final class PersistenceConfig {
     private var settings: Settings
 
@@ -13,45 +13,45 @@ public final class PersistenceConfig {
         set { settings.change { $0.persistence = newValue } }
     }
 
-    /// Keeps what it says, in another place from now on.
+    /// Copies the settings to `settings`, and reads and writes them there afterwards.
     func move(to settings: Settings) {
         let value = value
         self.settings = settings
         self.value = value
     }
 
-    /// Days that a record waits at most. -1, the default, for 30: with Transistorsoft's single day, a token that is refused
-    /// over a weekend would cost data.
+    /// Maximum age of a waiting record, in days. -1, the default, for 30. With Transistorsoft's default of
+    /// one day, a token rejected over a weekend would lose data.
     public var maxDaysToPersist: Int {
         get { value.maxDaysToPersist }
         set { value.maxDaysToPersist = newValue }
     }
 
-    /// Records that wait at most, the newest ones; 0: none is stored; -1: 100,000.
+    /// Maximum number of waiting records; the newest are kept. 0 stores nothing, -1 means 100,000.
     public var maxRecordsToPersist: Int {
         get { value.maxRecordsToPersist }
         set { value.maxRecordsToPersist = newValue }
     }
 
-    /// In which order records are sent: `"ASC"`, or `"DESC"` to begin with the last one.
+    /// The order of sending: `"ASC"` for oldest first, `"DESC"` for newest first.
     public var locationsOrderDirection: String {
         get { value.locationsOrderDirection.rawValue }
         set { value.locationsOrderDirection = .init(rawValue: newValue) }
     }
 
-    /// Members that are put into each record's `extras`.
+    /// Members added to each record's `extras`.
     public var extras: [String: Any] {
         get { plain(value.extras) }
         set { value.extras = json(newValue) }
     }
 
-    /// JSON with `<%= latitude %>` and the like, instead of the default shape; empty for that.
+    /// JSON with placeholders such as `<%= latitude %>`; empty for the default shape.
     public var locationTemplate: String {
         get { value.locationTemplate }
         set { value.locationTemplate = newValue }
     }
 
-    /// How instants are written: `"iso"`, or `"epoch"` for milliseconds since 1970.
+    /// The format of timestamps: `"iso"`, or `"epoch"` for milliseconds since 1970.
     public var timestampFormat: String {
         get { value.timestampFormat.rawValue }
         set { value.timestampFormat = .init(rawValue: newValue) }

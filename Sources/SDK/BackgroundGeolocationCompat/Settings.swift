@@ -1,13 +1,13 @@
 internal import CountersignLocations
 
-/// What works by settings that can be changed.
+/// An object with settings that can be changed.
 protocol SettingsHolder: AnyObject {
     var configuration: LocationConfiguration { get }
 
     func change(_ change: (inout LocationConfiguration) -> Void)
 }
 
-/// Where settings are: in a draft, or in the instance that works.
+/// Access to settings, in a draft or in a running instance.
 final class Settings {
     private var draft: LocationConfiguration
     private let holder: (any SettingsHolder)?

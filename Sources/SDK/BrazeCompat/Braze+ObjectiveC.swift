@@ -183,7 +183,8 @@
     /// `BrazeSDKAuthDelegate`, for Objective-C; in Swift use `BrazeSDKAuthDelegate` itself.
     @objc(BrazeSDKAuthDelegate)
     public protocol BRZSDKAuthDelegate: AnyObject {
-        /// Called when the server rejects a signature, or (`optional`) would reject it if the app required one.
+        /// Called when the server rejects a signature, or (`optional`) would reject it if the app required
+        /// one.
         ///
         /// - Parameters:
         ///   - braze: The instance that sent the request.

@@ -185,7 +185,8 @@ extension Braze {
         ///
         /// - Parameters:
         ///   - key: Its name.
-        ///   - dictionary: Its value: strings, numbers, booleans, dates, and arrays and dictionaries of these.
+        ///   - dictionary: Its value: strings, numbers, booleans, dates, and arrays and dictionaries of
+        ///     these.
         public func setCustomAttribute(key: String, dictionary: [String: Any?]) {
             custom(key, Self.object(dictionary))
         }

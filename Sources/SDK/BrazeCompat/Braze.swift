@@ -59,8 +59,8 @@ public final class Braze: Sendable {
     }
 
     /// Deletes all data on this device, including the user and the signature, and stops recording until
-    /// `enabled` is set to true. Waits for the disk; a stored signature is deleted shortly afterwards. Data on
-    /// the server is not deleted.
+    /// `enabled` is set to true. Waits for the disk; a stored signature is deleted shortly afterwards. Data
+    /// on the server is not deleted.
     public func wipeData() {
         client?.optOutNow()
     }
@@ -154,8 +154,8 @@ public protocol BrazeSDKAuthDelegate: AnyObject {
     ///
     /// - Parameters:
     ///   - braze: The instance that sent the request.
-    ///   - error: The error. If its user is still current, get a new signature from the backend and pass it to
-    ///     `set(sdkAuthenticationSignature:)`.
+    ///   - error: The error. If its user is still current, get a new signature from the backend and pass it
+    ///     to `set(sdkAuthenticationSignature:)`.
     @MainActor
     func braze(_ braze: Braze, sdkAuthenticationFailedWithError error: Braze.SDKAuthenticationError)
 }

@@ -38,7 +38,7 @@ struct BrazeDialect: EventDialect {
         return JSONValue.object(object).bytes
     }
 
-    /// The first member of an event. Members are sorted by name, and all names of user attributes sort later.
+    /// The start of an event's JSON. Members are sorted by name, and user attributes never start with `data`.
     private static let eventHead = Array(#"{"data":"#.utf8)
 
     private static func isEvent(_ row: QueuedEvent) -> Bool { row.body.starts(with: eventHead) }
