@@ -2,7 +2,7 @@
     internal import CoreLocation
     internal import Foundation
 
-    /// What Core Location says, for as long as somebody listens. The app asks the person for permission.
+    /// The updates of Core Location, until its stream ends. The app requests permission from the user.
     final class CoreLocationSource: NSObject, CLLocationManagerDelegate {
         private let continuation: AsyncStream<PositioningSignal>.Continuation
 

@@ -1,6 +1,6 @@
-/// What went wrong with locations.
+/// Error codes for locations.
 extension CountersignError.Code {
-    /// The record has no coordinates, or ones that cannot be. It is not stored.
+    /// The coordinates are missing or invalid. The record is not stored.
     public static let invalidLocation = CountersignError.Code(rawValue: "invalid_location")
     /// There is no `http` or `https` URL to send to. Set one.
     public static let invalidURL = CountersignError.Code(rawValue: "invalid_url")

@@ -3,7 +3,7 @@ public import Foundation
 
 /// Where a device was, and when.
 ///
-/// What is not known is nil, and -1 in JSON.
+/// Unknown values are nil, and -1 in JSON.
 public struct Location: Sendable, Hashable {
     /// Degrees north, -90 to 90.
     public var latitude: Double
@@ -62,7 +62,7 @@ public struct Location: Sendable, Hashable {
     }
 }
 
-/// What is stored of a location: a JSON object, or what a template makes of it.
+/// A location as stored: a JSON object, or the result of a template.
 struct LocationRecord {
     let uuid: String
     /// The object that apps are told of, in the default shape.
@@ -70,7 +70,7 @@ struct LocationRecord {
     /// The timestamp is not an instant. It stays as it is: the present would be wrong.
     let hasUnreadableTimestamp: Bool
 
-    /// Fills in what is missing. Throws `CountersignError` with `invalidLocation` without coordinates within
+    /// Adds missing members. Throws `CountersignError` with `invalidLocation` without coordinates within
     /// their limits.
     init(
         _ given: JSONObject, settings: LocationConfiguration.Persistence, now: Date

@@ -1,7 +1,7 @@
 internal import CountersignTransport
 internal import Foundation
 
-// What servers answer, and what they may command.
+// Responses and server commands.
 extension LocationClient {
     func exchanged(_ result: Result<TransportResponse, HTTPTransportError>) {
         switch result {

@@ -8,7 +8,7 @@ extension LocationClient {
     ///
     /// - Parameter location: Where and when.
     /// - Returns: The record's id.
-    /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not
+    /// - Throws: `CountersignError`: `invalidLocation` for an invalid location, other codes if it is not
     ///   stored.
     @discardableResult
     public func record(_ location: Location) async throws(CountersignError) -> String {
@@ -23,7 +23,7 @@ extension LocationClient {
     ///     read is sent as it is, with a warning in the log. A missing `timestamp` is the present, a
     ///   missing `uuid` is made. Servers drop a second record with the same `uuid`.
     /// - Returns: The record's `uuid`.
-    /// - Throws: `CountersignError`: `invalidLocation` for what cannot be a location, others if it is not
+    /// - Throws: `CountersignError`: `invalidLocation` for an invalid location, other codes if it is not
     ///   stored.
     @discardableResult
     public func insert(_ record: JSONObject) async throws(CountersignError) -> String {
@@ -69,7 +69,7 @@ extension LocationClient {
         }
     }
 
-    /// What follows when a record is on disk.
+    /// Called after a record is stored.
     private func took(_ record: JSONObject, _ configuration: LocationConfiguration) {
         if configuration.http.autoSync, record["event"] == "motionchange" {
             pipeline.sendSoon()
@@ -81,9 +81,9 @@ extension LocationClient {
 
     /// Records each location of a sequence until it ends, the task is cancelled, or `stop()` is called.
     ///
-    /// - Parameter locations: Such as those of a receiver, or of `locations(inGPX:)`.
-    /// - Returns: How many were recorded. One that cannot be stored is passed over and logged.
-    /// - Throws: What the sequence throws.
+    /// - Parameter locations: The locations, such as the result of `locations(inGPX:)`.
+    /// - Returns: The number of recorded locations. A location that cannot be stored is skipped and logged.
+    /// - Throws: Errors of the sequence.
     @discardableResult
     public func record<Locations: AsyncSequence & Sendable>(contentsOf locations: Locations) async throws
         -> Int
@@ -104,8 +104,8 @@ extension LocationClient {
 
     /// The track points of a GPX file, version 1.0 or 1.1.
     ///
-    /// - Parameter data: The file. Of one that is cut short, the points before the cut.
-    /// - Returns: The points in order. One without a time has the present one.
+    /// - Parameter data: The file. A truncated file yields the points before the truncation.
+    /// - Returns: The points in order. A point without a time gets the current time.
     public static func locations(inGPX data: Data) -> AsyncStream<Location> {
         let now = Date()
         let locations = GPXReader.read(data).points.map { point in
@@ -123,15 +123,15 @@ extension LocationClient {
         }
     }
 
-    /// Begins to record: on Apple platforms what Core Location says, if the person allows it. It ends with
-    /// `stop()`, or when nobody has the client any longer.
+    /// Starts recording from Core Location on Apple platforms, if the user allows it. Recording ends with
+    /// `stop()` or when the client is deallocated.
     public func start() {
         #if canImport(CoreLocation)
             listen { CoreLocationSource.signals($0) }
         #endif
     }
 
-    /// Listens to a source, unless there is one. Between two signals nobody keeps the client.
+    /// Listens to a source, unless already listening. Does not retain the client between two signals.
     func listen(
         to signals: @escaping @Sendable (LocationConfiguration.Positioning) -> AsyncStream<PositioningSignal>
     ) {
@@ -167,7 +167,7 @@ extension LocationClient {
         }
     }
 
-    /// Ends all recording that is under way. What was recorded is sent.
+    /// Stops all recording. Recorded locations are sent.
     public func stop() {
         state.withLock { state in
             state.epoch += 1

@@ -22,7 +22,7 @@ extension LocationClient {
     /// Removes a record that waits.
     ///
     /// - Parameter uuid: Its id.
-    /// - Returns: False if there is none.
+    /// - Returns: False if the record is not found.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
     @discardableResult
     public func remove(uuid: String) async throws(CountersignError) -> Bool {
@@ -39,8 +39,8 @@ extension LocationClient {
     /// Sends everything that waits.
     ///
     /// - Returns: The records that the server has taken.
-    /// - Throws: `CountersignError`: what was not sent stays, or is set aside if the server will never take
-    ///   it. What was sent before is gone all the same.
+    /// - Throws: `CountersignError`. Unsent records stay, or are quarantined if the server rejects them
+    ///   permanently. Records sent before the error are removed.
     @discardableResult
     public func sync() async throws(CountersignError) -> [JSONValue] {
         guard destination.settings.http.endpoint != nil else {
@@ -54,7 +54,7 @@ extension LocationClient {
         return delivered.compactMap { JSONDocument.value($0.body) }
     }
 
-    /// Nil if all that waited was sent; what was recorded meanwhile may wait.
+    /// Nil if all waiting records were sent. Records stored meanwhile may still wait.
     static func error(of result: FlushResult) -> CountersignError? {
         // The last one counts: a request may have been repeated under another token or in parts.
         if result.ending == .drained, result.batches.last.map({ $0.outcome == .delivered }) ?? true,
@@ -104,7 +104,7 @@ extension LocationClient {
         try await pipeline.deleteQuarantined()
     }
 
-    /// Where every record is, and what the SDK is waiting for.
+    /// The state of the queue and of sending.
     ///
     /// - Returns: The state at this moment.
     public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }

@@ -23,8 +23,7 @@ public final class LocationClient: Sendable {
     let destination: LocationDestination
     let state: Lock<State>
     private let settingsFile: SettingsFile?
-    /// Where the app's closures run, one after the other: one that takes its time holds up nothing but the
-    /// next.
+    /// Serial queue of the app's closures. A slow closure delays only the next one.
     let callbacks = DispatchQueue(label: "countersign.callbacks")
     /// Held while the configuration changes, so that no change gets lost. Recursive, because the app's
     /// closure may change it too.
@@ -59,19 +58,19 @@ public final class LocationClient: Sendable {
             random: { Double.random(in: 0...1) })
     }
 
-    /// What is told of, once there is somebody to tell.
+    /// Callbacks into the client, set after its initialization.
     private struct Made {
         var announce: (@Sendable (Int) -> Void)?
         var observe: (@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?
     }
 
-    /// What becomes of settings that were stored by an earlier run.
+    /// The use of settings stored by an earlier run.
     package enum StoredSettings: Sendable {
-        /// They are none of this client's, and it stores none.
+        /// Stored settings are ignored, and no settings are stored.
         case ignored
-        /// Those of the configuration are stored in their place.
+        /// The settings of the configuration replace the stored settings.
         case replaced
-        /// They are gone on with. Of the configuration only tokens, closures and places count then.
+        /// Stored settings are kept. Only tokens, closures and directories of the configuration apply.
         case kept
     }
 
@@ -169,7 +168,7 @@ public final class LocationClient: Sendable {
     /// How the client works now.
     public var configuration: LocationConfiguration { state.withLock { $0.configuration } }
 
-    /// Works in another way from now on. Limits and directories stay as they were at the start.
+    /// Changes the configuration. Limits and directories do not change after the start.
     ///
     /// Tokens that the new configuration leaves out stay; a pair that was handed over before changes nothing.
     ///
@@ -225,7 +224,7 @@ public final class LocationClient: Sendable {
 
     // MARK: Tokens
 
-    /// Whether requests can be authorized, and what has to happen if not.
+    /// Whether requests can be authorized, or else the required action.
     public var authorizationState: AuthorizationState {
         get async {
             await handover()
@@ -237,7 +236,7 @@ public final class LocationClient: Sendable {
     /// The access token for a request of the app's own, so that the app and the SDK never refresh at the same
     /// time.
     ///
-    /// - Parameter rejected: The token that a server has refused; nil if none was.
+    /// - Parameter rejected: A token that a server has rejected, or nil.
     /// - Returns: A token that was not refused; refreshed if need be. It is a credential: never log it.
     /// - Throws: `CountersignError` with `notAuthorized`. `authorizationState` says whether to try again.
     public func accessToken(replacing rejected: String? = nil) async throws(CountersignError) -> String {

@@ -2,7 +2,7 @@ internal import CountersignTransport
 internal import Foundation
 
 extension LocationConfiguration {
-    /// All apps have the same key: what is uploaded, and where, may change.
+    /// The key is constant, because the URL and the content of uploads may change.
     var folder: InstanceFolder {
         InstanceFolder(name: instanceName, dataDirectory: dataDirectory, key: "locations")
     }

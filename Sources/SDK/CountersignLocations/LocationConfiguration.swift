@@ -12,9 +12,9 @@ public struct LocationConfiguration: Sendable {
         public var method = "POST"
         /// Header fields of each request. `Authorization` is the SDK's where there is an access token.
         public var headers: [String: String] = [:]
-        /// Members that stand beside the records.
+        /// Members of the body in addition to the records.
         public var params: JSONObject = [:]
-        /// The member that holds the records; `.` puts a record in the body's own place.
+        /// The member that holds the records; `.` sends a record as the whole body.
         public var rootProperty = "location"
         /// Seconds that a request may take.
         public var timeout: TimeInterval = 60
@@ -37,7 +37,7 @@ public struct LocationConfiguration: Sendable {
         public init() {}
     }
 
-    /// What is stored, and for how long.
+    /// The settings of storage.
     public struct Persistence: Sendable, Hashable {
         /// How instants are written in records.
         public struct TimestampFormat: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
@@ -85,7 +85,7 @@ public struct LocationConfiguration: Sendable {
         public var locationsOrderDirection = OrderDirection.oldestFirst
         /// Days that a record waits at most; 0 and below for 30. Counted as in `QueueLimits.maximumAge`.
         public var maxDaysToPersist = -1
-        /// Records that wait at most, the newest ones; 0: none is stored; below 0: 100,000.
+        /// Maximum number of waiting records; the newest are kept. 0 stores nothing, below 0 means 100,000.
         public var maxRecordsToPersist = -1
         /// Members that are put into each record's `extras`.
         public var extras: JSONObject = [:]
@@ -118,7 +118,7 @@ public struct LocationConfiguration: Sendable {
     public var http = HTTP()
     /// Under which token.
     public var authorization = AuthorizationConfiguration()
-    /// What is stored, and for how long.
+    /// The settings of storage.
     public var persistence = Persistence()
     /// How Core Location is asked.
     public var positioning = Positioning()
@@ -165,12 +165,12 @@ public struct UploadEvent: Sendable, Hashable {
     public let status: Int
     /// The answer's body.
     public let responseText: String
-    /// What went wrong; nil on success. Safe to log.
+    /// The error; nil on success. Safe to log.
     public let error: String?
 }
 
 extension LocationConfiguration.HTTP {
-    /// The server; nil if there is none.
+    /// The URL of the server; nil if not set or not valid.
     var endpoint: URL? {
         guard let url = URL(string: url.trimmingCharacters(in: .whitespacesAndNewlines)),
             ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// A location in the shape in which it is uploaded: what a template makes need not be an object.
+/// A location as uploaded. The result of a template may be any JSON value.
 struct LocationContent: RecordContent {
     let value: JSONValue
 
@@ -20,7 +20,7 @@ final class LocationDestination: Destination {
 
     private struct State {
         var settings: Settings
-        /// What was delivered since somebody began to collect.
+        /// Events delivered since each collector began, by its number.
         var delivered: [Int: [QueuedEvent]] = [:]
         var lastCollector = 0
     }
@@ -37,7 +37,7 @@ final class LocationDestination: Destination {
 
     var settings: Settings { state.withLock { $0.settings } }
 
-    /// Remembers what is delivered from now on.
+    /// Begins to collect delivered events. Returns the number of the collector.
     func beginCollecting() -> Int {
         state.withLock { state in
             state.lastCollector += 1

@@ -1,6 +1,6 @@
 internal import CountersignTransport
 
-/// Shows each exchange to somebody before the answer is used.
+/// Calls an observer for each exchange before the response is used.
 struct ObservedTransport: HTTPTransport {
     let transport: any HTTPTransport
     let observe: @Sendable (Result<TransportResponse, HTTPTransportError>) -> Void

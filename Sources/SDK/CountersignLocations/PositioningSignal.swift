@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// What a source of locations says.
+/// A signal of a source of locations.
 enum PositioningSignal: Sendable {
     case location(Location)
     case status(PositioningStatus)
 }
 
 extension Location {
-    /// A location in the words of Core Location, where a negative number stands for what is not known. Nil if
-    /// that is the place.
+    /// Converts a location of Core Location, where negative numbers mean unknown. Nil if the coordinates are
+    /// unknown.
     init?(
         latitude: Double, longitude: Double, timestamp: Date, horizontalAccuracy: Double, altitude: Double,
         verticalAccuracy: Double, speed: Double, course: Double

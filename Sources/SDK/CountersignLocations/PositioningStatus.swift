@@ -1,6 +1,6 @@
 /// Whether Core Location may be used, and whether it works.
 public struct PositioningStatus: Sendable, Hashable {
-    /// What the person, or who manages the device, allows. The app asks for it.
+    /// The permission granted by the user or the device management. The app requests it.
     public struct Authorization: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `when_in_use`.
         public let rawValue: String
@@ -10,7 +10,7 @@ public struct PositioningStatus: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        /// Nobody has asked the person yet.
+        /// The app has not requested permission yet.
         public static let notDetermined = Authorization(rawValue: "not_determined")
         /// The person cannot allow it.
         public static let restricted = Authorization(rawValue: "restricted")
@@ -24,7 +24,7 @@ public struct PositioningStatus: Sendable, Hashable {
         public static let unknown = Authorization(rawValue: "unknown")
     }
 
-    /// What is allowed.
+    /// The granted permission.
     public let authorization: Authorization
     /// False if the person gives an approximate location only.
     public let isPrecise: Bool
@@ -43,7 +43,7 @@ extension PositioningStatus.Authorization {
     }
 }
 
-/// What an app declares in its `Info.plist`.
+/// The background modes in the app's `Info.plist`.
 enum BackgroundModes {
     /// Core Location ends an app that asks for locations in the background without declaring that.
     static func allowLocations(_ information: [String: Any]?) -> Bool {

@@ -9,7 +9,7 @@ struct ServerCommand: Equatable {
     let name: String
     let argument: JSONValue?
 
-    /// The commands in an answer, whatever its status, in order.
+    /// The commands in a response of any status, in order.
     static func all(in response: TransportResponse) -> [ServerCommand] {
         // Most answers have none: they are not parsed for that.
         guard response.body.contains(UInt8(ascii: "{")),
