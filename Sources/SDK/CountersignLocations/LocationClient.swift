@@ -58,7 +58,7 @@ public final class LocationClient: Sendable {
             random: { Double.random(in: 0...1) })
     }
 
-    /// Callbacks into the client, set after its initialization.
+    /// Callbacks that are set once the pipeline exists.
     private struct Made {
         var announce: (@Sendable (Int) -> Void)?
         var observe: (@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?

@@ -16,7 +16,7 @@ enum Expiry: Equatable {
     /// Numbers from this on are milliseconds.
     private static let firstMilliseconds = 1e11
 
-    /// Returns nil for 0 and below, and for what is not a number: not known.
+    /// Returns nil for 0, negative and non-finite numbers.
     init?(number: Double, unit: AuthorizationConfiguration.ExpiresUnit = .auto) {
         guard number > 0, number.isFinite else { return nil }
         switch unit {

@@ -37,13 +37,13 @@ extension RefreshMachine {
         return .send(accessToken: current.accessToken, refreshToken: refreshToken)
     }
 
-    /// The app has handed over other credentials in the meantime, or forgotten its user, if this is false: an
-    /// answer is about ones that are gone.
+    /// False if the app has replaced or deleted the credentials since the refresh began, so that the response
+    /// is outdated.
     private var isUpToDate: Bool {
         if case .refreshing(generation, _) = state { true } else { false }
     }
 
-    /// What the store had when the refresh began.
+    /// The stored pair when the refresh began.
     var base: TokenPair? {
         switch state {
         case .refreshing(_, let base), .outdated(let base): base

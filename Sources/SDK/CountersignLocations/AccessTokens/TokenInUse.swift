@@ -116,7 +116,7 @@ struct TokenInUse {
         return min(refreshAt, expiresAt - 1) <= uptime
     }
 
-    /// Whether a refusal now is one of a token that the server has just given.
+    /// Whether the token comes from a recent refresh and was not accepted yet.
     func isFresh(at uptime: TimeInterval, window: TimeInterval) -> Bool {
         isFromRefresh && !wasAccepted && uptime - issuedAt < window && !hasLived(at: uptime)
     }

@@ -18,7 +18,7 @@ struct TokenPair: Codable, Equatable, Sendable {
     /// Older tokens of a chain than this are forgotten.
     private static let maximumKnown = 256
 
-    /// Whether a token is or was one of this chain.
+    /// Whether a token belongs or belonged to this chain.
     func knows(_ token: String) -> Bool { known.contains(Self.fingerprint(token)) }
 
     mutating func remember(_ tokens: [String?]) {
