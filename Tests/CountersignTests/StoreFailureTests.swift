@@ -7,16 +7,16 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// The way of an event into the queue file when the disk, the device or another client is in its way.
+/// Storing events in the queue file when the disk, the device lock or another client prevents it.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct StoreFailureTests {
-    /// A recorder and its store, with the disk and the device's lock in the test's hands.
+    /// A recorder and its store, with a simulated disk and device lock.
     private struct Fixture {
         let bench: Bench
         let storage: Storage
         let recorder: Recorder
         let isDurable = Lock(true)
-        /// What the sender was told.
+        /// Arguments of the calls that notify the sender.
         let stored = Lock([Int]())
 
         init(
@@ -59,7 +59,7 @@ struct StoreFailureTests {
                     endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30))
         }
 
-        /// What the queue file holds, by name.
+        /// Names of the events in the queue file.
         func names() async throws -> [String] {
             try await storage.perform { queue in try queue.bodies() }.map { body in
                 try JSONDecoder().decode(Name.self, from: Data(body)).event
@@ -82,9 +82,9 @@ struct StoreFailureTests {
         }
     }
 
-    // MARK: Taking over
+    // MARK: Checkpoints
 
-    /// Small changes find room in the pages that there are.
+    /// Small changes still fit into the existing pages.
     private func fill(_ storage: Storage, _ isFull: Bool) async throws {
         try await storage.perform { queue in
             try queue.connection.execute("PRAGMA max_page_count = \(isFull ? 1 : 1_000_000)")
@@ -125,14 +125,14 @@ struct StoreFailureTests {
     @Test func aQueueFileThatCannotBeOpenedIsTriedAgainUnasked() async throws {
         let fixture = try Fixture(change: { $0.maximumUnsavedEvents = 20 })
         let file = fixture.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
-        // Something else has its place.
+        // A directory blocks the queue file's path.
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
         for number in 0..<12 { try await fixture.record("\(number)") }
         let instant = await fixture.bench.clock.waitForSleeper()
         #expect(fixture.recorder.losses.logged == 12)
         try FileManager.default.removeItem(at: file)
         fixture.bench.clock.advance(to: instant)
-        // As the eleventh and later ones ask for it again.
+        // The eleventh and later events request a checkpoint again.
         try await fixture.record("one more")
         #expect(try await fixture.names().count == 13)
         for number in 0..<12 { try await fixture.record("later \(number)") }
@@ -140,7 +140,7 @@ struct StoreFailureTests {
         #expect(fixture.recorder.losses.logged < 12, "what has become much is taken over again")
     }
 
-    /// Emptying a file takes as long as the disk is busy with it.
+    /// Emptying a file can be slow on a busy disk.
     @Test func eventsAreWrittenWhileAFileOfTheLogIsEmptied() async throws {
         let (isEmptying, gate) = (Handshake(), Handshake())
         let fixture = try Fixture(empty: { descriptor in
@@ -176,7 +176,7 @@ struct StoreFailureTests {
             try FileManager.default.contentsOfDirectory(atPath: directory.path).first {
                 $0.contains(gone.id)
             })
-        // Its process is alive, and it was written to just now.
+        // Its process is alive and has just written to it.
         fixture.bench.clock.advance(by: 61)
         #expect(try await fixture.names() == ["own"])
         let quietSince = Date(timeIntervalSinceNow: -700)
@@ -193,7 +193,7 @@ struct StoreFailureTests {
         log.remove()
     }
 
-    // MARK: A disk that fails
+    // MARK: Disk failures
 
     @Test func whatTheLogCannotMakeDurableTheQueueFileDoes() async throws {
         let fixture = try Fixture()
@@ -221,7 +221,7 @@ struct StoreFailureTests {
         #expect(try await fixture.names() == ["tracked", "after"])
     }
 
-    /// The system forgets what it could not write, and says yes the next time.
+    /// After a failed fsync the system drops the dirty pages, and the next fsync succeeds.
     @Test func aLogThatCouldNotBeMadeDurableIsNotTrustedAgain() throws {
         let bench = try Bench()
         let answers = Lock([false, true, true])
@@ -239,7 +239,7 @@ struct StoreFailureTests {
         log.remove()
     }
 
-    /// The log starts over during a flush. The events are then in a file without a flush.
+    /// The log moves to a new file during a flush, so that file must be flushed too.
     @Test func eventsThatMoveToANewLogMeanwhileAreMadeDurableThere() throws {
         let bench = try Bench()
         let flushed = Lock([Int32]())
@@ -286,7 +286,7 @@ struct StoreFailureTests {
                     try queue.connection.execute("PRAGMA max_page_count = 1000000")
                     throw SQLiteError(extendedCode: 13, message: "database or disk is full")
                 }
-                // The space is for this.
+                // The reserved space allows this write.
                 #expect(try queue.value(of: .rows) == 1)
             }
             return calls
@@ -326,7 +326,7 @@ struct StoreFailureTests {
 
     // MARK: Wiping and opting out
 
-    /// Two clients of one user; the other's events stay in its log until the gate opens.
+    /// Two clients of one user. The other client's events stay in its log until the gate opens.
     private func clientsOfOneQueue(_ bench: Bench) async throws -> (
         one: CountersignClient, other: CountersignClient, gate: Handshake
     ) {
@@ -366,7 +366,7 @@ struct StoreFailureTests {
             try await other.record("before")
         } else {
             other.pipeline.recorder.writer.suspend()
-            // So many that a caller helps to write.
+            // Enough events that a caller helps to write.
             for number in 0..<64 { other.track("before \(number)") }
         }
         try await one.optOut()
@@ -393,7 +393,7 @@ struct StoreFailureTests {
         #expect(bench.gateway.events == ["kept"])
     }
 
-    /// Whoever opts out may do so after the log was written and before the queue file is.
+    /// The opt-out may come after the write to the log and before the write to the queue file.
     @Test func nothingComesIntoTheQueueFileOnceSomebodyHasOptedOut() async throws {
         let fixture = try Fixture()
         let directory = fixture.bench.configuration.instanceDirectory
@@ -417,7 +417,7 @@ struct StoreFailureTests {
         client.identify(userID: "ada", token: "a.a.a")
         try await client.record("in the queue")
         await client.pipeline.recorder.drain()
-        // It has not come to wipe yet.
+        // The client has not wiped its data yet.
         let directory = bench.configuration.instanceDirectory
         try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
         client.pipeline.recorder.writer.suspend()
@@ -468,7 +468,7 @@ struct StoreFailureTests {
         let first = Task { try await fixture.record("first") }
         for round in 1...5 {
             let instant = await fixture.bench.clock.waitForSleeper()
-            // So many that a caller would help to write.
+            // Enough events that a caller would help to write.
             for _ in 0..<20 {
                 fixture.track("early")
                 fixture.bench.clock.advance(by: 0.000_1)
@@ -484,7 +484,7 @@ struct StoreFailureTests {
     }
 
     #if os(Linux)
-        /// Closing a file ends all locks that the process has on it, whoever took them (POSIX, `fcntl`).
+        /// Closing a file releases all locks of the process on it (POSIX, `fcntl`).
         @Test func aStoreThatIsMadeLeavesTheLocksOfItsProcess() async throws {
             let bench = try Bench()
             let first = try bench.makeClient()
@@ -493,10 +493,10 @@ struct StoreFailureTests {
             let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path
             let connection = try SQLiteConnection(path: file)
             try connection.execute("BEGIN EXCLUSIVE")
-            // Open to the end, as this too would end them.
+            // Open until the end, because closing this descriptor would release the locks too.
             let descriptor = open(file, O_RDWR | O_CLOEXEC)
             defer { close(descriptor) }
-            // Locks of a descriptor meet those of its own process (`man 2 F_GETLK`, "Open file description locks").
+            // Locks of an open file description conflict with those of its own process (`man 2 F_GETLK`).
             func isLocked() -> Bool {
                 let getLock: Int32 = 36  // F_OFD_GETLK, which Swift does not import.
                 var lock = flock()

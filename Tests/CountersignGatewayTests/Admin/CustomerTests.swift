@@ -11,7 +11,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// What is kept of one person: what makes it, who sees it, and how it is deleted.
+/// Customer profiles: creation, access and deletion.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct CustomerTests {
     private let bench: AdminBench
@@ -52,7 +52,7 @@ struct CustomerTests {
         #expect(properties(shown)["plan"] == "gold" && properties(shown)["age"] == "41")
         #expect(shown.body.contains(#""value":{"id":"acme","traits":{"seats":7}}"#))
         #expect(shown.json["events"] as? Int == 4)
-        // An older value never replaces a newer one, null takes one away.
+        // An older value never replaces a newer one. Null deletes a value.
         try send(
             bench,
             #"""
@@ -61,7 +61,7 @@ struct CustomerTests {
             """#)
         let later = try bench.ask("GET", "apps/shop/customers/ada", nil, owner)
         #expect(properties(later).keys.sorted() == ["group", "plan"] && properties(later)["plan"] == "gold")
-        // By the device's id too; somebody without a profile by the events alone.
+        // By the device's id too. A customer without a profile is found by the events alone.
         let device = try bench.ask(
             "GET", "apps/shop/customers/device-2?id_name=cookie", nil, owner)
         #expect(ids(device).contains(["registered", "bob"]))
@@ -86,7 +86,7 @@ struct CustomerTests {
             {"name":"ce","time":130,"data":{"n":"Opened"},"user_id":"ada","session_id":"s1"},
             {"name":"ss","time":160,"data":{},"session_id":"s2"}
             """#)
-        // What comes late is not the last.
+        // A late event is not the last one.
         try post(#"{"name":"p","time":60,"data":{"pid":"sku-0","c":"EUR","p":1,"q":1},"user_id":"ada"}"#)
         let owner = try bench.token("admin")
         let ada = try bench.ask("GET", "apps/shop/customers/ada", nil, owner)
@@ -146,7 +146,7 @@ struct CustomerTests {
         #expect(
             try database.all("SELECT value FROM customer_identifier ORDER BY value") { $0.text(0) }
                 == ["bob", "device-2"])
-        // Of a customer's bytes PostgreSQL keeps no sum.
+        // PostgreSQL stores no sum of a customer's bytes.
         let customers =
             TestEngine.standard == .sqlite ? "sum(customer_bytes)" : "(SELECT sum(bytes) FROM customer)"
         let usage = try database.first(
@@ -158,7 +158,7 @@ struct CustomerTests {
             """
         ) { [$0.int(0), $0.int(1), $0.int(2)] }
         #expect(usage == [1, 1, 1])
-        // Written down by the pseudonym: who reads the log with ids does not find this one either.
+        // The audit log stores the pseudonym, so it does not reveal the deleted user's id.
         let entry = try #require(try bench.apps.auditLog.entries(limit: 1).first)
         #expect(try bench.apps.auditLog.entries(limit: 100).count == entries + 1)
         #expect(entry.action == "customer.delete" && entry.appID == "shop" && !entry.target.contains("ada"))
@@ -166,13 +166,13 @@ struct CustomerTests {
         #expect(try bench.ask("DELETE", "apps/shop/customers/ada", nil, writer).status == 404)
         #expect(try bench.ask("GET", "apps/shop/customers/ada", nil, writer).status == 404)
         #expect(try bench.ask("GET", "apps/shop/customers/bob", nil, writer).status == 200)
-        // A customer who comes back starts with an empty profile.
+        // A deleted customer starts again with an empty profile.
         try send(bench, #"{"type":"identify","messageId":"a2","userId":"ada","traits":{"plan":"new"}}"#)
         let again = try bench.ask("GET", "apps/shop/customers/ada", nil, writer)
         #expect(properties(again) == ["plan": "new"] && again.json["events"] as? Int == 1)
     }
 
-    /// Wherever a user id may stand. What was sent by others keeps what they sent.
+    /// In any table with user ids. Events sent by other users are unchanged.
     @Test func noDatabaseNamesAPersonWhoWasDeleted() throws {
         try bench.apps.setEnforcement(.optional, for: "shop")
         let (ada, bob) = ("ada-0b7e", "bob-0b7e")
@@ -190,7 +190,7 @@ struct CustomerTests {
             headers: ["Content-Type": "application/json"])
         let access = try #require(exchanged?.json["accessToken"] as? String)
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"\#(bob)"}"#, writer)
-        // Ada's token, for which there is no key, sent by Ada and by Bob.
+        // A token for Ada with an unknown key, sent by Ada and by Bob.
         let token = try SharedKeys.stranger().sign(claims: [
             "sub": .string(ada), "exp": .integer(bench.now / 1_000 + 600),
         ])
@@ -200,7 +200,7 @@ struct CustomerTests {
                 headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + token])
             #expect(answer?.status == 200)
         }
-        // Webhooks answer with what they were sent.
+        // Webhooks may echo the request in their response.
         let deliveries = try bench.place.open().openDeliveries()
         let endpoint = DeliveryRecord.alerts(of: "shop")
         for user in [ada, bob] {
@@ -213,7 +213,7 @@ struct CustomerTests {
         let files = ["control", "events", "analytics", "tokens", "webhooks"]
         for database in try WholeDatabase.all(of: bench.place, files: files) {
             let name = database.name
-            // The log of changes keeps what was done before.
+            // The audit log retains entries from before the deletion.
             #expect(try database.tables(with: ada).filter { $0 != "audit" } == [], "\(name)")
             if name != "analytics" { #expect(try !database.tables(with: bob).isEmpty, "\(name)") }
         }
@@ -222,7 +222,7 @@ struct CustomerTests {
             UInt64(bitPattern: $0.int64(0))
         }
         #expect(failed == [DistinctCounter.hash(bob)])
-        // Without its session, the access token is refused still.
+        // Without its session, the access token is still rejected.
         try bench.gateway.refreshApps()
         try bench.apps.setEnforcement(.required, for: "shop")
         try bench.gateway.refreshApps()
@@ -240,7 +240,7 @@ struct CustomerTests {
 
     @Test func answersOfOtherAppsAndOfNobodyStay() throws {
         let writer = try bench.token("write")
-        // Answers of apps that do not exist are swept.
+        // Responses of apps that do not exist are swept.
         _ = try bench.apps.createApp(id: "other")
         try send(bench, #"{"type":"track","event":"x","messageId":"1","userId":"ada"}"#)
         let deliveries = try bench.place.open().openDeliveries()
@@ -296,7 +296,7 @@ struct CustomerTests {
             reached = try SQLiteCustomerRecords.deletePiece(of: ada, in: "shop", after: from, database, index)
                 .reached
             let after = try bytes()
-            // The one that reaches the bound may be beyond it.
+            // The last event of a commit may exceed the bound.
             #expect(before - after <= SQLiteCustomerRecords.bytesPerCommit + 8 * 500_100)
             before = after
             pieces += 1
@@ -308,7 +308,7 @@ struct CustomerTests {
         #expect(try bytes() == 0)
     }
 
-    /// An id of another name may have the same value as somebody else's device.
+    /// An id of another name may have the same value as another customer's device.
     @Test func anIDThatLooksLikeSomebodysDeviceTakesNoneOfItsEventsAlong() throws {
         try send(bench, Self.ada)
         let key = ["Authorization": "Token " + bench.writeKey]

@@ -7,10 +7,10 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// The index beside the log: what it says is what the events say, whatever happens to it.
+/// The event index returns the same events as the log, even after damage to its files.
 @Suite(.onSQLite("its own index of events"), .timeLimit(.minutes(5)))
 struct EventIndexTests {
-    /// Runs of few events, so that few events make many and merge them.
+    /// Small runs, so that few events make many runs and merge them.
     private static let sizes = EventIndex.Sizes(
         runEvents: 8, mergeWidth: 2, highestLevel: 3, timeEvents: 8, mostWaiting: 4)
 
@@ -57,7 +57,7 @@ struct EventIndexTests {
 
     // MARK: -
 
-    /// What is done to the index between two openings.
+    /// Damage to the index between two openings.
     enum Mishap: CaseIterable {
         case none, removedFolder, removedFile, flippedByte, cutFile, unfinishedFile, foreignLog, olderEvents
     }
@@ -121,7 +121,7 @@ struct EventIndexTests {
                     data.count - 4..<data.count, with: withUnsafeBytes(of: sum.littleEndian) { Data($0) })
             }
             try data.write(to: URL(fileURLWithPath: file))
-            // A block is looked at when it is needed. Then the run goes, and storing fails once.
+            // A damaged block is noticed when it is read. The run is then dropped, and storing fails once.
             guard mishap == .flippedByte,
                 let run = IndexRunName(file: URL(fileURLWithPath: file).lastPathComponent)
             else { return }
@@ -176,7 +176,7 @@ struct EventIndexTests {
         #expect(try log.store([full], counting: nil)[0] == AppendOutcome(accepted: 0, duplicates: 2))
     }
 
-    /// A run finds the events of each of two users who are one to Swift's strings.
+    /// Two user ids with different bytes can be equal as Swift strings.
     @Test func usersOfABatchAreToldApartByBytes() throws {
         let log = try open()
         defer { log.close() }
@@ -189,7 +189,7 @@ struct EventIndexTests {
         for user in users { #expect(try messages(user: user) == (0..<40).map { "m-\($0)" }) }
     }
 
-    /// Runs are read by later versions: what they hold must not change.
+    /// Later versions read these runs, so the hashes must not change.
     @Test func hashesAreWhatTheyWere() {
         let hasher = IndexHasher(secret: Array(0..<32))
         let key = hasher.key(
@@ -198,7 +198,7 @@ struct EventIndexTests {
         #expect(hasher.hash(of: .user("ä"), in: "shop") == 0x4A9E2CDD97BF6324)
     }
 
-    /// After a failed flush the rows that SQLite recovers may be in memory alone.
+    /// After a failed flush, rows that SQLite recovers may exist in memory only.
     @Test func afterAFailedFlushNothingCountsBeforeItIsInTheDatabaseItself() throws {
         let failed = try open()
         defer { failed.close() }
@@ -224,7 +224,7 @@ struct EventIndexTests {
         let log = FileManager.default.contents(atPath: path + "-wal")
         let again = try EventLogWriter(path: path, afterFailure: true)
         defer { again.close() }
-        // The same bytes as before, except those that opening has appended.
+        // The same bytes, except those appended while opening.
         let rewritten = try #require(FileManager.default.contents(atPath: path + "-wal"))
         #expect(rewritten.starts(with: try #require(log)))
         #expect(try !store("m-2", user: "ada", in: again))
@@ -281,7 +281,7 @@ struct EventIndexTests {
         #expect(try reader.newest(query, before: nil, limit: 9).events.map(\.userID) == ["bob"])
     }
 
-    /// With a clock that was wrong in the middle, so that times say nothing of the order.
+    /// The clock was wrong in the middle, so times do not follow the order of the events.
     @Test func aSearchByTimePassesOverWhatItCannotBeIn() throws {
         let times: [Int64] = [100, 110, 5, 7, 120, 1_000_000, 130, 140, 150]
         let log = try open()
@@ -308,7 +308,7 @@ struct EventIndexTests {
         }
         var query = EventQuery(appID: "shop")
         (query.fromMilliseconds, query.toMilliseconds) = (5, 8)
-        // The eighteen are in three stretches of eight, and one event comes after the last whole stretch.
+        // The 18 events are in three ranges of eight. One event follows the last full range.
         query.mostLooked = 25
         #expect(try reader.oldest(query, after: 0, limit: 100).next == nil)
         #expect(try reader.newest(query, before: nil, limit: 100).events.count == 18)
@@ -332,7 +332,7 @@ struct EventIndexTests {
         #expect(try people.delete(ada, in: "shop").events == 1)
         #expect(try messages(user: "ada") == [])
         #expect(try users() == ["bob"])
-        // Who was deleted is listed again with the next event.
+        // A deleted user is listed again after the next event.
         let again = try open()
         defer { again.close() }
         #expect(try store("n-1", user: "ada", in: again))
@@ -363,7 +363,7 @@ struct EventIndexTests {
                 events: [event("m-\(number)", user: number.isMultiple(of: 2) || number > 20 ? "ada" : "bob")])
             _ = try log.store([old], counting: nil)
         }
-        // Runs that are still being made go with the next sweep.
+        // Unfinished runs are deleted by the next sweep.
         log.close()
         var sweeper = RetentionSweeper()
         sweeper.begin(["shop": rules], nowMilliseconds: 9 * day + 1)
@@ -374,7 +374,7 @@ struct EventIndexTests {
         #expect(try files().allSatisfy { IndexRunName(file: $0)?.last ?? 0 > 20 })
     }
 
-    /// Reads everything of an app by pages of a few, from both ends and from the middle on.
+    /// Reads all events of an app in small pages, from both ends and from the middle.
     private func check(_ app: String, _ kept: [String], _ runs: OpenIndexRuns) throws {
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: runs)
         let query = EventQuery(appID: app)
@@ -398,7 +398,7 @@ struct EventIndexTests {
         #expect(counted == after.count)
     }
 
-    /// In runs, in memory and among rows that the index does not know yet: in this process and in another.
+    /// In runs, in memory and in rows not yet indexed, in this process and in another.
     @Test func anAppsEventsAreFoundAmongThoseOfOthers() throws {
         var kept: [String: [String]] = [:]
         for round in 0..<4 {
@@ -414,7 +414,7 @@ struct EventIndexTests {
             }
             for app in ["shop", "kiosk"] {
                 try check(app, kept[app] ?? [], runs)
-                // Somebody who knows the runs alone.
+                // A reader that has only the runs.
                 try check(app, kept[app] ?? [], OpenIndexRuns())
             }
             log.close()
@@ -435,7 +435,7 @@ struct EventIndexTests {
         for name in runs {
             let file = URL(fileURLWithPath: IndexFolder.path(besides: path) + "/" + name)
             var bytes = try Data(contentsOf: file)
-            // Damages the blocks, which precede everything that is checked when a run is opened.
+            // Damages the blocks only. Opening a run checks the parts after them.
             for index in 0..<bytes.count / 4 { bytes[index] ^= 0xFF }
             try bytes.write(to: file)
         }
@@ -449,13 +449,12 @@ struct EventIndexTests {
     }
 
     #if os(Linux)
-        /// What this thread has read of files so far, in bytes.
+        /// Bytes that this thread has read from files.
         private func bytesRead() throws -> Int {
             let text = try String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8)
             return try #require(text.firstMatch(of: #/rchar: (\d+)/#).flatMap { Int($0.output.1) })
         }
 
-        /// A gateway with 14 GB of events read all of them before it began to serve.
         @Test func openingReadsAlmostNothingOfWhatIsInRuns() throws {
             let body = Array("\"\(String(repeating: "x", count: 9_998))\"".utf8)
             let first = try open()
@@ -475,7 +474,7 @@ struct EventIndexTests {
         }
     #endif
 
-    /// The rows of others are not read: they are damaged here.
+    /// Rows of other apps are damaged here, so reading them would be noticed.
     @Test func readingOneAppReadsNoRowsOfOthers() throws {
         let first = try open()
         for number in 0..<45 {
@@ -483,17 +482,17 @@ struct EventIndexTests {
             let batch = batch([event("m-\(number)", user: "ada")], app: app)
             _ = try first.store([batch], counting: KeyUseTally())
         }
-        // Then all runs are made: while one is, rows may be read that it is about.
+        // Closing completes all runs. While a run is being made, its rows may still be read.
         first.close()
         let runs = OpenIndexRuns()
         let log = try EventLogWriter(path: path, recent: runs.recent, sizes: Self.sizes)
         defer { log.close() }
-        // An app's row under another's name: whoever looks at all rows would find it.
+        // An app's row under another app's name: a scan of all rows would find it.
         try log.connection.execute("UPDATE event SET app_id = 'kiosk' WHERE message_id IN ('m-1', 'm-44')")
         try check("kiosk", ["m-0", "m-15", "m-30"], runs)
     }
 
-    /// A file of the version before, with indexes of its own.
+    /// A file of the previous schema, with its own indexes.
     @Test func anEarlierFileGetsAnIndexAndKeepsItsRows() throws {
         do {
             let old = try SQLiteConnection(path: path)
@@ -507,7 +506,7 @@ struct EventIndexTests {
                     """, .text("m-\(number)"), .text("user-\(number % 3)"))
             }
         }
-        // Before the gateway has run on it, it is read as it is.
+        // An older file is readable without migration.
         #expect(try messages(user: "user-1").count == 33)
         #expect(try users() == ["user-0", "user-1", "user-2"])
         let log = try open()
