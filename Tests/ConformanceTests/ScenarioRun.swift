@@ -5,14 +5,14 @@ import Foundation
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// Does the steps of one scenario, and lets the client come to rest after each.
+/// Runs the steps of one scenario and waits after each until the client is idle.
 final class ScenarioRun {
     private enum Rest: Sendable {
         case idle(until: TimeInterval?)
         case blocked
     }
 
-    /// More turns of the engine than it needs for everything that a scenario leaves it to do while its provider is asked.
+    /// More turns of the engine than any scenario needs while its provider is asked.
     private static let turns = 64
 
     private var scenario: Scenario
@@ -25,7 +25,7 @@ final class ScenarioRun {
     private var cable: Cable
     private var device: any Device
     private var flush: Task<FlushResult, Never>?
-    /// How many events got a number as their name.
+    /// Number of events named by a number.
     private var numbered = 0
 
     init(_ scenario: Scenario) throws {
@@ -41,7 +41,7 @@ final class ScenarioRun {
         ).makeDevice()
     }
 
-    /// A client that makes requests without end is closed: its next step fails.
+    /// Closes a client that makes requests without end, so that its next step fails.
     private func watch() {
         server.onOverrun { [pipeline = device.pipeline] in Task { await pipeline.close() } }
     }
@@ -119,7 +119,7 @@ final class ScenarioRun {
         for name in names { try await device.record(name, bytes: bytes) }
     }
 
-    /// Starts again with what is on disk: of a client that was closed, or of one that was cut off in the middle of its work.
+    /// Restarts the client with its files, after a close or after a kill during its work.
     private func restart(isKilled: Bool, configuration: JSONObject) async throws {
         if isKilled {
             cable.cut()
@@ -142,7 +142,7 @@ final class ScenarioRun {
         watch()
     }
 
-    /// Whoever held a lease is gone with its process, which here is the one that goes on.
+    /// Deletes the leases of the killed process, because the test's own process is still alive.
     private func forgetLease(in directory: URL) throws {
         let files = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: nil)
         for case let file as URL in files ?? .init() where file.lastPathComponent == "queue.sqlite" {
@@ -153,7 +153,7 @@ final class ScenarioRun {
 
     // MARK: Time
 
-    /// Returns when there is nothing more to do without time passing, and until when the client waits then.
+    /// Waits until the client can do nothing without time passing. Returns the time until which it waits.
     @discardableResult
     private func rest() async -> TimeInterval? {
         let pipeline = device.pipeline
@@ -178,7 +178,7 @@ final class ScenarioRun {
         let end = clock.uptime + seconds
         var next = await rest()
         while true {
-            // Who waits for the provider may do other things meanwhile, and cannot say when.
+            // A client that waits for its provider may do other work meanwhile, so poll each second.
             if obstacles.present != nil { next = min(obstacles.next ?? end, clock.uptime + 1) }
             guard let instant = next, instant < end else { break }
             clock.advance(to: instant)
@@ -235,7 +235,7 @@ final class ScenarioRun {
 }
 
 extension DeliveryPipeline {
-    /// What every mode has to be looked at.
+    /// The values that a scenario can check in every mode.
     fileprivate func observed() async -> JSONObject {
         func count(_ number: Int) -> JSONValue { .integer(Int64(number)) }
         let snapshot = await snapshot()
@@ -263,7 +263,7 @@ extension DeliveryPipeline {
 }
 
 extension QuarantinedEvent {
-    /// The name that the scenario gave it.
+    /// The event's name in the scenario.
     fileprivate var name: String {
         guard let body = JSONDocument.value(body) else { return "" }
         let event = body["body"] ?? body

@@ -10,15 +10,15 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// Everything goes wrong, one thing after the other, before a real gateway: what was recorded arrives once, and each wait is
-/// bounded and can be seen.
+/// A sequence of failures in front of a real gateway. Each recorded event arrives once,
+/// and each wait is bounded and visible.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BadDayTests {
     enum Trouble: CaseIterable {
         case none, portal, proxy, clockAhead, clockBehind, provider, storeAway, storeFull, otherClient
     }
 
-    /// What is between the device and the gateway.
+    /// The network between the device and the gateway.
     private final class Road: HTTPTransport {
         let isPortal = Lock(false)
         let isProxyBroken = Lock(false)
@@ -76,7 +76,7 @@ struct BadDayTests {
             return client
         }
 
-        /// Lets the clock run on to whatever somebody sleeps for, until `body` is through.
+        /// Advances the clock to each sleeper's deadline until `body` returns.
         func passTime<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) async -> Result {
             await withTaskGroup(of: Result?.self) { group in
                 group.addTask { await body() }
@@ -104,7 +104,7 @@ struct BadDayTests {
                 isProviderDown.withLock { $0 = true }
                 _ = client.setUser("bob", token: nil)
             case .storeAway:
-                // Something else has the directory's place: nothing can be written.
+                // A file at the directory's path prevents all writes.
                 try await client.pipeline.whileNothingIsWritten {
                     try FileManager.default.moveItem(
                         at: directory, to: directory.appendingPathExtension("aside"))
@@ -123,7 +123,7 @@ struct BadDayTests {
             case .none, .otherClient: break
             case .portal: road.isPortal.withLock { $0 = false }
             case .proxy: road.isProxyBroken.withLock { $0 = false }
-            // It goes on as it is: the next jump is in the other direction.
+            // The clock stays ahead. The next jump goes in the other direction.
             case .clockAhead: break
             case .clockBehind: clock.setNow(clock.now + 86_400)
             case .provider: isProviderDown.withLock { $0 = false }
@@ -168,7 +168,7 @@ struct BadDayTests {
             }
             try await day.end(trouble, client)
             if trouble == .storeAway {
-                // Nobody asks for a flush: recording goes on by itself.
+                // Without a flush, so recording must recover by itself.
                 #expect(await day.passTime { (try? await client.record("back")) != nil })
                 accepted.append("back")
             }

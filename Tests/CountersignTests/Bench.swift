@@ -4,7 +4,7 @@ import Foundation
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// A client on a directory of its own, a scripted server and a manual clock.
+/// A client in its own directory, with a scripted server and a manual clock.
 struct Bench {
     let folder = TemporaryFolder()
     var directory: URL { folder.url }
@@ -31,7 +31,7 @@ struct Bench {
         return (bench, try bench.makeClient())
     }
 
-    /// Jitter is off: each wait is as long as it may be. The client is closed after the test.
+    /// Jitter is off, so each wait has its maximum length. The client is closed after the test.
     func makeClient() throws -> CountersignClient {
         let client = try CountersignClient(
             configuration: configuration,
@@ -46,7 +46,7 @@ struct Bench {
         return client
     }
 
-    /// The queue file of a client that has none open, or of one that may be looked at beside it.
+    /// Opens a connection of its own to the queue file.
     func openQueue() throws -> EventQueue {
         try EventQueue(
             path: configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
@@ -55,8 +55,8 @@ struct Bench {
 }
 
 extension DeliveryPipeline {
-    /// Runs `body` while nothing is written, such as to put something else in the place of the directory: whoever writes makes
-    /// that anew where it is missing.
+    /// Runs `body` while nothing is written, for example to replace the directory by a file.
+    /// A concurrent write would create the missing directory again.
     func whileNothingIsWritten(_ body: @escaping @Sendable () throws -> Void) async throws {
         try await withCheckedThrowingContinuation { continuation in
             recorder.writer.async { [storage] in
@@ -72,7 +72,7 @@ extension DeliveryPipeline {
 }
 
 extension SignedToken {
-    /// A token that only looks like one, with this `exp`.
+    /// An unsigned token with this `exp`.
     static func fake(subject: String, expiresAt: Int, serial: Int = 0) -> String {
         func part(_ json: String) -> String {
             Data(json.utf8).base64EncodedString().replacingOccurrences(of: "+", with: "-")

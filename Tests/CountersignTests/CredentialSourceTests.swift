@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignBloomreach
 @testable import CountersignDelivery
 
-/// What the engine relies on in the sources of credentials, each asked without an engine.
+/// The behaviour of credential sources that the engine relies on, tested without an engine.
 @Suite(.timeLimit(.minutes(5)))
 struct CredentialSourceTests {
     private let bench: Bench
@@ -85,7 +85,7 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
-    /// What the app says in two threads may come in another order than it was said in.
+    /// Calls of the app from two threads may arrive out of order.
     @Test func whatTheAppSaidBeforeComesTooLate() async throws {
         let users = userTokens()
         for (count, text) in [(3, "new.a.a"), (1, "old.a.a")] {
@@ -102,7 +102,7 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
-    /// Whoever comes while the data is being wiped.
+    /// A token may be handed over while the data is being wiped.
     @Test func whatIsHandedOverAfterAWipeWasCalledForStays() async throws {
         let users = userTokens()
         _ = await users.take(try token("a.a.a"), for: ada, at: 1)
@@ -129,7 +129,7 @@ struct CredentialSourceTests {
     }
 
     @Test func aProviderThatFailsIsToldOnceAndAskedAgainWhenSomebodyResumes() async throws {
-        // As the engine has it: of two methods that fit, a direct call takes the one that is asynchronous.
+        // Through the protocol, as in the engine: a direct call would choose the asynchronous overload.
         let users: any CredentialSource = userTokens { _ in nil }
         let (works, work) = AsyncStream.makeStream(of: CredentialWork.self)
         var posted = works.makeAsyncIterator()
@@ -141,7 +141,7 @@ struct CredentialSourceTests {
         _ = await first()
         let none = Credential(.bearer, token: nil, generation: 0)
         guard case .doubtful(none, _) = await ask() else { return #expect(Bool(false), "asked again") }
-        // The app knows of the first: it has heard of the provider.
+        // The app was told of the provider's failure, so a missing token is not reported again.
         for (code, isNews) in [(AuthErrorCode.missingToken, false), (.expired, true)] {
             #expect(await users.refused(none, of: ada, .init(code: code, reason: code.reason)) == isNews)
         }

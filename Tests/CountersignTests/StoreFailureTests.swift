@@ -496,7 +496,7 @@ struct StoreFailureTests {
             // Open until the end, because closing this descriptor would release the locks too.
             let descriptor = open(file, O_RDWR | O_CLOEXEC)
             defer { close(descriptor) }
-            // Locks of an open file description conflict with those of its own process (`man 2 F_GETLK`).
+            // Locks of an open file description conflict with locks of its own process (`man 2 F_GETLK`).
             func isLocked() -> Bool {
                 let getLock: Int32 = 36  // F_OFD_GETLK, which Swift does not import.
                 var lock = flock()

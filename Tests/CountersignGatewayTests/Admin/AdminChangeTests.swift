@@ -6,14 +6,14 @@ import Testing
 @testable import CountersignGateway
 @testable import GatewayIngest
 
-/// Changes from what was read, pages of what others change meanwhile, and the log of it all.
+/// Conditional changes, pagination during concurrent changes, and the audit log.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminChangeTests {
     private let bench: AdminBench
 
     init() throws { bench = try AdminBench() }
 
-    /// A thing that changes: method, path and a body that changes it.
+    /// Changes of a resource: method, path and body.
     private static let changes: [(String, String, String)] = [
         ("PATCH", "apps/shop", #"{"name":"Other"}"#),
         ("PATCH", "apps/shop/keys/KEY", #"{"description":"other"}"#),
@@ -59,7 +59,7 @@ struct AdminChangeTests {
         #expect(try bench.ask("GET", path, nil, owner).headers["etag"] == next)
         #expect(try change(tag).status == 412)
         #expect(try change(#""a", "# + next).status == 200)
-        // One entry for one change, with what was and what is.
+        // One audit entry for each change, with the old and the new value.
         let entry = try #require(try bench.apps.auditLog.entries(limit: 500).dropLast(entries).last)
         #expect(entry.actor.hasPrefix("token:test#") && entry.role == "owner")
         #expect(entry.after != nil && entry.before != entry.after)
@@ -75,7 +75,7 @@ struct AdminChangeTests {
         #expect(try bench.ask("DELETE", path, nil, stale).status == 412)
         #expect(try bench.ask("DELETE", path, nil, owner.merging(["If-Match": tag]) { $1 }).status == 204)
         #expect(try bench.ask("DELETE", path, nil, owner).status == 404)
-        // What is not there yet is made without a tag, and is not what somebody has read.
+        // A new item is created without an ETag. `If-Match: *` fails for it.
         let item = "apps/shop/project/items/consent-category/c"
         let any = owner.merging(["If-Match": "*"]) { $1 }
         #expect(try bench.ask("PUT", item, "{}", any).status == 412)
@@ -103,7 +103,7 @@ struct AdminChangeTests {
 
     // MARK: Pages
 
-    /// Reads a list two items at a time, and lets `meanwhile` add something after each page.
+    /// Reads a list two items at a time. `meanwhile` adds an item after each page.
     private func pages(
         _ bench: AdminBench, _ path: String, _ key: String, meanwhile: (Int) throws -> Void
     ) throws -> [String] {
@@ -151,7 +151,7 @@ struct AdminChangeTests {
                 all.insert(name)
             }
         }
-        // More than one in a millisecond, so that the id has to decide.
+        // Several in one millisecond, so that the order depends on the id.
         for number in 0..<7 { try add("m\(number)") }
         let begun = all
         let (path, key) =
@@ -214,7 +214,7 @@ struct AdminChangeTests {
         #expect(broken["broken_at"] as? Int == place)
     }
 
-    /// Whoever alters an entry and its own hash must alter every later one too, and what was noted of the last.
+    /// To alter an entry undetected, all later entries and the stored hash of the last must be altered too.
     @Test(arguments: [(3, 4), (6, 6)])
     func anEntryWithANewHashBreaksTheChainBehindIt(seq: Int64, place: Int) throws {
         let headers = try bench.token("read")

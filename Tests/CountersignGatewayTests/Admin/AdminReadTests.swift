@@ -10,14 +10,14 @@ import Testing
 @testable import GatewayAdmin
 @testable import GatewayModel
 
-/// What is read: exports, masked users, settings, backups, and the document that says all of it.
+/// Reading through the admin API: exports, masked users, settings, backups and the OpenAPI document.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminReadTests {
     private let bench: AdminBench
 
     init() throws { bench = try AdminBench() }
 
-    /// A whole answer: its header fields, an empty line, and the lines of its body.
+    /// A whole response: its header fields, an empty line and the lines of its body.
     private func download(_ bench: AdminBench, _ path: String) throws -> [String] {
         let answer = try bench.ask("GET", path, nil, bench.token("write"))
         return answer.headers.map { "\($0.key): \($0.value)" } + [""]
@@ -83,13 +83,13 @@ struct AdminReadTests {
         let positions = all.lines.compactMap { $0["position"] as? String }
         let sequences = all.lines.compactMap { $0["seq"] as? Int64 }
         try #require(positions.count == 4 && sequences.count == 4)
-        // As if retention had deleted up to the second.
+        // Simulates retention that has deleted events up to the second.
         try bench.place.connection(to: "events").execute(
             "INSERT INTO event_floor VALUES ('shop', \(sequences[1]))")
         let gap = try export("&after=\(positions[0])")
         #expect(gap.header == "true")
         #expect(gap.lines.map { $0["events_missed"] as? Bool } == [true, nil, nil])
-        // The filter leaves out what comes right after the gap.
+        // The filter excludes the events right after the gap.
         #expect(
             try export("&after=\(positions[0])&name=e4").lines.map { $0["events_missed"] as? Bool } == [true])
         let nothing = try export("&after=\(positions[0])&name=none")
@@ -209,7 +209,7 @@ struct AdminReadTests {
             let answer = try bench.ask("GET", "apps/shop/events?verdict=verified", nil, token)
             return (answer.json["items"] as? [[String: Any]])?.first?["token_id"] as? String
         }
-        // Whoever signs the tokens chooses their ids, which may say whose they are.
+        // The signer chooses token ids, so an id may identify a user.
         #expect(try tokenID(reader) == nil)
         #expect(try tokenID(writer) == "of-ada")
     }
@@ -243,7 +243,7 @@ struct AdminReadTests {
         #expect(foreign.json["code"] as? String == "position_of_another_app")
     }
 
-    /// With an id from the gateway, one chosen by the client, and one that contains a wrong time.
+    /// With an id from the gateway, an id from the client and an id that contains a wrong time.
     @Test(arguments: [
         nil, "trail-7", "01890a5d-ac96-774b-bcce-b302099a8057", "7D444840-9DC0-11D1-B245-5FFDCE74FAD2",
     ])
@@ -275,7 +275,7 @@ struct AdminReadTests {
         let entries = try bench.apps.auditLog.entries(limit: 1_000)
         #expect(entries.count > 600)
         let lines = try download(bench, "audit/export").filter { $0.hasPrefix("{") }
-        // An entry's hash covers everything in it.
+        // An entry's hash covers all its fields.
         #expect(
             zip(lines.suffix(entries.count), entries).allSatisfy { line, entry in
                 line.contains("\"hash\":\"\(Base64URL.encode(entry.hash))\",")
@@ -449,7 +449,7 @@ struct AdminReadTests {
         #expect(try bench.apps.writeKeys(of: "shop").map(\.usedMilliseconds) == [bench.now])
     }
 
-    // MARK: The document
+    // MARK: OpenAPI document
 
     @Test func theDocumentHasEveryRouteAndItsReferencesLeadSomewhere() throws {
         let routes = [
@@ -526,7 +526,7 @@ struct AdminReadTests {
         }
     }
 
-    /// Of what can be read without an id: a gateway that lacks what is asked for says so as its document does.
+    /// Covers the GET routes without an id. An unavailable feature must respond as documented too.
     @Test func whatIsReadIsAnsweredAsTheDocumentSays() throws {
         let document = try bench.ask("GET", "openapi.json", nil, bench.token("admin")).json
         let paths = try #require(document["paths"] as? [String: [String: Any]])

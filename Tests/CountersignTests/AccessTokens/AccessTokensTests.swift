@@ -11,7 +11,7 @@ import Testing
 struct AccessTokensTests {
     private let bench = AccessTokenBench()
 
-    /// As the engine does it.
+    /// Reports an accepted request, as the engine does.
     private func accept(_ generation: Int, by source: any CredentialSource) async {
         await source.accepted(Credential(.bearer, token: nil, generation: generation), of: .anonymous)
     }
@@ -37,7 +37,7 @@ struct AccessTokensTests {
         #expect(bench.events.withLock { $0.count } == 20)
     }
 
-    /// What the app has handed over to a client that it closes at once.
+    /// The app hands over a token pair to a client that it closes immediately.
     @Test func aTokensLifetimeCountsFromAClientThatWasClosedAtOnce() async {
         await bench.make(bench.expiring(in: 600)).close()
         bench.clock.advance(by: 600)
@@ -74,7 +74,7 @@ struct AccessTokensTests {
         async let one = first.authorize(rejected: 1)
         await bench.transport.waitForRequests(1)
         async let two = second.authorize(rejected: 1)
-        // The second one finds the lock taken and naps.
+        // The second client finds the lock taken and sleeps before it tries again.
         await bench.clock.waitForSleeper()
         gate.signal()
         #expect(await one.token == "A1")
@@ -113,7 +113,7 @@ struct AccessTokensTests {
         bench.clock.advance(by: 4_000)
         await bench.transport.waitForRequests(2)
         for await _ in bench.changes.prefix(3) {}
-        // Nobody has used A2: a week later it is still the one.
+        // A2 is unused: a week later it is still the current token.
         bench.clock.advance(by: 7 * 86_400)
         #expect(bench.refreshes == 2)
     }
@@ -137,7 +137,7 @@ struct AccessTokensTests {
 
     @Test(arguments: [-86_400.0, 86_400.0])
     func wrongDeviceClockNeitherLoopsNorHoldsBack(error: TimeInterval) async {
-        // The server's clock is right; the device's is a day off.
+        // The server's clock is right. The device's clock is wrong by `error`.
         let truth = bench.clock.now
         bench.clock.setNow(truth + error)
         bench.server.state.withLock { $0.lifetime = nil }
@@ -155,13 +155,13 @@ struct AccessTokensTests {
         #expect(bench.refreshes == 1)
         bench.clock.advance(by: 3_550)
         #expect(await tokens.authorize(rejected: nil).token == "B4550")
-        // Somebody sets the clock right, or worse: the deadline is not the clock's.
+        // The user changes the clock. The deadline does not depend on it.
         bench.clock.setNow(truth + 40 * 86_400)
         for _ in 0..<10 { _ = await tokens.authorize(rejected: nil) }
         #expect(bench.refreshes == 2)
         await tokens.close()
 
-        // After a restart with a clock that has gone back, the token is not good for longer than it ever was.
+        // After a restart with a clock set back, the token's lifetime is not extended.
         bench.clock.setNow(truth - 400 * 86_400)
         let next = bench.make()
         #expect(await next.authorize(rejected: nil).token == "B4550")
@@ -395,7 +395,7 @@ struct AccessTokensTests {
         let verdict = await tokens.authorize(rejected: 1)
         #expect(verdict.problem == "not_stored")
         #expect(bench.events.withLock { $0.map(\.isSuccess) } == [false])
-        // The disk is back: the pair that the server gave is stored then, without another refresh.
+        // The disk works again: the pair from the server is stored without another refresh.
         store.savesLeft.withLock { $0 = 10 }
         bench.clock.advance(to: verdict.retryAt ?? 0)
         #expect(await tokens.authorize(rejected: 1).token == "A1")
@@ -403,8 +403,8 @@ struct AccessTokensTests {
         #expect(await bench.make().authorize(rejected: nil).token == "A1")
     }
 
-    // Servers give a lost answer again for a minute only, so however long the network was away, the next try comes within
-    // what the exchange that may have succeeded leaves of it.
+    // Servers repeat a lost response for a minute only. However long the network was down, the next attempt
+    // comes within the remainder of that minute.
     @Test func exchangeWithoutAnAnswerIsRepeatedWithinAMinute() async throws {
         let failure = Lock(HTTPTransportError(.cannotConnect, "offline"))
         bench.transport.setHandler { _ in throw failure.withLock { $0 } }
@@ -459,7 +459,7 @@ struct AccessTokensTests {
         #expect(await second.authorize(rejected: nil).token == "A1")
     }
 
-    // MARK: What servers answer
+    // MARK: Responses
 
     @Test(arguments: [
         (400, #"{"error":"invalid_grant"}"#), (401, #"{"error":"invalid_client"}"#),
@@ -485,7 +485,7 @@ struct AccessTokensTests {
 
         // Also after a restart with the pair that died.
         let second = bench.make()
-        // The access token may have outlived it: the server is asked, once.
+        // The access token may have outlived the refresh token, so the server is asked once.
         #expect(await second.authorize(rejected: nil).token == "A0")
         #expect(await second.authorize(rejected: 1).problem != nil)
         #expect(await second.state.kind == .reauthenticationRequired)
@@ -505,7 +505,7 @@ struct AccessTokensTests {
         #expect(SignedToken.accessToken("SharedAccessSignature sr=\(token)", strategy: .sas) != nil)
     }
 
-    /// A firewall answers so for a while, without knowing the token.
+    /// A firewall may reply with these for a while, without knowing the token.
     @Test(arguments: [
         (401, ""), (403, ""), (401, #"{"message":"Unauthenticated."}"#), (403, #"{"error":"Forbidden"}"#),
     ])
@@ -540,7 +540,7 @@ struct AccessTokensTests {
         #expect(await tokens.state.kind == .ready)
     }
 
-    /// The login page of a network, in the forms that such networks use.
+    /// Login pages of captive portals.
     @Test(arguments: [
         TransportResponse.json(200, "<html>Log in</html>"), .json(403, "<!DOCTYPE html>"),
         .json(401, "<html>"),
@@ -562,7 +562,7 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: 1).token == "A1")
     }
 
-    /// Servers say so under any status.
+    /// Servers send these errors with any status.
     @Test(arguments: [
         (200, #"{"error":"temporarily_unavailable"}"#), (400, #"{"error":"server_error"}"#),
         (403, #"{"error":"Temporarily_Unavailable"}"#), (200, #"{"ok":false,"error":"ratelimited"}"#),
@@ -583,7 +583,7 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: 1).token == "A1")
     }
 
-    /// The rest may be the refresh token.
+    /// The missing part may hold the refresh token.
     @Test func aTruncatedAnswerGrantsNothingAndIsAskedForAgain() async throws {
         bench.server.override { _ in
             TransportResponse(
@@ -627,7 +627,7 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: nil).token == "A0", "what is not refused may be used")
     }
 
-    /// Each kind of answer that is not a token: the old pair stays, there is one event for each, and no loop.
+    /// For each response without a token, the old pair stays and one event is reported, without a loop.
     @Test(arguments: [
         "{}", #"{"access_token":""}"#, #"{"access_token":null}"#, #"{"access_token":["A"]}"#,
         #"{"token_type":"Bearer","scope":"x"}"#, #"{"access_token":"a b\u0000c"}"#,
@@ -662,7 +662,7 @@ struct AccessTokensTests {
         }
     }
 
-    /// An answer that is not JSON comes from a proxy or portal.
+    /// A response that is not a JSON object comes from a proxy or portal.
     @Test(arguments: ["", "[]", #"["access_token","A"]"#, "null", "17", #"{"access_token":"A""#, "OK"])
     func answersThatAreNoObjectKeepTheOldPairAndAreNoEnd(body: String) async throws {
         bench.server.override { _ in .json(200, body) }
@@ -707,7 +707,7 @@ struct AccessTokensTests {
         for _ in 0..<50 {
             let verdict = await tokens.authorize(rejected: generation)
             generation = verdict.generation ?? generation
-            // Each token works once.
+            // Each token is accepted once.
             await accept(generation, by: tokens)
             bench.clock.advance(by: 0.1)
         }
@@ -733,7 +733,7 @@ struct AccessTokensTests {
         #expect((29...31).contains(bench.refreshes), "\(bench.refreshes)")
     }
 
-    /// Whatever the two servers answer, there is a limit to the requests in a minute.
+    /// The number of requests in a minute is bounded for all replies of the two servers.
     @Test(arguments: 0..<60)
     func noPatternOfAnswersIsALoop(seed: Int) async {
         var random = SplitMix(state: UInt64(seed))
@@ -815,7 +815,7 @@ struct AccessTokensTests {
     }
 }
 
-/// A store whose disk takes its time.
+/// A store on a slow disk.
 private struct SlowStore: TokenStore {
     let store: FileTokenStore
     let isSaving = Handshake()
@@ -833,7 +833,7 @@ private struct SlowStore: TokenStore {
     func removeAll() throws {}
 }
 
-/// A store that can be held up while it is read, with what it has read.
+/// A store whose reads can be delayed after the value was read.
 private struct HeldStore: TokenStore {
     let store: FileTokenStore
     let isHolding = Lock(false)
@@ -854,7 +854,7 @@ private struct HeldStore: TokenStore {
     func removeAll() throws { try store.removeAll() }
 }
 
-/// A store whose disk gives up.
+/// A store on a disk that stops working after `savesLeft` saves.
 private struct FrozenStore: TokenStore {
     let store: FileTokenStore
     let savesLeft: Lock<Int>
@@ -887,7 +887,7 @@ private struct FrozenStore: TokenStore {
     func removeAll() throws { try store.removeAll() }
 }
 
-/// A store that removes nothing.
+/// A store that deletes no tokens.
 private struct StubbornStore: TokenStore {
     let store: FileTokenStore
 
@@ -897,7 +897,7 @@ private struct StubbornStore: TokenStore {
     func removeAll() throws { throw CocoaError(.fileWriteNoPermission) }
 }
 
-/// The same numbers at each run.
+/// A seeded generator, so that each run has the same numbers.
 struct SplitMix {
     var state: UInt64
 
@@ -911,12 +911,12 @@ struct SplitMix {
 }
 
 extension AccessTokens {
-    /// Asks for the token in a task that is next in this actor's line.
+    /// Requests the token in a task that runs next on this actor.
     fileprivate func beginAuthorizing() -> Task<CredentialDecision, Never> {
         Task { await authorize(rejected: nil) }
     }
 
-    /// Forgets the tokens in a task that is next in this actor's line.
+    /// Deletes the tokens in a task that runs next on this actor.
     fileprivate func beginForgetting() -> Task<Void, Never> {
         Task { await forget() }
     }
