@@ -8,21 +8,21 @@ import Testing
 @testable import GatewayHTTP
 @testable import GatewayModel
 
-/// Memory and places under floods, with the smallest limits that show it.
+/// Memory and connection limits under floods, with small limits.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct FloodTests {
     private func withGateway(
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }, _ body: (GatewayFixture) throws -> Void
     ) throws {
         let fixture = try GatewayFixture(enforcement: .disabled) {
-            // Its passes say in which order it has seen what the connections sent.
+            // With one loop, a round trip shows that the server has read all earlier input.
             $0.loopCount = 1
             configure(&$0)
         }
         try body(fixture)
     }
 
-    /// Of a request that stays open; what the tests send of its body is not JSON, so whoever is let in gets 400.
+    /// The header of a request that stays open. Its body is not JSON, so an admitted request gets 400.
     private func beginning(_ length: Int) -> String {
         "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
     }
@@ -30,15 +30,15 @@ struct FloodTests {
     @Test func bodiesThatTogetherAreTooLargeAreNotBothHeldAndSmallOnesAreTaken() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
             let large = try RawConnection(port: fixture.gateway.port)
-            // As much as a large body may have of all: the last quarter is for small ones.
+            // The most memory that large bodies may use. The last quarter is reserved for small ones.
             large.send(beginning(900_000))
             large.send([UInt8](repeating: 0x20, count: 750_000))
             let other = try RawConnection(port: fixture.gateway.port)
-            // Each pass of the server also reads on in the large body, so it is in before the other begins.
+            // Each pass of the loop reads on in the large body, so it is read before the other begins.
             for _ in 0..<200 { _ = other.get("/livez") }
             other.send(beginning(400_000))
             other.send([UInt8](repeating: 0x20, count: 400_000))
-            // There is room for one of them: the second is refused, or the first is closed if it has had a second.
+            // Only one fits: the second is rejected, or the first is closed if it is older than a second.
             if other.answer()?.status != 503 { #expect(large.isClosedByServer()) }
             let small = try RawConnection(port: fixture.gateway.port)
             let answer = small.post(batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
@@ -83,21 +83,21 @@ struct FloodTests {
     @Test func whatIsStoredIsNeverRefusedForTheSizeOfItsAnswer() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 8 << 10 }) { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
-            // The answer names each that is refused, and is larger than all the memory.
+            // The response names each rejected event and exceeds all memory.
             let events = [trackEvent("m-1")] + Array(repeating: "{}", count: 900)
             let answer = connection.post(
                 #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": fixture.writeKey])
             #expect(answer?.status == 200)
             #expect(answer?.json["accepted"] as? Int == 1)
             #expect((answer?.body.utf8.count ?? 0) > 8 << 10)
-            // The memory of the answer has come back.
+            // The memory of the response is free again.
             let next = connection.post(
                 batch(trackEvent("m-2")), headers: ["X-Write-Key": fixture.writeKey])
             #expect(next?.json["accepted"] as? Int == 1)
         }
     }
 
-    /// Who is told so sends it again, and nothing is lost or done twice.
+    /// The client sends a rejected request again, so nothing is lost or done twice.
     @Test(arguments: [("GET", false, 503), ("POST", true, 503), ("POST", false, 200)])
     func anAnswerThatThereIsNoMemoryForIsRefusedIfNothingChanged(
         method: String, changesNothing: Bool, status: Int
@@ -147,12 +147,12 @@ struct FloodTests {
             #expect(idle.get("/livez")?.status == 200)
             let busy = try RawConnection(port: fixture.gateway.port)
             busy.send(beginning(10) + "{")
-            // A round trip on the other shows that the server has seen what was sent before it.
+            // A round trip on another connection shows that the server has read earlier input.
             #expect(idle.get("/livez")?.status == 200)
             let third = try RawConnection(port: fixture.gateway.port)
             third.send(beginning(10) + "{")
             #expect(idle.isClosedByServer())
-            // Now all are at work.
+            // Now no connection is idle.
             let fourth = try RawConnection(port: fixture.gateway.port)
             #expect(fourth.isClosedByServer())
             busy.send(String(repeating: " ", count: 9))
@@ -204,7 +204,7 @@ struct FloodTests {
         }
     }
 
-    // The look that finds it comes once a second.
+    // The check that finds it runs once a second.
     @Test func aSenderThatEndsBeforeItsBodyIsClosed() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
@@ -225,7 +225,7 @@ struct FloodTests {
         }
     }
 
-    /// Bytes that nobody reads, as of a line that never ends.
+    /// Unread bytes, for example from a line without an end.
     @Test func whoLooksStuckIsClosedAtTheThirdLookOnly() throws {
         let watch = ConnectionWatch(limits: GatewayLimits())
         let sender = try WatchedSender(of: watch, in: .header)
@@ -235,7 +235,7 @@ struct FloodTests {
             watch.look()
         }
         #expect(sender.isOpen)
-        // Its loop has not been round since.
+        // Its loop has not made a pass since.
         watch.look()
         #expect(sender.isOpen)
         sender.passes.note(30)
@@ -243,7 +243,7 @@ struct FloodTests {
         #expect(sender.isClosedByTheWatch)
     }
 
-    /// A sender who is read from and whose next byte has come by the next look, as of a header that is written byte by byte.
+    /// A sender of a slow header: each byte is read, and another has arrived by the next check.
     @Test(
         .enabled(if: WatchedSender.isToldWhatIsTaken, "the system does not tell how much was read"),
         arguments: [WatchedConnection.Phase.header, .body])
@@ -265,7 +265,7 @@ struct FloodTests {
         #expect(sender.isClosedByTheWatch)
     }
 
-    /// A loop that never waits, because of what is stuck, need not wait for the clock either.
+    /// A loop that never waits, because of a stuck connection, does not wait for the clock either.
     @Test(.enabled(if: WatchedSender.isToldWhatIsTaken, "the system does not tell how much was read"))
     func aLoopMayHaveItsOwnConnectionsLookedAt() throws {
         let watch = ConnectionWatch(limits: GatewayLimits())
@@ -279,7 +279,7 @@ struct FloodTests {
         #expect(other.isOpen)
     }
 
-    /// A socket of which the system does not tell how much was read, as everywhere but on Linux.
+    /// A socket whose system does not report how much was read. Only Linux reports it.
     @Test func aLoopDoesNotGuess() throws {
         var ends: [Int32] = [0, 0]
         #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
@@ -304,7 +304,7 @@ struct FloodTests {
         #expect(!isOpen())
     }
 
-    /// Its number may be that of somebody else's socket.
+    /// Its descriptor may belong to another socket by now.
     @Test func theSocketOfAConnectionThatHasGoneIsLeftAlone() throws {
         let watch = ConnectionWatch(limits: GatewayLimits())
         let gone = try WatchedSender(of: watch, in: .body)
@@ -391,7 +391,7 @@ struct FloodTests {
         #expect(watch.admits(NetworkAddress("192.0.2.2"), at: now))
     }
 
-    /// A flood does not cost a look at all for each who would connect.
+    /// A flood does not cost a check for each new connection.
     @Test func whenNobodyCanMakeRoomNobodyIsLookedForForAMoment() throws {
         var limits = GatewayLimits()
         limits.connections = 1
@@ -405,7 +405,7 @@ struct FloodTests {
         #expect(sender.isClosedByTheWatch)
     }
 
-    /// Nothing of it is waiting to be read: its sender is slow, which has a deadline of its own.
+    /// A slow sender has no unread bytes. It has its own deadline.
     @Test(arguments: [WatchedConnection.Phase.header, .body])
     func whoSendsNothingIsNotStuck(phase: WatchedConnection.Phase) throws {
         let watch = ConnectionWatch(limits: GatewayLimits())
@@ -418,7 +418,7 @@ struct FloodTests {
         #expect(sender.isOpen)
     }
 
-    /// A loop asks at every pass, also while it hands over what is already there.
+    /// A loop asks on every pass, also while it handles buffered input.
     @Test func theSystemIsAskedOnceASecondWhetherSomebodyHasHungUp() throws {
         let watch = ConnectionWatch(limits: GatewayLimits())
         let (first, second) = (

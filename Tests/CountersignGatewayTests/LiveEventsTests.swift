@@ -9,7 +9,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayObservability
 
-/// Verdicts as they come: whole after a break, thinned out only where it is said.
+/// Live verification results: complete after a reconnect, sampled only where the stream says so.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct LiveEventsTests {
     private final class Bench {
@@ -45,7 +45,7 @@ struct LiveEventsTests {
                 beside: beside)
         }
 
-        /// What the next look sends, as lines; a tenth of a second later.
+        /// Lines that the next poll sends, a tenth of a second later.
         func next(_ watcher: LiveEvents) -> [String] {
             time.withLock { $0 += 100_000_000 }
             var text = ""
@@ -64,14 +64,14 @@ struct LiveEventsTests {
         let looks = Lock<[@Sendable () -> Void]>([])
         let watcher = bench.watch { look in looks.withLock { $0.append(look) } }
         #expect(bench.next(watcher) == [])
-        // As long as one lasts there is no other.
+        // No second refresh starts while one is running.
         #expect(bench.next(watcher) == [])
         #expect(looks.withLock { $0.count } == 1)
         for look in looks.withLock({ $0 }) { look() }
         #expect(bench.next(watcher).first == "retry: 1000")
     }
 
-    /// The other gateways of a cluster must hear of it.
+    /// Other gateways of a cluster are notified, so that they share their results.
     @Test func whoBeginsToWatchIsToldOfOnce() {
         let bench = Bench()
         let told = Lock(0)
@@ -82,7 +82,7 @@ struct LiveEventsTests {
         _ = bench.next(watcher)
         _ = bench.next(bench.watch())
         #expect(told.withLock { $0 } == 1)
-        // Nobody has looked for a minute.
+        // No client has watched for a minute.
         bench.time.withLock { $0 += 60_000_000_000 }
         _ = bench.next(bench.watch())
         #expect(told.withLock { $0 } == 2)
@@ -117,7 +117,7 @@ struct LiveEventsTests {
         let kept = ids(lines)
         #expect((3..<6).contains(kept.count) && kept.last == first + 10)
         #expect(lines.first == "event: gap" && lines[1] == #"data: {"missed":\#(10 - kept.count)}"#)
-        // Nobody has looked for more than a minute: nothing is kept.
+        // No client has watched for more than a minute, so nothing is stored.
         bench.time.withLock { $0 += 61_000_000_000 }
         bench.publish()
         #expect(bench.next(bench.watch(after: first + 10)).contains(#"data: {"missed":1}"#))
@@ -137,7 +137,7 @@ struct LiveEventsTests {
         let (here, there) = (Bench(), Bench(capacity: 4, started: 1_800_000_060))
         let watcher = here.watch()
         _ = here.next(watcher)
-        // Nobody has said that somebody watches.
+        // The other gateway has not been asked to share.
         there.publish(user: "ada")
         #expect(there.feed.takeShared().entries.isEmpty)
         there.feed.share(forSeconds: 15)
@@ -154,7 +154,7 @@ struct LiveEventsTests {
         there.time.withLock { $0 += 16_000_000_000 }
         there.publish()
         #expect(there.feed.takeShared().entries.isEmpty)
-        // Whoever does not watch keeps nothing of others either.
+        // A gateway without watchers stores nothing of other gateways either.
         here.time.withLock { $0 += 61_000_000_000 }
         here.feed.add(shared)
         #expect(here.feed.entries(after: first + 6).entries.isEmpty)
@@ -168,7 +168,7 @@ struct LiveEventsTests {
         let lines = bench.next(watcher)
         #expect(lines.contains(#"data: {"one_in":10}"#))
         #expect(ids(lines) == stride(from: first + 1, to: first + 1_000, by: 10).map { $0 })
-        // Rare ones come whole to whoever asks for them.
+        // A filter for rare results gets all of them.
         let expired = bench.watch(.init(code: 22))
         _ = bench.next(expired)
         bench.publish(900)
@@ -222,7 +222,7 @@ struct LiveEventsTests {
             name: "ada", role: .owner, password: AdminBench.passwordHash)
         try bench.apps.admins.deleteUser("vi")
         try bench.apps.apiTokens.delete(id: token.entry.id)
-        // Nobody publishes a verdict here: the end comes by itself, and well before the first sign of life.
+        // No results are published here. The stream ends by itself, well before the first ping.
         for connection in connections {
             while case let line = try #require(connection.line()), line != "0" {
                 try #require(line != "event: ping", "the stream goes on")

@@ -6,12 +6,12 @@ import Testing
 @testable import GatewayHTTP
 @testable import GatewayModel
 
-/// Several loops on one port are one server: to its limits, and when it ends.
+/// Several loops on one port share their limits and stop together.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ServerLoopTests {
-    /// A server with two loops, whose requests are answered when the test says so.
+    /// A server with two loops that replies when the test opens the gate.
     private final class Gated: Sendable {
-        /// Connections of a test: so many are never all given to one loop.
+        /// Enough connections that one loop never gets all of them.
         static let connections = 24
 
         let server: HTTPServer
@@ -19,7 +19,7 @@ struct ServerLoopTests {
         private let threads: Lock<Set<ObjectIdentifier>>
         private let begun: DispatchSemaphore
 
-        /// What ends the waiting of requests: of those that are there, and of those that still come.
+        /// Holds requests, present and future, until the test opens it.
         private final class Gate: Sendable {
             private let state = Lock<(isOpen: Bool, waiting: [@Sendable () -> Void])>((false, []))
 
@@ -58,7 +58,7 @@ struct ServerLoopTests {
             }
         }
 
-        /// A connection whose request has begun.
+        /// Sends a request and returns its connection once the request has begun.
         func begin(_ port: UInt16) throws -> RawConnection {
             let connection = try request(port)
             try begun.waitForSignal()
@@ -89,14 +89,14 @@ struct ServerLoopTests {
         defer { gated.server.stop(graceSeconds: 1) }
         let connections = try (0..<Gated.connections).map { _ in try gated.begin(port) }
         #expect(gated.threadCount == 2)
-        // Whichever loop it meets, there is no place for one more.
+        // In either loop, the connection limit is reached.
         for _ in 0..<8 { #expect(try gated.request(port).isClosedByServer()) }
         gated.openGate()
         for connection in connections { #expect(connection.answer()?.status == 200) }
     }
 
-    /// Else each of the hundred would be answered when the loop has waited as long as it may, which is a second, and the one
-    /// that waits would be given up before the last.
+    /// Otherwise each of the 100 responses would wait for the loop's timeout of a second,
+    /// and the waiting request would time out first.
     @Test func whoWaitsKeepsNobodyElseWaiting() throws {
         let begun = DispatchSemaphore(value: 0)
         let end = Lock<[@Sendable () -> Void]>([])
@@ -132,7 +132,7 @@ struct ServerLoopTests {
             isStopped.withLock { $0 = true }
             stopped.signal()
         }
-        // No loop accepts any more, and none has ended.
+        // No loop accepts connections, and none has ended.
         while !connections[0].isOverdue, let late = try? gated.request(port) { late.close() }
         #expect(!isStopped.withLock { $0 })
         gated.openGate()
@@ -141,7 +141,7 @@ struct ServerLoopTests {
         #expect(gated.server.connectionCount == 0)
     }
 
-    /// A line that never ends, with no clock that would look at it.
+    /// A line that never ends, without a timer that would check it.
     @Test(.enabled(if: WatchedSender.isToldWhatIsTaken, "the system does not tell how much was read"))
     func aLoopClosesWhatKeepsItAtWork() throws {
         let gated = try Gated(GatewayLimits())
@@ -162,7 +162,7 @@ struct ServerLoopTests {
         #expect(throws: GatewayError.self) { try other.server.start(host: "127.0.0.1", port: port) }
     }
 
-    /// A flood does not cost a look at all for each piece.
+    /// A flood does not cost a check for each piece.
     @Test func afterALookInVainThereIsNoneForAMoment() throws {
         let watch = ConnectionWatch(limits: GatewayLimits())
         let holders = MemoryHolders(limit: 20_000, connections: watch)
@@ -176,7 +176,7 @@ struct ServerLoopTests {
         #expect(holders.makeRoom(at: now + .milliseconds(100)))
     }
 
-    /// Memory is taken from the slowest, whichever loop it belongs to, and counts as free at once.
+    /// Memory is taken from the slowest connection of any loop and is free immediately.
     @Test func theLoopsShareTheMemoryOfBodies() throws {
         var ends: [Int32] = [0, 0]
         #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
@@ -191,14 +191,14 @@ struct ServerLoopTests {
         #expect(first.take(15_000))
         holders.add(first, of: slow)
         #expect(!second.take(10_000))
-        // Nobody is taken from who has just begun.
+        // A connection that has just begun keeps its memory.
         #expect(!holders.makeRoom())
         #expect(holders.makeRoom(at: .now() + 2))
         #expect(second.take(10_000))
         #expect(first.bytes == 0 && !first.take(1) && !holders.remove(first))
         var byte: UInt8 = 0
         #expect(recv(ends[1], &byte, 1, Int32(MSG_DONTWAIT)) == 0)
-        // What it had is not given back twice.
+        // Its memory is not returned twice.
         first.give(15_000)
         #expect(!HeldMemory(memory).take(11_000))
     }

@@ -10,7 +10,7 @@ import Testing
 
 extension PostgreSQLTests {
     @Suite struct EventPositionTests {
-        /// The one that began first commits last: who reads meanwhile must not pass it.
+        /// The first transaction commits last. A reader must not skip its events.
         @Test func whatIsStillBeingStoredIsNotPassed() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
@@ -30,7 +30,8 @@ extension PostgreSQLTests {
             }
         }
 
-        /// An export has all that was acknowledged before it began. Whoever follows comes back, and need not wait.
+        /// An export includes all events acknowledged before it began.
+        /// A stream polls again, so it does not wait.
         @Test func anExportWaitsForATransactionThatIsOpen() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
@@ -53,7 +54,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Two gateways with two lanes each, and somebody who follows.
+        /// Two gateways with two connections each, and a stream that follows them.
         @Test func whoFollowsFourWritersMissesNothing() async throws {
             try await TestDatabase.use { database in
                 let stores = [try database.openEvents(), try database.openEvents()]
@@ -89,7 +90,7 @@ extension PostgreSQLTests {
                 let ids = try await read
                 try settling.get()
                 #expect(ids.count == 4 * perWriter && Set(ids) == Set(acknowledged))
-                // What one writer has stored one after the other is read in that order.
+                // Events that one writer has stored in sequence are read in that order.
                 for writer in 0..<4 {
                     let own = ids.filter { $0.hasPrefix("\(writer)-") }
                     #expect(own == (0..<perWriter).map { "\(writer)-\($0)" })
@@ -97,7 +98,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// As gateways get it whose clients try again together.
+        /// As when the clients of several gateways retry together.
         @Test func theSameIDsInAnyOrderWaitForNobody() async throws {
             try await TestDatabase.use { database in
                 let stores = [
@@ -136,11 +137,11 @@ extension PostgreSQLTests {
                     for writer in 0..<4 {
                         group.addTask {
                             var number = 0
-                            // Until a cut was met: a fast machine is through 150 before one meets a statement that runs.
+                            // Until a statement was interrupted: a fast machine may finish 150 without that.
                             while number < 150 || failures.withLock({ $0 }) == 0 && number < 5_000 {
                                 let ids = (0..<3).map { "\(writer)-\(number)-\($0)" }
                                 number += 1
-                                // As a device does: the same again, until it is told that it is there.
+                                // A device sends the same batch again until it is acknowledged.
                                 while (try? store.store(.of(ids)).get()) == nil {
                                     failures.withLock { $0 += 1 }
                                 }
@@ -149,7 +150,7 @@ extension PostgreSQLTests {
                             left.withLock { $0 -= 1 }
                         }
                     }
-                    // Not forever: on one core nobody might get through.
+                    // Bounded, because on one core no writer might succeed.
                     var killed = 0
                     while left.withLock({ $0 }) > 0, killed < 50 {
                         killed +=
@@ -174,7 +175,7 @@ extension PostgreSQLTests {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 #expect(try EventHorizon.base(connection) == 0)
-                // As a standby finds it that has taken over.
+                // The state that a promoted standby finds.
                 try connection.execute("UPDATE position_base SET timeline = timeline - 1, reached = 5")
                 let after = try database.connect()
                 #expect(try EventHorizon.base(after) == 1 << 44 + 5)

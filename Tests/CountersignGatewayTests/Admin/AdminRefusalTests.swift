@@ -5,7 +5,7 @@ import Testing
 @testable import CountersignGateway
 @testable import GatewayAdmin
 
-/// What makes no sense, would mislead whoever reads it later, or comes as something else than JSON.
+/// Rejected admin requests: invalid or misleading values, and bodies that are not JSON.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminRefusalTests {
     private let bench: AdminBench
@@ -90,7 +90,7 @@ struct AdminRefusalTests {
         }
     }
 
-    /// What is to go where, and the member that a refusal points at.
+    /// Method, path, body and the member that the error points at.
     private static let addresses = [
         ("POST", "webhooks", #"{"url":"URL","allow_private":PRIVATE}"#, "/url"),
         ("PUT", "webhook", #"{"url":"URL","allow_private":PRIVATE}"#, "/url"),
@@ -194,7 +194,7 @@ struct AdminRefusalTests {
         #expect(known.status < 300, "\(known.body)")
     }
 
-    /// Whoever follows what is not there waits forever, and what is asked of it is nobody's to be written down.
+    /// A client would wait forever for an app that does not exist. Such requests are not audited.
     @Test(arguments: [
         "live?app=nope", "apps/nope/project/items/inbox-message", "apps/nope/events/export",
         "apps/shop/project/items/nope", "apps/nope/customers/ada",
@@ -202,7 +202,7 @@ struct AdminRefusalTests {
     func whatIsNotThereIsSaidAtOnceAndNotWrittenDown(path: String) throws {
         let before = try bench.apps.auditLog.entries(limit: 500).count
         #expect(try bench.ask("GET", path, nil, bench.token("admin")).status == 404)
-        // Making the token is the one entry.
+        // Creating the token adds the only entry.
         #expect(try bench.apps.auditLog.entries(limit: 500).count == before + 1)
     }
 
@@ -301,7 +301,7 @@ struct AdminRefusalTests {
         #expect(try bench.signIn("vi", "another long password").status == 200)
     }
 
-    /// Who has only the cookie does not get to try passwords without a trace.
+    /// A stolen cookie alone must not allow password guesses without an audit entry.
     @Test func guessingTheOldPasswordIsStoppedAndWrittenDown() throws {
         let visitor = try bench.visitor(.viewer, "vi")
         let statuses = try (0..<6).map { number in

@@ -5,8 +5,8 @@ import Testing
 @testable import CountersignGateway
 @testable import GatewayModel
 
-/// What a stranger with the project's key, or a customer with a token of their own, sends to get at somebody else's
-/// profile. Jane is the victim: her profile has a cookie, an address, a property and a message of her own.
+/// Attempts to reach another customer's profile, with the project's key or with the attacker's own token.
+/// Jane is the victim. Her profile has a cookie, an address, a property and a message.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BloomreachForgeryTests {
     private let client: BloomreachClient
@@ -41,7 +41,7 @@ struct BloomreachForgeryTests {
         case .required: plan.state = .required
         case .ramp:
             plan.state = .required
-            // One at which Jane is judged and the attacker is not.
+            // A percentage that includes Jane and excludes the attacker.
             plan.rampPercent = try #require(
                 (1...99).first {
                     EnforcementPlan.isRamped("jane", of: "shop", percent: $0)
@@ -67,7 +67,7 @@ struct BloomreachForgeryTests {
         try post("/webxp/projects/{p}/appinbox/fetch", #"{"customer_ids":\#(ids)}"#, as: user)
     }
 
-    /// What is stored of Jane, as text.
+    /// All stored rows about Jane, as text.
     private func janesProfile() throws -> [String] {
         let database = try client.fixture.place.connection(to: "events")
         let jane =
@@ -83,7 +83,7 @@ struct BloomreachForgeryTests {
 
     private static let untouched = ["city=\"Brno\"", "cookie=C", "email=jane@x.com", "registered=jane"]
 
-    /// Ids that do not prove to be Jane, and whose token comes with them.
+    /// Ids that do not prove to be Jane, and the user of the token sent with them.
     private static let foreign: [(ids: String, user: String?)] = [
         (#"{"registered":"jane"}"#, nil), (#"{"registered":"jane"}"#, "attacker"),
         (#"{"registered":"jane","zzz":"attacker"}"#, "attacker"),
@@ -109,7 +109,7 @@ struct BloomreachForgeryTests {
                 }
             }
         }
-        // Jane herself does, also by a cookie beside her id, and whatever the enforcement is.
+        // Jane can, also with a cookie beside her id, in every enforcement mode.
         let ids = #"{"cookie":"C","registered":"jane"}"#
         let own = try #require(try read(ids, as: "jane").json["results"] as? [[String: Any]])
         #expect(own.map { $0["value"] as? String } == ["Brno", "jane@x.com", "jane"])
@@ -117,12 +117,12 @@ struct BloomreachForgeryTests {
         #expect(Set(messages?.compactMap { $0["id"] as? String } ?? []) == ["janes", "mails"])
     }
 
-    /// Where tokens are required; elsewhere `registered` is taken on the client's word, but soft ids are not.
+    /// Without required tokens, an unverified `registered` id is accepted, but soft ids are not.
     @Test(arguments: Mode.allCases)
     func nobodyElseWritesAProfile(mode: Mode) throws {
         try set(mode)
         for (ids, user) in Self.foreign {
-            // A claim that enforcement lets in.
+            // Enforcement accepts this unverified id.
             if mode == .disabled || mode == .optional, ids.contains(#""registered":"jane""#) { continue }
             for (path, members) in [
                 (track, #""properties":{"city":"Forged"}"#),
@@ -134,7 +134,7 @@ struct BloomreachForgeryTests {
                 #expect(try janesProfile() == Self.untouched, "\(path) \(ids) as \(user ?? "nobody")")
             }
         }
-        // Her own next request finds all of it in place.
+        // Jane's next request finds her profile unchanged.
         _ = try post(
             track, #"{"customer_ids":{"registered":"jane","cookie":"D"},"properties":{"city":"Wien"}}"#,
             as: "jane")
@@ -144,8 +144,8 @@ struct BloomreachForgeryTests {
             ])
     }
 
-    /// Where tokens are required, a soft id other than a cookie is a user like a `registered` one: beside one's own it
-    /// must not open what it could not open alone.
+    /// With required tokens, a soft id other than a cookie is a user like a `registered` one. Sent beside
+    /// the attacker's own id, it must not open a profile that it could not open alone.
     @Test(arguments: [Mode.required, .ramp])
     func aSoftIDBesideOnesOwnIDOpensAndJoinsNoProfile(mode: Mode) throws {
         let victims = #"{"phone":"victim"}"#
@@ -163,7 +163,7 @@ struct BloomreachForgeryTests {
             #expect(try !read(#"{"registered":"attacker"}"#, as: "attacker").body.contains("Linz"))
         }
         #expect(try read(victims, as: "victim").body.contains("Linz"))
-        // One that nobody has still attaches.
+        // An unused soft id is still attached.
         _ = try post(
             track,
             #"{"customer_ids":{"registered":"attacker","email":"a@x.com"},"properties":{"city":"Ulm"}}"#,
@@ -177,7 +177,7 @@ struct BloomreachForgeryTests {
         _ = try post(track, #"{"customer_ids":{"cookie":"N","phone":"1"}}"#, as: nil)
         let results = try read(#"{"phone":"1"}"#, as: nil).json["results"] as? [[String: Any]]
         #expect(results?.first?["value"] as? String == "Graz")
-        // Who signs in takes the profile along, and from then on it is closed.
+        // A customer who signs in takes over the anonymous profile, which is then closed.
         _ = try post(track, #"{"customer_ids":{"cookie":"N","registered":"nora"}}"#, as: nil)
         #expect(try !read(#"{"cookie":"N"}"#, as: nil).body.contains("Graz"))
         #expect(try read(#"{"registered":"nora"}"#, as: "nora").body.contains("Graz"))
