@@ -239,8 +239,8 @@ final class CustomerTokenCoordinator: Sendable {
             }
             guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return (nil, nil, nil) }
             if case .tell = state.waiting[index].work {
-                // Without a time limit: a provider that misses this notification keeps an earlier customer's
-                // token.
+                // A waiting notification is not dropped when its time is up, because a provider that misses it keeps
+                // an earlier customer's token. The timer starts again.
                 setTimer(id, in: &state)
                 return (nil, nil, nil)
             }
