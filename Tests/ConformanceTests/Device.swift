@@ -4,23 +4,23 @@ import Foundation
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// What a scenario's steps are done with: one client of the SDK, in one run of an app.
+/// One client of the SDK in one run of an app. A scenario's steps act on it.
 protocol Device: Sendable {
     var pipeline: DeliveryPipeline { get }
 
-    /// Stores an event; when it returns, the event is on disk.
+    /// Stores an event. Returns when the event is on disk.
     func record(_ name: String, bytes: Int) async throws
 
-    /// Does a step that only this mode has.
+    /// Performs a step that exists only in this mode.
     func perform(_ verb: String, _ value: JSONValue, _ step: JSONObject) async throws
 
-    /// What only this mode has to be looked at.
+    /// Returns the observable state that exists only in this mode.
     func observe() async -> JSONObject
 
     func close() async
 }
 
-/// What a device is made in.
+/// The dependencies of a device.
 struct DeviceSurroundings: Sendable {
     let scenario: Scenario
     let directory: URL
@@ -38,7 +38,7 @@ struct DeviceSurroundings: Sendable {
     }
 }
 
-/// The way to the server, which ends with the process.
+/// The transport to the server. `cut()` simulates the end of the process.
 final class Cable: HTTPTransport {
     private let server: ScenarioServer
     private let isCut = Lock(false)
@@ -55,13 +55,13 @@ final class Cable: HTTPTransport {
     }
 }
 
-/// What the app was told.
+/// Values passed to the app's callbacks.
 final class Callbacks: Sendable {
     private let told = Lock([JSONValue]())
 
     func tell(_ value: JSONValue) { told.withLock { $0.append(value) } }
 
-    /// Since this was asked last.
+    /// Returns the values since the last call.
     func take() -> JSONValue {
         .array(
             told.withLock { told in

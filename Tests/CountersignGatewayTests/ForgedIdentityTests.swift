@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignGateway
 
-/// What somebody with the write key, and perhaps a token of their own, sends in order to be taken for somebody else.
+/// Requests with a valid write key, some with a valid token, that claim the identity of another user.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ForgedIdentityTests {
     private let fixture: GatewayFixture
@@ -37,7 +37,7 @@ struct ForgedIdentityTests {
         try fixture.rows("1").count
     }
 
-    // MARK: A part of the users
+    // MARK: Enforcement for a share of users
 
     private func users(inside: Bool, of percent: Int, count: Int) -> [String] {
         Array(
@@ -56,10 +56,10 @@ struct ForgedIdentityTests {
             let answer = try post(body)
             #expect(answer.status == 401)
             #expect(answer.authErrorCode == 26)
-            // Nor with a good token of the one who is outside.
+            // A valid token of the user outside the ramp does not help either.
             #expect(try post(body, as: first).authErrorCode == 28)
         }
-        // Several users are refused also when all of them are outside.
+        // Several users in one batch are rejected even if all of them are outside the ramp.
         let two = try post(
             batch(trackEvent("a", user: outside[0]), trackEvent("b", user: outside[1])), as: outside[0])
         #expect(two.authErrorCode == 28)
@@ -84,12 +84,12 @@ struct ForgedIdentityTests {
         #expect(try stored() == 0)
     }
 
-    // MARK: Ids beside userId
+    // MARK: User IDs in other members
 
     @Test(arguments: [
         #"{"type":"alias","userId":"user-1","previousId":"victim","messageId":"m"}"#,
         #"{"type":"alias","anonymousId":"a","userId":"user-1","previousId":"victim","messageId":"m"}"#,
-        // An anonymous id of one's own choosing makes a user id no less a user id.
+        // An equal anonymous ID does not make `previousId` anonymous.
         #"{"type":"alias","anonymousId":"victim","userId":"user-1","previousId":"victim","messageId":"m"}"#,
         #"{"type":"track","event":"e","userId":"user-1","previousId":"victim","messageId":"m"}"#,
     ])
@@ -107,7 +107,7 @@ struct ForgedIdentityTests {
         #expect(try post(body, path: path).authErrorCode == 26)
         #expect(try post(body, path: path, as: "user-1").authErrorCode == 21)
         #expect(try stored() == 0)
-        // The user may say so of themselves.
+        // The named user may send the alias.
         #expect(try post(body, path: path, as: "victim").status == 200)
         #expect(try stored() == 1)
     }
@@ -167,7 +167,7 @@ struct ForgedIdentityTests {
     @Test func aMessageIDThatSomebodyElseHasUsedIsFree() throws {
         let forged = [
             (#"{"type":"track","event":"x","anonymousId":"x","messageId":"m-1"}"#, nil),
-            // The classes of ids are kept apart, whatever the ids look like.
+            // Kinds of IDs are separate namespaces, even if the values look alike.
             (#"{"type":"track","event":"x","anonymousId":"victim","messageId":"m-1"}"#, nil),
             (#"{"type":"track","event":"x","anonymousId":"uvictim","messageId":"m-1"}"#, nil),
             (
@@ -180,7 +180,7 @@ struct ForgedIdentityTests {
             #expect(try post(batch(event), as: user).json["duplicates"] as? Int == 1, "\(event)")
         }
         #expect(try post(batch(genuine), as: "victim").json["accepted"] as? Int == 1)
-        // Again under another anonymous id it is still the same user's.
+        // With another anonymous ID, the event is still a duplicate of the same user's.
         let again = genuine.replacingOccurrences(of: #""d""#, with: #""e""#)
         #expect(try post(batch(again), as: "victim").json["duplicates"] as? Int == 1)
         #expect(try stored() == forged.count + 1)

@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// The token provider fails, the clock is wrong, or both: what is recorded arrives all the same.
+/// Events are delivered even if the token provider fails or the clock is wrong.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct ProviderOutageTests {
     private static let now = 1_750_000_000
@@ -86,7 +86,7 @@ struct ProviderOutageTests {
         async let flush = client.flush()
         await isAsked.wait()
         await bobArrived.wait()
-        // More tasks than a small machine has shared threads, all of which run to their end.
+        // More tasks than a small machine has shared threads. All of them must finish.
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<16 { group.addTask { await Task.detached {}.value } }
         }
@@ -152,7 +152,7 @@ struct ProviderOutageTests {
         async let flush = made.flush()
         await isInside.wait()
         if call == .detachedFlush {
-            // Nobody can see that the provider waits for it: it is given up after a few seconds.
+            // The client cannot see that the provider waits for the flush. The wait has a limit.
             let limit = await bench.clock.waitForSleeper(count: 2)
             #expect(limit - start <= 5)
             bench.clock.advance(to: limit)
@@ -181,7 +181,7 @@ struct ProviderOutageTests {
         async let flush = client.flush()
         await isAsked.wait()
         try await client.wipeData()
-        // The same user again, whose events wait until the first call has returned.
+        // The same user signs in again. New events wait until the first call returns.
         client.identify(userID: "ada")
         client.track("after")
         gate.signal()

@@ -9,7 +9,7 @@ import Testing
 @testable import GatewayStorage
 
 extension PostgreSQLTests {
-    /// Everything of a data directory in a database, and back.
+    /// Copies a data directory into a database and back.
     @Suite(.timeLimit(.minutes(3)))
     struct CopyTests {
         private static let consumer = EventConsumerID(appID: "shop", name: "billing")
@@ -17,21 +17,21 @@ extension PostgreSQLTests {
 
         private struct Interrupted: Error {}
 
-        /// What was in the folder that only its holders know.
+        /// State to be checked again in each copy.
         private struct Kept {
             var token: RefreshToken
             let signer: String
             let position: Int64
         }
 
-        /// A data directory with something in every store, whose log has given so many numbers before.
+        /// Writes rows to every store of a data directory. Sequence numbers of events start after `given`.
         private func fill(_ path: String, events: Int = leftEvents, given: Int64 = 0) throws -> Kept {
             let storage = try SQLiteStorage(dataDirectory: path)
             let control = try storage.openControl(as: .account)
             _ = try control.createApp(id: "shop")
             _ = try control.createApp(id: "app-2")
             try control.renameApp("shop", to: "The shop")
-            // Which a database cannot hold.
+            // PostgreSQL cannot store a NUL in a text.
             _ = try control.createWriteKey(for: "shop", description: "a\0b")
             let secrets = try storage.openSecrets()
             let signer = try secrets.signer(at: 1_000).id
@@ -115,7 +115,7 @@ extension PostgreSQLTests {
             return try copy.compare()
         }
 
-        /// Runs a copy that ends after one group more each time, until it comes to its end. Returns how often it was ended.
+        /// Repeats a copy, each time failing one row group later, until it succeeds. Counts the failures.
         private func interrupting(
             _ copy: ((String, Int) throws -> Void) throws -> [StorageCopy.Compared],
             meanwhile: () throws -> Void
@@ -160,7 +160,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// A page of 500 of very many events reads 500 of them, not all that come after.
+        /// The index returns rows in order, so that a page of 500 does not read and sort all of them.
         @Test func aPageIsReadInTheOrderOfTheIndex() throws {
             try TestDatabase.use { database in
                 try database.connect().execute(
@@ -182,7 +182,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// 500 events of the longest kind are 2 GB.
+        /// A group is also limited by bytes, because 500 events of the maximum size are 2 GB.
         @Test func aGroupHoldsSoManyBytes() throws {
             try TestDatabase.use { database in
                 let (folder, keys) = (try TestFolder(), try TestFolder())
@@ -190,7 +190,7 @@ extension PostgreSQLTests {
                 let storage = try SQLiteStorage(dataDirectory: folder.path)
                 _ = try storage.openControl(as: .account)
                 try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30)).close()
-                // Ten of 1,000 bytes, one of 100,000, ten of 1,000.
+                // Body sizes: ten times 1,000 bytes, once 100,000, ten times 1,000.
                 try SQLiteConnection(path: folder.path + "/events.sqlite").execute(
                     """
                     WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 21)
@@ -216,7 +216,7 @@ extension PostgreSQLTests {
                         }
                     }
                     #expect(try groups(CopyGroup(rows: 8, bytes: 1 << 20)) == [8, 8, 5])
-                    // The row that makes a group full belongs to it.
+                    // A group includes the row that reaches its byte limit.
                     #expect(try groups(CopyGroup(rows: 500, bytes: 5_000)) == [5, 5, 1, 5, 5])
                     #expect(try groups(CopyGroup(rows: 500, bytes: 1)) == Array(repeating: 1, count: 21))
                 }
@@ -228,7 +228,7 @@ extension PostgreSQLTests {
                 let (first, second, keys) = (try TestFolder(), try TestFolder(), try TestFolder())
                 try FileManager.default.removeItem(atPath: first.path)
                 try FileManager.default.removeItem(atPath: second.path)
-                // More than transactions of a young database would be given.
+                // Larger than the transaction IDs that a new database assigns.
                 var kept = try fill(first.path, given: 1 << 40)
                 let (times, there) = try interrupting { report in
                     try copy(first.path, to: database, keys, report)
@@ -248,7 +248,6 @@ extension PostgreSQLTests {
                 }
                 try goOn(on: storage, &kept, times: 1)
                 try database.settle()
-                // What comes later comes after.
                 let before = try #require(try lines(old.log, of: "shop").last)
                 let now = try lines(storage.log, of: "shop")
                 #expect(now.count == 602)
@@ -265,7 +264,7 @@ extension PostgreSQLTests {
                 }
                 #expect(timesBack > 5)
                 #expect(back.filter { !$0.isSame }.map(\.table) == [])
-                // Its rows are as short as those that a gateway writes.
+                // The copied rows are as compact as the rows that a gateway writes.
                 let columns = "sum(key_id IS NOT NULL), sum(key_number IS NULL), sum(request_uuid IS NULL)"
                 func short(_ path: String) throws -> [Int]? {
                     try SQLiteConnection(path: path + "/events.sqlite").first(
@@ -284,7 +283,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// What clients, consumers and operators hold is worth what it was.
+        /// Checks that tokens, duplicate detection, consumers and the audit log still work in `storage`.
         private func goOn(on storage: any Storage, _ kept: inout Kept, times: Int) throws {
             let (entries, brokenAt) = try storage.openControl(as: .account).auditLog.verify()
             #expect(entries >= 3 && brokenAt == nil)
@@ -302,7 +301,7 @@ extension PostgreSQLTests {
                 return child
             }
             kept.token = try #require(child)
-            // Numbers that the engine gives go on too: this one writes into a history that has entries.
+            // Opening a session adds a row to the copied history, with the engine's next number.
             _ = try sessions.perform { table in
                 try table.open(
                     .init(appID: "shop", subject: "bob", clientID: nil, rules: TokenRules()), at: 0)
@@ -367,7 +366,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Numbers of a database have gaps of any length, which a run of the index does not reach over.
+        /// A run of the index does not span the gaps between sequence numbers of a database.
         @Test func anIndexGoesOverGaps() throws {
             let folder = try TestFolder()
             try FileManager.default.removeItem(atPath: folder.path)

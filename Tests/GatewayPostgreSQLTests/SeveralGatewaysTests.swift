@@ -11,12 +11,12 @@ import Testing
 @testable import GatewayPostgreSQL
 
 extension PostgreSQLTests {
-    /// Gateways of one database in one process, reached through their routers.
+    /// Several gateways on one database in one process, called through their routers.
     @Suite(.timeLimit(.minutes(3)))
     struct SeveralGatewaysTests {
         static let otherKey = Result { try SigningKey.generate(.rs256) }
 
-        /// Gateways with the app `shop`, which requires tokens of `key` or `other`.
+        /// Gateways with the app `shop`, which requires tokens signed by `key` or `other`.
         final class Bench: @unchecked Sendable {
             let storage: any Storage
             let directory: AppDirectory
@@ -51,7 +51,7 @@ extension PostgreSQLTests {
                 for _ in 0..<count { try start() }
             }
 
-            /// One more.
+            /// Starts another gateway.
             func start() throws {
                 var configuration = GatewayConfiguration(dataDirectory: "/nowhere")
                 configuration.database = address
@@ -75,7 +75,7 @@ extension PostgreSQLTests {
                 return try #require(client.send(method, path, headers, body.map { Array($0.utf8) }))
             }
 
-            /// The status of a request to store an event.
+            /// Sends a request to store an event and returns the status.
             func store(_ gateway: Int, _ id: String, token: String?) throws -> Int {
                 var headers = ["X-Write-Key": writeKey]
                 headers["Authorization"] = token.map { "Bearer \($0)" }
@@ -86,7 +86,7 @@ extension PostgreSQLTests {
                 ).status
             }
 
-            /// Makes a write key under an `Idempotency-Key`.
+            /// Creates a write key with an `Idempotency-Key`.
             func make(_ gateway: Int, key: String, _ body: String = "{}") throws -> TestAnswer {
                 try ask(
                     gateway, "POST", "/admin/api/apps/shop/write-keys", body,
@@ -96,14 +96,14 @@ extension PostgreSQLTests {
                     ])
             }
 
-            /// A sample of the gateway's metrics, by its name after `countersign_` and its labels.
+            /// The value of a metric. `name` omits the prefix `countersign_` and includes the labels.
             func metric(_ gateway: Int, _ name: String) throws -> Double? {
                 let text = try ask(gateway, "GET", "/metrics").body
                 let line = text.split(separator: "\n").first { $0.hasPrefix("countersign_\(name) ") }
                 return line.flatMap { Double($0.split(separator: " ").last ?? "") }
             }
 
-            /// A change by the admin API of a gateway.
+            /// Sends a conditional change to a gateway's admin API and returns the status.
             func change(_ gateway: Int, _ method: String, _ path: String, _ body: String? = nil) throws -> Int
             {
                 var headers = ["Authorization": "Bearer \(admin)", "Content-Type": "application/json"]
@@ -161,7 +161,7 @@ extension PostgreSQLTests {
                 let lost = #"database_errors_total{class="08"}"#
                 #expect(try bench.metric(0, lost) == nil)
                 try database.cutOff()
-                // Nothing can be stored from now on; what was judged before is judged by keys that may be out of date.
+                // Without the database, the gateway cannot store events, and its keys may be out of date.
                 while try bench.ask(0, "GET", "/readyz").body != Self.cutOff {}
                 let refused = try bench.ask(
                     0, "POST", "/v1/batch", #"{"batch":[]}"#,
@@ -192,15 +192,15 @@ extension PostgreSQLTests {
                 try bench.start()
                 let later = try bench.make(2, key: "a")
                 #expect(later.json["write_key"] as? String == secret)
-                // One is the app's first.
+                // The app's first key and the new one.
                 #expect(try bench.directory.writeKeys(of: "shop").count == 2)
-                // It is shown once, and to nobody who reads the database.
+                // The secret must not be readable in the database.
                 let notes = try database.connect().all("SELECT body FROM cluster_note WHERE kind = 'answers'")
                 {
                     $0.text(0)
                 }
                 #expect(notes.count == 1)
-                // A part of a note that is base64url may hold an answer's body.
+                // A note may contain the response body as base64url.
                 let parts = notes.flatMap { note in
                     note.split { !($0.isLetter || $0.isNumber || "-_".contains($0)) }.map { String($0) }
                 }
@@ -231,7 +231,7 @@ extension PostgreSQLTests {
                     #expect(
                         made.filter { $0.status == 201 && $0.headers["idempotency-replayed"] == nil }.count
                             == 1)
-                    // The other was told the same, or that it is under way.
+                    // A concurrent request gets the same response or a conflict.
                     #expect(
                         made.allSatisfy {
                             $0.status == 201 || $0.json["code"] as? String == "idempotency_key_in_use"
@@ -267,10 +267,9 @@ extension PostgreSQLTests {
             }
         }
 
-        /// The server's own figures, and what a gateway sees of the others.
         @Test func metricsSpeakOfTheOthersAndOfTheDatabase() throws {
             try use(2) { bench, _ in
-                // The first has shown itself before the second was there.
+                // The first gateway may have read the list before the second one started.
                 while try bench.metric(0, "cluster_gateways") != 2 {}
                 #expect(try bench.metric(1, "cluster_gateways") == 2)
                 #expect(try (0..<5).contains(#require(try bench.metric(0, "cluster_heartbeat_age_seconds"))))
@@ -278,7 +277,7 @@ extension PostgreSQLTests {
                 #expect(try bench.metric(0, "cluster_reader_lag_seconds") != nil)
                 #expect(try bench.metric(0, "database_connection_limit") == 16)
                 #expect(try #require(try bench.metric(0, #"database_connections{state="idle"}"#)) > 0)
-                // What a gateway does unasked, such as its heartbeat, has one for a moment.
+                // Background work such as the heartbeat uses a connection for a moment.
                 while try bench.metric(0, #"database_connections{state="in_use"}"#) != 0 {}
                 #expect(try bench.metric(0, "database_write_retries_total") == 0)
                 #expect(try #require(try bench.metric(0, "database_event_partitions")) >= 4)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// What the documents say, done.
+/// Runs the samples and commands of the documents.
 @Suite(.timeLimit(.minutes(5)))
 struct DocumentTests {
     private let folder = TemporaryFolder()
@@ -35,7 +35,7 @@ struct DocumentTests {
         #expect(try blocks("swift", of: "README.md") == [String(shown)])
     }
 
-    /// Each paragraph of a Swift sample stands, line for line, in a file that is built.
+    /// Each paragraph of a Swift sample appears, line for line, in a file that is built.
     @Test func everySwiftSampleOfTheArticlesIsBuilt() throws {
         let manager = FileManager.default
         func files(_ folder: String, _ suffix: String) throws -> [String] {
@@ -63,7 +63,7 @@ struct DocumentTests {
     }
 
     @Test func theShellSamplesOfTheReadmeWorkWhenPasted() async throws {
-        // Stands in for the default one, which may be taken: no system gives these to whoever asks for any port.
+        // Replaces the default port, which may be in use. This range is below the ephemeral ports.
         let port = Int.random(in: 20_000..<32_000)
         let samples = try blocks("sh", of: "README.md").filter { !$0.contains("make demo") }
         #expect(samples.count == 2)
@@ -90,7 +90,7 @@ struct DocumentTests {
         #expect(result.status == 0, "\(result.talk)")
     }
 
-    /// The pages that speak of an app `shop` with a key, of `private.pem`, and of a gateway that runs.
+    /// Pages with commands for an app `shop` with a key, `private.pem` and a running gateway.
     @Test(arguments: [
         "docs/admin-api.md", "docs/backup.md", "docs/error-codes.md", "docs/install.md",
         "docs/rolling-out-enforcement.md",
@@ -167,7 +167,7 @@ struct DocumentTests {
         }
     }
 
-    /// Alerts and dashboard speak only of metrics that there are; a test of the gateway holds `docs/metrics.md` against it.
+    /// Alerts and dashboard name only documented metrics.
     @Test(arguments: ["packaging/grafana-dashboard.json", "packaging/prometheus/alerts.yml"])
     func everyMetricNamedIsDocumented(file: String) throws {
         let documented = Set(
@@ -194,7 +194,7 @@ struct DocumentTests {
         }
     }
 
-    /// What the page calls a symptom is a word of the SDK, so that a search for it ends there.
+    /// Each symptom is a text from the SDK, so that a search for the text finds the page.
     @Test func eachSymptomOfThePageOnTheSDKIsInItsSources() throws {
         let rows = try document("docs/troubleshooting-sdk.md").split(separator: "\n").filter {
             $0.hasPrefix("| ")

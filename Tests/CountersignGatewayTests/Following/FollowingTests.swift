@@ -123,7 +123,7 @@ struct FollowingTests {
         let events = try bench.ask("GET", "events").json["events"] as? [[String: Any]] ?? []
         let position = try #require(events.first?["position"] as? String)
         let last = try #require(events.last?["seq"] as? Int64)
-        // As if retention had deleted both.
+        // Simulates that retention has deleted both events.
         try bench.fixture.place.connection(to: "events").execute(
             "INSERT INTO event_floor VALUES ('shop', \(last))")
         let answer = try bench.ask("GET", "events?after=\(position)&name=none" + wait)
@@ -137,7 +137,7 @@ struct FollowingTests {
             let answer = try bench.ask("GET", "events?" + query)
             #expect(answer.status == 400 && answer.json["code"] as? String == "invalid_parameter", "\(query)")
         }
-        // 512 bytes, each of which takes three.
+        // 512 bytes, each percent-encoded in three.
         let name = String(repeating: "%C3%A9", count: 256)
         #expect(try bench.ask("GET", "events?name=" + name).status == 200)
         #expect(try bench.ask("GET", "events?name=" + name + "a").status == 400)
@@ -163,7 +163,7 @@ struct FollowingTests {
     @Test(
         arguments: [
             ("type=identify", []), ("name=Order%20Placed", ["m-1", "m-2"]), ("user=user-2", ["m-2"]),
-            // As forms and most libraries write a space.
+            // Forms and most libraries encode a space as `+`.
             ("name=Order+Placed", ["m-1", "m-2"]), ("name=Order%2BPlaced", []),
             ("verdict=verified", []), ("verdict=unverified", ["m-1", "m-2"]),
         ] as [(String, [String])])
@@ -186,7 +186,7 @@ struct FollowingTests {
         let bare = try #require(bench.client.get("/v1/apps/shop/events"))
         #expect(bare.status == 401)
         #expect(bare.headers["www-authenticate"] == "Bearer")
-        // Whoever may not read hears nothing else.
+        // Authentication and authorization precede the validation of parameters.
         for (method, path, body) in [("GET", "events?name=&limit=0", nil), ("POST", "consumers", "[")] {
             #expect(try bench.code(method, path, body, token: "csa_none") == "401 unauthenticated")
             #expect(try bench.code(method, path, body, token: other) == "403 forbidden")
@@ -294,7 +294,7 @@ struct FollowingTests {
         #expect(try bench.ask("POST", "consumers", #"{"name":"n","filter":null}"#).status == 201)
     }
 
-    /// The pull API does not see what webhooks read by.
+    /// The pull API does not expose the consumers of webhooks.
     @Test func aConsumerOfAnotherKindIsNotThere() throws {
         let outside = try bench.fixture.place.open().openConsumers(
             with: nil, now: { 0 })
@@ -316,12 +316,12 @@ struct FollowingTests {
             _ = try? fixture.client().post(
                 batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
         }
-        // Whether it is stored before or after the question, it is the answer.
+        // The response has the event, whether it is stored before or after the request.
         #expect(ids(try bench.ask("GET", "events?wait=50&after=" + end)) == ["m-1"])
         #expect(ids(try bench.ask("POST", "consumers/b/poll", #"{"wait":50}"#)) == ["m-1"])
     }
 
-    /// The next events are for whoever still asks.
+    /// A request whose client has hung up does not lease the next events.
     @Test(.timeLimit(.minutes(5)))
     func whoHangsUpWhileWaitingLeasesNothing() throws {
         let bench = try Bench(.live)
@@ -337,7 +337,7 @@ struct FollowingTests {
         #expect(ids(try bench.ask("POST", "consumers/b/poll", #"{"wait":50}"#)) == ["m-1"])
     }
 
-    /// As the command line does it beside a gateway that runs.
+    /// The command line does this while a gateway runs.
     @Test(.onSQLite("PostgreSQL keeps its leases in the database"))
     func aSeekByAnotherProcessEndsTheLeases() throws {
         try bench.store(trackEvent("m-1"), trackEvent("m-2"))
@@ -351,7 +351,7 @@ struct FollowingTests {
         let shown = try bench.ask("GET", "consumers/b").json["partitions"] as? [[String: Any]]
         #expect(shown?.first?["leased_until_ms"] is NSNull)
         #expect(ids(try bench.ask("POST", "consumers/b/poll")) == ["m-1", "m-2"])
-        // And one that was made again has no leases of the one before.
+        // A consumer created again has no leases of the deleted one.
         try outside.delete(id)
         _ = try outside.create(id, EventConsumerSettings(), from: .start)
         #expect(ids(try bench.ask("POST", "consumers/b/poll")) == ["m-1", "m-2"])

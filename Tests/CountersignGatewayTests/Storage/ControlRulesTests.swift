@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// What the stores of operators' settings refuse, whoever calls them.
+/// Validation in the stores of operators' settings, which applies to every caller.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ControlRulesTests {
     private let place: TestPlace
@@ -70,7 +70,7 @@ struct ControlRulesTests {
         #expect(try apps.admins.users().map(\.role) == [.owner])
     }
 
-    /// Those of later versions, or of a hand that was careless.
+    /// Recipients as a later version or a careless operator may write them.
     @Test(
         arguments: [
             (
@@ -105,7 +105,7 @@ struct ControlRulesTests {
             SELECT 'shop', 'm-' || n, 'html', '{}', 1 FROM number
             """)
         #expect(code { try put("one more") } == .conflict)
-        // One that is there may be replaced.
+        // An existing message can still be replaced.
         try put("m-1")
     }
 
@@ -125,7 +125,7 @@ struct ControlRulesTests {
         #expect(code { try create("last") } == .conflict)
     }
 
-    /// A call that is made again, because its answer was lost, takes no secret that still signs.
+    /// Repeating the call after a lost response does not remove a secret that still signs.
     @Test func aSecretThatIsSetTwiceReplacesTheOneBeforeOnce() throws {
         let (first, second) = (PushWebhook.newSecret(), PushWebhook.newSecret())
         let made = try apps.webhooks.create(
@@ -167,7 +167,7 @@ struct StorageRulesTests {
         ] { #expect(code(bad) == .invalid) }
     }
 
-    /// Its checksum is no secret.
+    /// The checksum of a position is not secret, so the sequence number is validated too.
     @Test(arguments: [Int64.min, -1, 0, 7, 8, Int64.max])
     func aPositionIsOneOfTheLog(sequence: Int64) throws {
         let positions = EventPositions(logID: [UInt8](repeating: 1, count: 16), head: 7)
@@ -180,7 +180,7 @@ struct StorageRulesTests {
         }
     }
 
-    /// Somebody may damage a file and then recompute its checksum.
+    /// A damaged file may have a valid checksum.
     @Test(arguments: [(-1, 0, 8), (0, -1, 8), (0, 0, -8), (1 << 41, 0, 8), (0, 1 << 41, 8), (0, 0, 1 << 41)])
     func aRunIsNotLargerThanAnyFile(keys: Int, subjects: Int, filterWords: Int) {
         var trailer = IndexRunTrailer(
@@ -205,7 +205,7 @@ struct StorageRulesTests {
         #expect(IndexRunName(file: file)?.file == (isOne ? file : nil))
     }
 
-    /// As it is while the addresses are being written.
+    /// Contents of the lock file while the gateway writes its addresses.
     @Test(arguments: ["", "http://127.0.0.1:1\n", "a\nb\nc\n"])
     func aGatewayIsFoundOnceItHasSaidWhereItIs(text: String) throws {
         let folder = FileManager.default.temporaryDirectory.path + "/lock-\(UUID().uuidString)"

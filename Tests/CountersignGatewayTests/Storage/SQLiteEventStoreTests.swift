@@ -54,7 +54,7 @@ struct SQLiteEventStoreTests {
             try reader.first("SELECT events, bytes FROM app_usage") { [$0.int(0), $0.int(1)] } == [1, 2])
     }
 
-    /// Deleted, or replaced by a copy: what is written to the old file would be gone with the process.
+    /// A file is deleted or replaced by a copy. Writes to the old file would be lost with the process.
     @Test(arguments: ["events.sqlite-wal", "events.sqlite"], [true, false])
     func aFileThatIsTakenAwayEndsTheStoring(name: String, isReplaced: Bool) throws {
         let path = folder.appendingPathComponent("events.sqlite").path
@@ -73,7 +73,7 @@ struct SQLiteEventStoreTests {
         }
         #expect(throws: GatewayError.self) { try store.erase(appID: "shop") }
         store.close()
-        // SQLite gives a process that still has the old log open its index, so the new one is for the next process.
+        // SQLite gives this process the old WAL's index. Only the next process uses the new WAL.
         guard file.path == path else { return }
         if !isReplaced { try FileManager.default.copyItem(at: copy, to: file) }
         let again = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
@@ -82,7 +82,7 @@ struct SQLiteEventStoreTests {
         again.close()
     }
 
-    /// The commit itself succeeds, in a file that has no name any more.
+    /// The commit itself succeeds, but in an unlinked file.
     @Test(arguments: ["events.sqlite-wal", "events.sqlite"])
     func aFileThatIsTakenAwayDuringACommitFailsIt(name: String) throws {
         let store = try SQLiteEventStore(
@@ -96,7 +96,7 @@ struct SQLiteEventStoreTests {
         #expect(failure?.detail.contains("until it is restarted") == true)
     }
 
-    /// A new and empty file in its place would be stored in, and known by nobody.
+    /// The store must not continue in a new, empty file.
     @Test func aFileThatIsTakenAwayAfterAFailureIsNotMadeAgain() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
@@ -111,7 +111,7 @@ struct SQLiteEventStoreTests {
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    /// SQLite deletes the log by its name when the last connection closes: it may be another program's by then.
+    /// SQLite deletes the WAL by name when it closes, even if the file is another program's.
     @Test func stoppingLeavesALogThatIsSomebodyElses() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
@@ -123,7 +123,7 @@ struct SQLiteEventStoreTests {
         #expect(FileManager.default.contents(atPath: path + "-wal") == log)
     }
 
-    /// Together they are rolled back; alone the first is stored, and the second never is.
+    /// The joint transaction is rolled back. Retried alone, the first is stored and the second fails.
     @Test func aCommitThatIsTriedAloneIsHeardOfOnce() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let heard = HeardCommits()
@@ -161,7 +161,7 @@ struct SQLiteEventStoreTests {
         func commitEnded(_ record: CommitRecord) { records.withLock { $0.append(record) } }
     }
 
-    /// A folder of the index on a file system without room.
+    /// A folder of the index on a full file system.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
     func aFullDiskIsSaidOfAnyFile() throws {
         let error = #expect(throws: IndexFileError.self) {
@@ -192,7 +192,7 @@ struct SQLiteEventStoreTests {
             ])
     }
 
-    /// By the clock of the gateway, an event of 1970 is old or has just come.
+    /// By the gateway's clock, an event of 1970 is either expired or new.
     @Test(arguments: [(1_800_000_000.0, 0), (60.0, 1)])
     func retentionRunsBesideTheRequests(now: TimeInterval, kept: Int) throws {
         let path = folder.appendingPathComponent("events.sqlite").path
@@ -210,7 +210,7 @@ struct SQLiteEventStoreTests {
         // Received in 1970.
         _ = try append("m-1", to: store).get()
         isStored.withLock { $0 = true }
-        // It asks again when the sweep before is done.
+        // The closure is called again only after the previous sweep.
         try asked.waitForSignal()
         try asked.waitForSignal()
         store.close()
@@ -243,7 +243,7 @@ struct SQLiteEventStoreTests {
         #expect(try reader.first("SELECT count(*) FROM event") { $0.int(0) } == 1)
     }
 
-    /// A file of the version before, in which message ids were unique in an app.
+    /// A file of the previous schema, with message IDs unique in each app.
     @Test func whatWasStoredBeforeMessageIDsHadSendersIsStillADuplicate() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         do {
@@ -275,7 +275,7 @@ struct SQLiteEventStoreTests {
         #expect(try append("m-2", device: "d-1", to: store).get() == again)
         #expect(try append("m-2", user: "d-1", to: store).get() == new)
         #expect(try append("m-3", to: store).get() == again)
-        // The customer has signed in since, and the event comes again with the id that its content gives it.
+        // The customer has signed in since. The event arrives again with the ID derived from its content.
         #expect(
             try append("sha256-a", user: "jane", device: "cookie-1", isIdentifiedByContent: true, to: store)
                 .get()
@@ -283,7 +283,7 @@ struct SQLiteEventStoreTests {
         #expect(try append("sha256-b", device: "d-1", to: store).get() == again)
         #expect(try append("m-4", to: store).get() == new)
         let reader = try SQLiteConnection(path: path, mode: .readOnly)
-        // Numbers of events that are gone are not given out again.
+        // Sequence numbers of deleted events are not reused.
         let numbers = try reader.all("SELECT seq FROM event ORDER BY seq") { $0.int(0) }
         #expect(numbers.prefix(5) == [1, 2, 3, 4, 5])
         #expect(numbers.count == 9 && numbers.dropFirst(5).allSatisfy { $0 > 6 })
@@ -298,12 +298,12 @@ struct SQLiteEventStoreTests {
         func append(_ id: String, _ user: String?) throws -> AppendOutcome {
             try self.append(id, user: user, device: "c", isIdentifiedByContent: true, to: store).get()
         }
-        // A stranger who knows what it says is first.
+        // A stranger who knows the content sends the event first.
         #expect(try append("sha256-a", "mallory") == new)
         #expect(try append("sha256-a", "jane") == new)
         #expect(try append("sha256-a", "jane") == again)
         #expect(try append("sha256-a", "mallory") == again)
-        // The customer has signed in between two tries, or a stranger has sent it without a user.
+        // The customer signs in between two attempts, or a stranger sends the event without a user.
         #expect(try append("sha256-b", nil) == new)
         #expect(try append("sha256-b", nil) == again)
         #expect(try append("sha256-b", "jane") == again)
@@ -316,7 +316,7 @@ struct SQLiteEventStoreTests {
         #expect(try EventCounts.events(reader) == 3)
     }
 
-    /// A file of the version before, in which nobody had counted what customers take.
+    /// A file of the previous schema, without the byte counts of customers.
     @Test func customersOfAnOldFileAreCountedAndSeenNow() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let future: Int64 = 4_000_000_000_000
@@ -345,7 +345,7 @@ struct SQLiteEventStoreTests {
         let customers = try sqlite.all("SELECT bytes, seen_ms FROM customer ORDER BY id") {
             (bytes: $0.int64(0), seen: $0.int64(1))
         }
-        // Names and values in bytes, and the message that was read.
+        // Bytes of names and values, and of the message that was read.
         let bytes: [Int64] = [36, 7, 7]
         #expect(customers.map(\.bytes) == bytes)
         #expect(customers[0].seen >= before && customers[2].seen >= before && customers[1].seen == future)
@@ -353,7 +353,7 @@ struct SQLiteEventStoreTests {
             "SELECT app_id || ' ' || events || ' ' || bytes || ' ' || customer_bytes FROM app_usage ORDER BY 1"
         ) { $0.text(0) }
         #expect(usage == ["other 0 0 7", "shop 2 30 43"])
-        // They age from now on.
+        // Their age starts at the migration.
         var rules = AppRules()
         rules.retentionDays = 1
         for (days, left) in [(Int64(0), 3), (2, 1)] {

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct CachingProviderTests {
-    /// Gives tokens that are good for ten minutes, each another one.
+    /// Returns a new token on each call, valid for ten minutes.
     private final class Source: AsyncAuthorizationProvider, CustomerObserving {
         let clock: ManualClock
         let calls = Lock(0)
@@ -42,7 +42,7 @@ struct CachingProviderTests {
         }
     }
 
-    /// Does something just before it stores.
+    /// Runs the steps in `before` just before it stores a token.
     private final class SlowStore: TokenStore {
         let store: FileTokenStore
         let before: Lock<[@Sendable () -> Void]>
@@ -77,7 +77,7 @@ struct CachingProviderTests {
         let first = try await provider.authorizationToken()
         clock.advance(by: 539)
         #expect(try await provider.authorizationToken() == first)
-        // Also after a start of the app.
+        // Also in a new instance, as after a start of the app.
         #expect(try await self.provider(source).authorizationToken() == first)
         #expect(source.calls.withLock { $0 } == 1)
         clock.advance(by: 1)
@@ -99,7 +99,7 @@ struct CachingProviderTests {
         #expect(source.calls.withLock { $0 } == 3)
     }
 
-    /// A provider that hangs answers for whoever was there when it was asked.
+    /// A late token belongs to the customer at the time of the call.
     @Test func aTokenThatComesAfterAnotherCustomerIsNotKept() async throws {
         let (asked, goOn) = (Handshake(), Handshake())
         let source = Source(clock: clock) {
@@ -172,7 +172,7 @@ struct CachingProviderTests {
         #expect(source.calls.withLock { $0 } == 3)
     }
 
-    /// A 401 to a request with the API key is about that.
+    /// A 401 to a request with the API key says nothing about the cached token.
     @Test(arguments: [
         (500, "appinbox/fetch", true), (401, "appinbox/fetch", false), (401, "consent/categories", true),
     ])
@@ -194,7 +194,7 @@ struct CachingProviderTests {
                 _ = try await device.client.fetchAppInbox()
             }
         }
-        // Whoever asks next comes after the news.
+        // The next request runs after the provider has been notified.
         _ = try? await device.client.fetchAppInbox()
         #expect(try await (caching.authorizationToken() == first) == isKept)
     }
