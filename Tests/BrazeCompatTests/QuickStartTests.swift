@@ -7,10 +7,10 @@ import Testing
 
 /// The calls of the vendor's guides for BrazeKit 18.2.0 (setup, logging, users, purchases), with our values.
 ///
-/// None of it reaches a server: what is checked is that an app's code compiles with another import.
+/// The tests check that an app's code compiles with another import. Nothing is sent to a server.
 @MainActor
 struct QuickStartTests {
-    /// As an app has it: not isolated, as `@objc` delegates of UIKit need not be.
+    /// Not isolated, as in an app: `@objc` delegates of UIKit need not be.
     final class Listener: BrazeSDKAuthDelegate {
         func braze(_ braze: Braze, sdkAuthenticationFailedWithError error: Braze.SDKAuthenticationError) {
             if error.optional { return }
@@ -68,7 +68,7 @@ struct QuickStartTests {
         #expect(lines.all.isEmpty)
     }
 
-    /// As the documentation says it; and who was there in between stays after the next start.
+    /// As the vendor documents. A user set after the wipe is still set after the next start.
     @Test func afterWipingItRecordsAgainOnceEnabled() async throws {
         let folder = TemporaryFolder()
         let server = ScriptedTransport { _ in

@@ -49,7 +49,7 @@ struct BrazeDialectTests {
         #expect(Set(try rows().map(\.last)).count == 5)
     }
 
-    /// 201 all the same: what shipped clients do with another status than 401 is not documented.
+    /// The status is 201, because the behaviour of shipped clients is documented for 401 only.
     @Test func aRequestWithNothingGoodInItDoesNotSaySuccess() throws {
         let token = try fixture.token(for: "user-1")
         let bad = #"{"time":5,"user_id":"user-1"}"#
@@ -59,7 +59,7 @@ struct BrazeDialectTests {
         #expect(answer.json["message"] as? String == "every event was rejected; see errors")
         #expect(answer.json["code"] as? String == "all_events_rejected")
         #expect((answer.json["errors"] as? [Any])?.count == 2)
-        // One that is good, attributes, or nothing at all: no failure.
+        // A valid event, attributes or an empty batch make the request succeed.
         for body in [
             #"{"device_id":"d","events":[\#(bad),\#(good)]}"#,
             #"{"device_id":"d","events":[\#(bad)],"attributes":[{"user_id":"user-1","first_name":"Ada"}]}"#,
@@ -101,7 +101,7 @@ struct BrazeDialectTests {
     @Test func anUnknownKeyAndABadBodyAreSaidPlainly() throws {
         let unknown = connection.post("{}", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
         #expect(unknown?.json["code"] as? String == "invalid_api_key")
-        // A stranger's body is not read.
+        // The body of a request with an unknown API key is not read.
         let unread = connection.post("{", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
         #expect(unread?.json["code"] as? String == "invalid_api_key")
         let bad = connection.post(
@@ -137,7 +137,7 @@ struct BrazeDialectTests {
         #expect(try rows().count == 2)
     }
 
-    /// The other endpoints that shipped clients sync: valid, empty, and subject to the same admission.
+    /// The other endpoints that shipped clients call: valid, empty, and with the same admission.
     @Test(arguments: [
         ("content_cards/sync", #""cards":[]"#), ("feature_flags/sync", #""feature_flags":[]"#),
         ("template", #""templated_message":null"#),

@@ -90,7 +90,7 @@ struct PublicKeyTests {
         #expect(code(#"{"kty":"oct","k":"AA"}"#) == .secretKey)
     }
 
-    /// Else each of many that have no end would be looked for to the end of the text: seconds for 64 KiB.
+    /// Otherwise every unterminated header is searched to the end, which takes seconds for 64 KiB.
     @Test func afterAPrivateKeyWithoutAnEndNothingIsRead() throws {
         let text = String(repeating: "-----BEGIN PRIVATE KEY-----", count: 300)
         #expect(try PEMBlock.parse(text).map(\.label) == ["PRIVATE KEY"])
@@ -124,7 +124,7 @@ struct PublicKeyTests {
         for (text, expected) in bad { #expect(code(text) == expected, "\(text.prefix(50))") }
     }
 
-    /// What is shown to whoever gave the key; nothing of it is repeated.
+    /// Error texts for imported keys. They repeat no part of a key.
     @Test(arguments: [
         ("{}", "the JWK has no kty"), (#"{"keys":[]}"#, "this is a JWK Set; import it as a set"),
         (#"{"kty":"RSA","alg":"RS512"}"#, "the key's alg is none of ours"),
@@ -184,7 +184,7 @@ struct PublicKeyTests {
         #expect(code(ec([0] + x, y)) == .unreadableKey)
     }
 
-    /// With a point of small order anybody can sign: RFC 8032's equation holds for a signature of zeros.
+    /// Points of small order. RFC 8032's equation holds for a signature of zeros, so forging one is trivial.
     @Test(arguments: [
         "0000000000000000000000000000000000000000000000000000000000000000",
         "0100000000000000000000000000000000000000000000000000000000000000",

@@ -86,7 +86,7 @@ struct TokenProviderTests {
         bench.clock.advance(to: await bench.clock.waitForSleeper())
         #expect(await first.batches.map(\.code) == ["MISSING_TOKEN"])
         #expect(await client.snapshot().parked.map(\.reason) == ["provider_timed_out"])
-        // It is still at it, so it is not called a second time; the server is asked whether it still wants a token.
+        // The provider still runs, so it is not called again.
         #expect(await client.flush().batches.map(\.code) == ["MISSING_TOKEN"])
         #expect(calls.withLock { $0 } == 1)
 
@@ -96,7 +96,7 @@ struct TokenProviderTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
-    /// One that keeps to the time limit itself leaves nothing behind that could still return.
+    /// A provider that enforces the time limit itself has no pending call that could still return.
     @Test func aProviderThatGivesUpTookTooLongAndIsAskedAgain() async throws {
         var bench = try Bench()
         let calls = Lock(0)
@@ -122,7 +122,7 @@ struct TokenProviderTests {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada")
         if wipes { try await client.wipeData() } else { await client.logOut() }
-        // Of a provider that was called before, and returns now.
+        // The late result of an earlier provider call.
         let token = try #require(SignedToken("late.late.late"))
         let before = UserTokenSource.Baseline(generation: 0, forgettings: 0)
         client.pipeline.post { [tokens = client.tokens] in
@@ -133,7 +133,7 @@ struct TokenProviderTests {
         #expect(bench.gateway.batches.allSatisfy { $0.token == nil })
     }
 
-    /// As on systems where a provider that blocks takes one of the threads that all tasks share.
+    /// Simulates a system on which a blocking provider occupies a thread of the shared pool.
     @Test(.timeLimit(.minutes(5))) func whoHasToWaitForAnotherUsersCallIsPending() async throws {
         var bench = try Bench()
         let (isCalled, gate) = (Handshake(), Handshake())
@@ -180,11 +180,11 @@ struct TokenProviderTests {
             case .failed(let failure): failure.reason
             }
         }
-        // Bob's turn has come, once.
+        // The turn of bob is reported once.
         #expect(news == ["provider_timed_out", "sought ada", "sought bob"])
         #expect(await first().count == 2)
         #expect(calls.withLock { $0 } == ["ada"])
-        // The call of ada goes on, and nobody knows for how long.
+        // The call for ada still runs, with no known end.
         #expect(await ask("bob") == "provider_busy")
         gate.signal()
         await storage.close()

@@ -10,7 +10,7 @@ import Testing
 extension PostgreSQLTests {
     @Suite(.timeLimit(.minutes(2)))
     struct CustomerWriterTests {
-        /// Random changes of few ids, the same for each seed.
+        /// Random changes with few IDs. Equal seeds give equal changes.
         private struct Changes {
             var state: UInt64
 
@@ -47,7 +47,7 @@ extension PostgreSQLTests {
             EventBatch(appID: app, receivedMilliseconds: received, body: [], events: [], customers: changes)
         }
 
-        /// What customers there are, whatever their ids.
+        /// All customers, without their database IDs.
         private static func customers(_ connection: any SQLConnection) throws -> [String] {
             let ids = try connection.all("SELECT id, app_id, created_ms, seen_ms, bytes FROM customer") {
                 row in
@@ -81,7 +81,7 @@ extension PostgreSQLTests {
                 try EventLogSchema.migrate(sqlite)
                 let connection = try database.connect()
                 var changes = Changes(state: seed)
-                // Few ids are joined soon; many are more than a customer keeps.
+                // Few IDs are merged soon. Many IDs exceed the limit of a customer.
                 let ids = seed.isMultiple(of: 2) ? 6 : 90
                 for number in 0..<150 {
                     let received = Int64(number / 3) * 1_000_000
@@ -103,7 +103,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Eight gateways make, join and forget customers of the same ids, in different orders.
+        /// Eight gateways create, merge and delete customers with the same IDs, in different orders.
         @Test func gatewaysNeitherWaitForEachOtherNorMakeTwoCustomersOfOneID() async throws {
             try await TestDatabase.use { database in
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -126,7 +126,7 @@ extension PostgreSQLTests {
                                         (0..<4).map { _ in changes.next(ids: 5, of: 1) },
                                         app: changes.random(2) == 0 ? "shop" : "kiosk", at: Int64(number))
                                 }
-                                // Nobody tries again here: a deadlock is a failure.
+                                // There is no retry here, so that a deadlock fails the test.
                                 try connection.transaction {
                                     try CustomerWriter.store(batches, connection)
                                 }

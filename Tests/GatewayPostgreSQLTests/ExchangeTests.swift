@@ -7,7 +7,6 @@ import GatewayObservability
 import Testing
 
 extension PostgreSQLTests.SeveralGatewaysTests {
-    /// The numbers of messages that lie in the database.
     private func messages(_ database: TestDatabase) throws -> Int {
         try database.connect().first("SELECT count(*) FROM cluster_message") { $0.int(0) } ?? -1
     }
@@ -20,7 +19,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
             var last = feed.entries(after: nil).lastID
             var seen: [LiveFeed.Entry] = []
             var sent = 0
-            // The others hear within a second that somebody watches.
+            // The other gateways learn within a second that a client is watching.
             while !seen.contains(where: { $0.key.verdict == .rejected })
                 || !seen.contains(where: { $0.key.verdict == .accepted })
             {
@@ -38,7 +37,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
             #expect(accepted.key.endpoint == "/v1/batch" && accepted.key.enforcement == .required)
             let rejected = try #require(seen.first { $0.key.verdict == .rejected })
             #expect(rejected.key.code == .missingToken && !rejected.requestID.isEmpty)
-            // It is told once, and to others only.
+            // Each verdict is sent once, and only to other gateways.
             #expect(seen.count <= 2 * sent)
             #expect(bench.gateways[1].live.entries(after: nil).entries.isEmpty)
         }
@@ -55,7 +54,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
             #expect(try bench.store(1, "b", token: bench.token) == 200)
             #expect(try bench.store(1, "c", token: nil) == 401)
             let sum = ["accepted": 4, "rejected": 1, "events": 4]
-            // Each shows its own within a second.
+            // Each gateway publishes its figures within a second.
             while try minute(0) != sum {}
             #expect(try minute(1) == sum)
             let cluster = try bench.ask(1, "GET", "/admin/api/cluster", headers: headers)
@@ -102,7 +101,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
                 answers.append((path, try bench.ask(0, "POST", path, body, headers: form).status))
             }
             #expect(answers.filter { $0.status >= 500 }.map(\.request) == [])
-            // What is counted together is written together.
+            // Samples counted together are written together.
             #expect(try bench.store(0, "a", token: stranger) == 401)
             bench.gateways[0].analytics.flush()
             let samples = try bench.ask(0, "GET", "/admin/api/apps/shop/samples", headers: headers)
@@ -126,12 +125,12 @@ extension PostgreSQLTests.SeveralGatewaysTests {
             #expect(
                 checks.contains { $0["ok"] as? Bool == false }
                     && checks.contains { $0["ok"] as? Bool == true })
-            // The key is there again, so today's verdict is another.
+            // The key is imported again, so verifying the token now gives another result.
             _ = try bench.directory.addKey(try Self.otherKey.get().publicKey.pem, to: "shop")
             bench.storage.cluster?.settle()
             let now = try bench.ask(1, "POST", path, headers: headers)
             #expect(now.json["code"] is Int == false)
-            // Neither the token nor its signature was told to anybody.
+            // No message contains the token or its signature.
             let bodies = try database.connect().all("SELECT body FROM cluster_message") { $0.text(0) }
             let signature = try #require(bench.other.token.split(separator: ".").last)
             #expect(!bodies.isEmpty && !bodies.contains { $0.contains(signature) })

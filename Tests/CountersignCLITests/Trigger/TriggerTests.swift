@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// What `trigger` leaves behind.
+/// Apps and files left behind by `trigger`.
 @Suite(.timeLimit(.minutes(5)))
 struct TriggerTests {
     private let folder = TemporaryFolder()
@@ -23,7 +23,7 @@ struct TriggerTests {
         shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
     }
 
-    /// The apps that are there, and those that were made and are deleted.
+    /// The existing and the deleted apps.
     private func apps() throws -> (there: [String], deleted: [String]) {
         let directory = try AppDirectory(dataDirectory: data)
         return (try directory.apps().map(\.id), try directory.deletions().map(\.appID))
@@ -81,7 +81,7 @@ struct TriggerTests {
         #expect(io.output.contains(" REVOKED") && !io.output.contains("FAIL"))
         #expect(!io.output.contains("PUBLIC_KEY_ERROR"))
         #expect(try apps().there.isEmpty && apps().deleted.count == 1)
-        // One who may not delete makes nothing.
+        // Without permission to delete, no app is created.
         #expect(await run("22", "write").0 == .notAuthorized)
         #expect(await run("25", "admin").0 == .usage)
         #expect(try apps().there.isEmpty && apps().deleted.count == 1)
@@ -106,7 +106,7 @@ struct TriggerTests {
         #expect(await gateway.stop() == 0)
     }
 
-    /// Another key of another algorithm would be refused for its algorithm, with another code.
+    /// A key of another algorithm would be rejected with a different code.
     @Test func anAppThatAnEarlierVersionKeptHasATokenOfAnotherKeyOfItsAlgorithm() async throws {
         let key = try SharedKeys.app()
         let directory = try AppDirectory(dataDirectory: data)
@@ -122,7 +122,7 @@ struct TriggerTests {
     }
 }
 
-/// An API that nobody may ask.
+/// An admin API that must not be called.
 private struct Untouched: AdminClient {
     let place = "nowhere"
 

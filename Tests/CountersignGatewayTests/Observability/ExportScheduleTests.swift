@@ -2,9 +2,9 @@ import Testing
 
 @testable import GatewayObservability
 
-/// What is exported when, by a clock that only moves when a test moves it.
+/// Order and times of exports, with a simulated clock.
 struct ExportScheduleTests {
-    /// A machine that an expectation can move.
+    /// A schedule in a class, so that `#expect` can mutate it.
     private final class Machine {
         private var machine = ExportSchedule(at: 0)
         var droppedSpans: Int { machine.droppedSpans }
@@ -25,7 +25,7 @@ struct ExportScheduleTests {
         request = try #require(TracedRequest(Traced.record()))
     }
 
-    /// How many requests the schedule would send now; nil for anything else.
+    /// The number of requests in the next trace export; nil for any other action.
     private func traces(at now: Double) -> Int? {
         guard case .traces(let requests) = schedule.next(at: now) else { return nil }
         return requests.count
@@ -67,7 +67,7 @@ struct ExportScheduleTests {
         #expect(schedule.droppedSpans == 0)
         for _ in 0..<3 { _ = schedule.add(request, at: 0) }
         #expect(schedule.droppedSpans == 3 * request.spanCount)
-        // Whatever is waiting goes out, one batch at a time.
+        // Waiting requests are sent one batch at a time.
         var sent = 0
         while let count = traces(at: 1) {
             sent += count
@@ -117,7 +117,7 @@ struct ExportScheduleTests {
         #expect(schedule.droppedSpans == 2)
     }
 
-    /// Whatever a collector says: a batch has no more spans than it has, and metrics have none.
+    /// A collector's count of rejected spans is limited to the batch, and ignored for metrics.
     @Test func noMoreSpansAreCountedThanWereSent() {
         for round in 1...3 {
             _ = schedule.add(request, at: Double(10 * round))
@@ -135,7 +135,7 @@ struct ExportScheduleTests {
         #expect(traces(at: 59) == ExportSchedule.batch)
         schedule.ended(.failed(retryAfter: nil), at: 59, jitter: 1)
         #expect(isMetrics(at: 60))
-        // These are not sent again: the next ones say the same and more.
+        // Failed metrics are not sent again. The next export includes their values.
         schedule.ended(.failed(retryAfter: nil), at: 60, jitter: 1)
         #expect(traces(at: 62) == ExportSchedule.batch)
         schedule.ended(.taken, at: 62, jitter: 1)

@@ -32,7 +32,7 @@ struct RetentionSweeperTests {
             .integer(day * Self.day), .text(Self.text(bytes)))
     }
 
-    /// Stands in for the index: answers from the rows of the table.
+    /// Simulates the index with the rows of the table.
     private func events() throws -> RetentionSweeper.Events {
         let newest = try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0
         return RetentionSweeper.Events(newest: newest) { appID, sequence, limit in
@@ -45,7 +45,7 @@ struct RetentionSweeperTests {
         }
     }
 
-    /// Sweeps to the end and returns the number of steps that it took.
+    /// Sweeps to the end and returns the number of steps.
     @discardableResult
     private func sweep(_ rules: BytewiseDictionary<AppRules>, day: Int64) throws -> Int {
         var sweeper = RetentionSweeper()
@@ -88,7 +88,7 @@ struct RetentionSweeperTests {
         #expect(try left("long") == [2, 3, 4, 5])
         #expect(try left("all") == [1, 2, 3, 4, 5])
         #expect(try usage("short") == [2, 20])
-        // The next sweep goes on where this one ended.
+        // The next sweep continues where this one ended.
         try sweep(["short": short], day: 7)
         #expect(try left("short") == [5])
     }
@@ -150,7 +150,7 @@ struct RetentionSweeperTests {
         let apps = BytewiseDictionary(uniqueKeysWithValues: ["idle", "empty"].map { ($0, rules) })
         var sweeper = RetentionSweeper()
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 2))
-        // The oldest event is cached, whatever other apps store.
+        // The oldest event is cached, even if other apps store events.
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 0))
         try add("busy", day: 9)
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 1))
@@ -173,7 +173,7 @@ struct RetentionSweeperTests {
         rules.retentionDays = 2
         var sweeper = RetentionSweeper()
         var gone = try events()
-        // The index has events whose rows were deleted, such as those of an erased customer.
+        // The index still has deleted events, such as an erased customer's.
         gone.newest = 5_000
         gone.ofApp = { _, sequence, limit in Array((sequence + 1...5_000).prefix(limit)) }
         try connection.execute("DELETE FROM event")
@@ -192,7 +192,7 @@ struct RetentionSweeperTests {
         while !sweeper.isDone { try sweeper.step(connection, gone) }
     }
 
-    /// A customer who is seen at this day and says this of itself.
+    /// Stores properties of a customer with this cookie, seen on `day`.
     private func change(_ cookie: String, of appID: String, day: Int64, properties: Int, bytes: Int) throws {
         var change = CustomerChange(
             identifiers: [CustomerIdentifier(name: "cookie", value: cookie)], atMilliseconds: day * Self.day)
@@ -245,13 +245,13 @@ struct RetentionSweeperTests {
             "INSERT OR REPLACE INTO app_usage VALUES ('a', 2, 20000, ?1)",
             .integer(try #require(try customerBytes("a"))))
         try change("c4", of: "a", day: 4, properties: 1, bytes: 5_000)
-        // 1,000 properties of 102 bytes and their names, c1, cookie.
+        // 1,000 properties of 102 bytes with their names, `c1` and `cookie`.
         let first: Int64 = 102_000 + 3_890 + 8
         let second: Int64 = 5_002 + 2 + 8
         #expect(try customerBytes("a") == first + second)
         var rules = AppRules()
         rules.retentionBytes = 25_000
-        // Much of one customer goes in parts.
+        // A large customer is deleted in several steps.
         #expect(try sweep(["a": rules], day: 5) > 1_000 / RetentionSweeper.rowsPerStep)
         #expect(try customers("a") == [4])
         #expect(try left("a") == [3])
@@ -314,7 +314,7 @@ struct RetentionSweeperTests {
         while !sweeper.isDone {
             try sweeper.step(connection, try events())
             let after = try bytes("a")
-            // The one that reaches the bound may be beyond it.
+            // The row that reaches the bound may exceed it.
             #expect(before - after <= RetentionSweeper.bytesPerStep + 8 * 500_100)
             before = after
         }

@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignLocations
 
-/// A token server that does everything wrong, over a real socket: one request each, the old pair stays, nothing is logged.
+/// Invalid token responses over a real socket. The client keeps its tokens and logs no secret.
 @Suite(.timeLimit(.minutes(5)))
 struct HostileTokenServerTests {
     private static let secrets = ["secret-access", "secret-refresh"]
@@ -84,7 +84,7 @@ struct HostileTokenServerTests {
             configuration.log = CountersignLog(isEnabled: { _ in true }) { _, text, values in
                 log.withLock { $0 += "\(text) \(values)\n" }
             }
-            // Time stands still: whatever comes after the first request would be a loop.
+            // The clock does not advance, so that any further request would be a loop.
             return try LocationClient(configuration: configuration, clock: ManualClock())
         }
 
@@ -103,7 +103,7 @@ struct HostileTokenServerTests {
         #expect(text.contains("failure"))
         for secret in Self.secrets { #expect(text.contains(secret) == false, "\(text)") }
 
-        // The server is mended, and the app starts anew with what it had.
+        // The server recovers, and a new client starts with the stored state.
         isGood.withLock { $0 = true }
         let second = try make(timeout: 60)
         try await second.sync()
