@@ -3,7 +3,7 @@ import CountersignGatewayTesting
 import Foundation
 import Testing
 
-/// The limits that `/openapi.json` names are those that requests meet.
+/// Requests are limited as `/openapi.json` documents.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct OpenAPILimitTests {
     private let client: BloomreachClient
@@ -16,7 +16,7 @@ struct OpenAPILimitTests {
         schemas = try #require(components?["schemas"] as? [String: Any])
     }
 
-    /// What the document says at a path below its schemas.
+    /// The number at a path below the document's schemas.
     private func limit(_ path: String) throws -> Int {
         let value = path.split(separator: "/").reduce(schemas as Any?) { value, name in
             (value as? [String: Any])?[String(name)]
@@ -24,7 +24,7 @@ struct OpenAPILimitTests {
         return try #require(value as? Int, "\(path)")
     }
 
-    /// Whether a request is taken in which something has the length that is limited, and one in which it is longer by one.
+    /// Expects that a value at the limit is accepted, and that a value longer by one is rejected.
     private func expect(
         _ path: String, _ location: SourceLocation = #_sourceLocation, isTaken: (Int) throws -> Bool
     ) throws {
@@ -72,7 +72,6 @@ struct OpenAPILimitTests {
         }
     }
 
-    /// Whether the project takes a body.
     private func isTaken(_ path: String, _ body: String) -> Bool {
         client.post(path, body)?.status == 200
     }
@@ -124,7 +123,7 @@ struct OpenAPILimitTests {
         }
     }
 
-    /// The project has no push webhook, which is only looked at for a request that is in order.
+    /// The project has no push webhook. The gateway reports this as 409 after validating the request.
     @Test(arguments: ["platform", "push_notification_id"])
     func bloomreachSelfChecks(member: String) throws {
         try expect("SelfCheck/properties/\(member)/maxLength") {

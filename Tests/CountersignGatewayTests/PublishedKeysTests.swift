@@ -10,7 +10,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// A published JWK Set under a clock and a network of the test's own. Work runs at once, in the caller.
+/// A published JWK Set with a simulated clock and network. Work runs synchronously.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct PublishedKeysTests {
 
@@ -51,7 +51,7 @@ struct PublishedKeysTests {
         #expect(publisher.asked == 1)
         refresh(at: 1_600)
         #expect(publisher.asked == 2)
-        // The same keys again are no change.
+        // Fetching the same keys is not a change.
         #expect(keys.generation == 1)
     }
 
@@ -62,7 +62,7 @@ struct PublishedKeysTests {
         #expect(publisher.asked == 2)
     }
 
-    /// Else a token is accepted or refused according to which gateway it comes to, for as long as ten minutes.
+    /// Otherwise gateways could disagree about a token for up to ten minutes.
     @Test func gatewaysShareTheLastGoodSet() throws {
         let copy = Lock<SharedKeySet.Copy?>(nil)
         let shared = SharedKeySet(
@@ -105,7 +105,7 @@ struct PublishedKeysTests {
         #expect((12...14).contains(publisher.asked))
     }
 
-    /// One client names new unknown keys all the time. A rotation still takes effect within seconds.
+    /// A client keeps sending new unknown key IDs. A rotation still takes effect within seconds.
     @Test func inventedKeyIDsOfOneAddressDelayNoRotation() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
@@ -129,7 +129,7 @@ struct PublishedKeysTests {
         #expect(keys.generation == 2)
     }
 
-    /// The publisher is asked at most every two seconds, whatever the number of addresses.
+    /// The publisher gets at most one request every two seconds, for any number of addresses.
     @Test func inventedKeyIDsOfManyAddressesAskEveryTwoSecondsAtMost() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
@@ -257,7 +257,7 @@ struct PublishedKeysTests {
         guard case .accepted = try verdict() else { return #expect(Bool(false), "still rejected") }
     }
 
-    /// Whatever a token is sent as, its key may have been published since.
+    /// The key may have been published since, for either kind of token.
     @Test(arguments: [Credential.Scheme.userToken, .accessToken])
     func aTokenOfAnUnknownKeyHasTheSetAskedForAgain(scheme: Credential.Scheme) throws {
         let place = try TestPlace()

@@ -17,7 +17,7 @@ struct TLSTests {
         try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
     }
 
-    /// Runs a program and returns its exit status and what it printed.
+    /// Runs a program and returns its exit status and output.
     @discardableResult
     private func run(_ arguments: String...) throws -> (status: Int32, output: String) {
         let result = try runProgram(arguments)
@@ -57,7 +57,7 @@ struct TLSTests {
             "curl", "-sS", "--cacert", old, "-u", "\(fixture.writeKey):", "-d", body, "\(url)/v1/batch")
         #expect(posted.output.contains(#""accepted":1"#))
 
-        // A certificate without its key: the one before holds.
+        // A certificate without its key: the previous one stays in use.
         let other = folder.appendingPathComponent("other.pem").path
         try makeCertificate("second", key: other, certificate: certificate)
         fixture.gateway.reload()
@@ -69,7 +69,7 @@ struct TLSTests {
         #expect(try run("curl", "-sS", "--cacert", certificate, "\(url)/livez").output == "ok\n")
     }
 
-    /// Whom a gateway asks itself may be known by an authority of the operator's own, which then is the only one.
+    /// For outbound requests, an operator's certificate authority replaces those of the system.
     @Test func whoIsAskedIsJudgedByTheAuthorityThatIsGiven() throws {
         try makeCertificate("collector", key: key, certificate: certificate)
         let files = TLSFiles(certificatePath: certificate, keyPath: key)

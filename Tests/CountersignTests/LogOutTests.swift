@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// What a log-out leaves behind. What can be seen from outside alone is in the scenarios of `Conformance` too.
+/// The effects of a sign-out. The scenarios of `Conformance` cover the externally visible effects too.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct LogOutTests {
     /// A gateway that cannot be reached.
@@ -121,7 +121,7 @@ struct LogOutTests {
         #expect(tokens(bench) == ["a.a.a"])
     }
 
-    /// What a log-out does that the app does not outlive, or the client that it was called of.
+    /// The app or the client may end before the sign-out completes.
     @Test(arguments: [false, true])
     func aLogOutThatIsNotThroughIsFinishedByTheNextRun(isBack: Bool) async throws {
         let store = UnreliableStore()
@@ -213,7 +213,7 @@ struct LogOutTests {
     @Test func whatOneProcessLeavesWaitsInTheOther() async throws {
         let (bench, one) = try Bench.open()
         let two = try bench.makeClient()
-        // It has looked for a token already.
+        // The second client has already looked for a token.
         two.setUser("ada", token: nil)
         two.track("first")
         #expect(await two.flush().isComplete)
@@ -287,7 +287,7 @@ struct LogOutTests {
     }
 }
 
-/// A token store that can be made to fail.
+/// A token store with failures on demand.
 private final class UnreliableStore: TokenStore {
     private let tokens = Lock([String: String]())
     let isReadable = Lock(true)

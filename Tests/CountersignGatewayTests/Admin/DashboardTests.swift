@@ -5,10 +5,10 @@ import Testing
 @testable import GatewayAdmin
 @testable import GatewayModel
 
-/// The page of the operators, as a browser loads it; what it does is tested in one (`make browser`).
+/// The operators' page as a browser loads it. `make browser` tests its behaviour.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct DashboardTests {
-    /// What the page at `/admin/` loads.
+    /// Paths of the assets that the page at `/admin/` loads.
     private func assets(_ page: String) -> [String] {
         page.split(separator: "\"").filter { $0.hasPrefix("/admin/assets/") }.map(String.init)
     }
@@ -31,7 +31,7 @@ struct DashboardTests {
             #expect(refused.headers["content-encoding"] == nil && refused.body == plain.body)
             let known = try bench.ask("GET", path, nil, ["If-None-Match": plain.headers["etag"] ?? ""])
             #expect(known.status == 304)
-            // A page from before an update asks for a name that is no longer there.
+            // A page loaded before an update requests a name that no longer exists.
             let stale = path.replacing("/app.", with: "/app.A")
             #expect(try bench.ask("GET", stale).status == 404)
         }

@@ -83,7 +83,7 @@ struct BloomreachInboxTests {
         #expect(!message.is_read)
         #expect(abs(message.create_time - Date().timeIntervalSince1970) < 60)
         #expect(message.content?.title == "janes")
-        // Neither the cookie alone nor the id without a token shows what is hers.
+        // Neither the cookie alone nor the ID without a token returns her messages.
         #expect(try inbox(#"{"cookie":"C"}"#).messages?.map(\.id) == ["all"])
         #expect(try fetch(isSigned: false).json["messages"].map { "\($0)" }?.contains("janes") == false)
         #expect(try inbox(#"{"cookie":"D"}"#).messages?.map(\.id) == ["all"])
@@ -106,7 +106,7 @@ struct BloomreachInboxTests {
         let second = try inbox(since: token)
         #expect(second.messages?.map(\.id) == ["two"])
         #expect(try inbox(since: second.sync_token).messages?.isEmpty == true)
-        // A message that was changed comes again.
+        // A changed message is returned again.
         try put("one")
         #expect(try inbox(since: second.sync_token).messages?.map(\.id) == ["one"])
     }
@@ -158,8 +158,7 @@ struct BloomreachInboxTests {
         #expect(after.messages?.contains { $0.id == "phones" } == true)
     }
 
-    /// What a client without tokens held from before profiles were closed to it: an older one would never recover from
-    /// a 410.
+    /// The sync token may be older than the token requirement. Old clients never recover from a 410.
     @Test func aClientThatHasNoTokenStartsOverWithItsSyncToken() throws {
         track(jane)
         try put("one")
@@ -222,7 +221,7 @@ struct BloomreachInboxTests {
             + Base64URL.encode(HMACSHA256.authenticate(Array(input.utf8), key: Array(secret.utf8)))
     }
 
-    /// Turns customer tokens on and returns the secret of the private key.
+    /// Turns on customer tokens and returns the secret of the private key.
     private func turnOn(_ mode: CustomerTokens = .required) throws -> String {
         try client.edit { try $0.setCustomerTokens(mode, for: "shop") }
         let secret = try client.fixture.apps.projects.addCustomerTokenKey(id: "key-1", to: "shop")
@@ -269,7 +268,7 @@ struct BloomreachInboxTests {
                     answer.authErrorCode == 21, "\(ids)")
             }
         }
-        // Somebody else's cookie beside one's own id shows nothing of theirs.
+        // Another customer's cookie next to the client's own ID returns none of that customer's messages.
         let mixed = try inbox(#"{"cookie":"X","registered":"jane"}"#, authorization: bearer)
         #expect(mixed.messages?.isEmpty == true)
         #expect(
@@ -277,7 +276,7 @@ struct BloomreachInboxTests {
                 == 200)
         let johns = "Bearer " + token(#"{"registered":"john"}"#, secret: secret)
         #expect(try inbox(#"{"registered":"john"}"#, authorization: johns).messages?.first?.is_read == false)
-        // A cookie that the token names must be the request's.
+        // A cookie in the token must match the request's cookie.
         let both = "Bearer " + token(#"{"registered":"jane","cookie":"C"}"#, secret: secret)
         #expect(try fetch(authorization: both).status == 200)
         #expect(try fetch(#"{"cookie":"X","registered":"jane"}"#, authorization: both).status == 401)
@@ -318,7 +317,7 @@ struct BloomreachInboxTests {
         #expect(try fetch(authorization: key).status == 401)
         #expect(markRead(["m"], authorization: key)?.status == 401)
         #expect(try fetch(authorization: bearer).status == 200)
-        // Some clients send it to the neighbours too, and never to the other endpoints.
+        // Some clients also send the token for static files, but never to the other endpoints.
         #expect(client.get("/wxstatic/projects/{p}/bundle-ios.json", authorization: bearer)?.status == 200)
         #expect(
             client.post("/webxp/s/{p}/inappmessages?v=1", #"{"customer_ids":{}}"#, authorization: bearer)?

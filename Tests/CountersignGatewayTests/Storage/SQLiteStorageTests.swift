@@ -24,7 +24,7 @@ struct SQLiteStorageTests {
     }
 
     #if os(Linux)
-        /// Whoever holds no lock on a database loses its log to the next program that opens it and closes it.
+        /// Without a lock on the database, its WAL is deleted by the next program that opens and closes it.
         @Test func otherProgramsSeeThatTheDatabasesAreInUse() throws {
             let storage = try SQLiteStorage(dataDirectory: folder.path + "/data")
             let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
@@ -32,7 +32,7 @@ struct SQLiteStorageTests {
             let analytics = try storage.openAnalytics(from: NoTraffic(), now: { Date() }, report: { _ in })
             let deliveries = try storage.openDeliveries()
             let sinks = try storage.openSinks()
-            // Opened later, and again, as by an operator's request.
+            // Opened later and repeatedly, as by an operator's request.
             let customers = try storage.openCustomers()
             _ = try storage.openControl(as: .account)
             _ = try storage.openControl(as: .account)
@@ -47,8 +47,8 @@ struct SQLiteStorageTests {
             }
         }
 
-        /// Whether SQLite's shared lock is held (https://sqlite.org/lockingv3.html): asked for through an open file description,
-        /// which sees the process's own locks too. It stays open, as its closing would let go of them.
+        /// Whether SQLite's shared lock is held (https://sqlite.org/lockingv3.html), even by this process.
+        /// The file stays open, because closing it would release the process's locks.
         private func isLocked(_ path: String) -> Bool {
             let getLock: Int32 = 36  // F_OFD_GETLK
             var lock = flock()

@@ -1,7 +1,7 @@
 import CountersignCore
 import Foundation
 
-/// A web server on a free port of this machine that behaves as a test says, and keeps what it is sent.
+/// A web server on a free local port with scripted behaviour, which records its requests.
 final class WebhookServer: Sendable {
     struct Request: Sendable {
         /// The request line.
@@ -10,13 +10,13 @@ final class WebhookServer: Sendable {
         var body: [UInt8]
     }
 
-    /// What it does with a request.
+    /// The response to a request.
     enum Behaviour: Sendable {
         case answer(Int, headers: [String: String] = [:], body: String = "ok")
-        /// Says nothing and keeps the connection.
+        /// Sends nothing and leaves the connection open.
         case hang
         case close
-        /// Begins an answer that never ends.
+        /// Starts a response that never ends.
         case endless
     }
 
@@ -46,7 +46,7 @@ final class WebhookServer: Sendable {
             while true {
                 let connection = accept(descriptor, nil, nil)
                 guard connection >= 0 else {
-                    // Here alone: closed by somebody else, its number could be another server's by the next `accept`.
+                    // Closed only here. Otherwise `accept` could use a descriptor that has become another's.
                     Foundation.close(descriptor)
                     return
                 }
@@ -58,10 +58,10 @@ final class WebhookServer: Sendable {
     var url: String { "http://127.0.0.1:\(port)/in" }
     var requests: [Request] { kept.withLock { $0 } }
 
-    /// The first request, as soon as it has come; nil when none does.
+    /// Waits up to 30 seconds for another request. Returns the first request; nil after a timeout.
     func request() -> Request? { waitForRequest() ? requests.first : nil }
 
-    /// Returns once another request has come; false when none does.
+    /// Waits up to 30 seconds for another request. Returns false after a timeout.
     func waitForRequest() -> Bool { arrived.wait(timeout: .now() + 30) == .success }
 
     func close() {
@@ -79,7 +79,7 @@ final class WebhookServer: Sendable {
             let head = "HTTP/1.1 \(status) X\r\n\(fields)Content-Length: \(body.utf8.count)\r\n"
             _ = write(connection, Array((head + "Connection: close\r\n\r\n" + body).utf8))
         case .hang:
-            // Until the other side has enough of it.
+            // Until the client closes the connection.
             var byte: UInt8 = 0
             while recv(connection, &byte, 1, 0) > 0 {}
         case .close: break

@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignLocations
 @testable import CountersignTransport
 
-/// What a location server may say, and who else may be at work.
+/// Responses of a location server, and concurrent use of the queue.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct LocationAnswerTests {
     private let bench = LocationBench()
@@ -58,7 +58,7 @@ struct LocationAnswerTests {
         #expect(bench.stored.withLock { $0 } == [uuid])
     }
 
-    /// Three locations of a source that does not notice that nobody wants them any longer.
+    /// Three locations from a sequence that ignores cancellation.
     private struct Stubborn: AsyncSequence, AsyncIteratorProtocol, Sendable {
         let location: Location
         var left = 3

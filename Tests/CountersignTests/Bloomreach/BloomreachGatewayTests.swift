@@ -11,7 +11,7 @@ import Testing
 @testable import CountersignBloomreach
 @testable import CountersignDelivery
 
-/// Each endpoint once around: the SDK, a real socket, a real gateway, and back.
+/// Each endpoint once, from the SDK over a real socket to a real gateway.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachGatewayTests {
     private let fixture: GatewayFixture
@@ -31,7 +31,7 @@ struct BloomreachGatewayTests {
             "device")
         configuration.flushPolicy = .manual
         configuration.advancedAuthEnabled = true
-        // The last one again and again.
+        // The last token is returned repeatedly.
         configuration.authorizationProvider = .instance(
             SampleProvider { tokens.withLock { $0.count > 1 ? $0.removeFirst() : $0.first ?? nil } })
         client = try BloomreachClient(configuration: configuration)
@@ -67,7 +67,7 @@ struct BloomreachGatewayTests {
     @Test func trackedDataArrivesOnceAndInOrder() async throws {
         try edit { _ in }
         client.trackEvent("purchase", properties: ["total": 42.5])
-        // Equal, and at the same moment: still two.
+        // Equal events with the same timestamp are still two events.
         client.trackEvent("tick", timestamp: 1_700_000_000)
         client.trackEvent("tick", timestamp: 1_700_000_000)
         client.trackCampaignClick(try #require(URL(string: "https://shop.example.com/?xnpe_cmp=abc")))
@@ -80,7 +80,7 @@ struct BloomreachGatewayTests {
             ])
     }
 
-    /// Over the platform's transport: a server that lets a query wait forever still gets the events.
+    /// Uses the platform's transport. A server that never answers a query still receives the events.
     @Test func slowQueryHoldsUpNoEvent() async throws {
         let asked = Handshake()
         let server = try RawServer { head in
@@ -119,7 +119,7 @@ struct BloomreachGatewayTests {
         let attributes = try await client.fetchAttributes([
             .property("city"), .id("registered"), .property("x"),
         ])
-        // What is known of a customer with a hard id takes a token of theirs, and the API key is none.
+        // Attributes of a customer with a hard ID require a customer token. The API key is not sufficient.
         #expect(attributes.map(\.isSuccess) == [false, false, false])
         #expect(try await client.fetchConsents().map(\.id) == ["newsletter"])
         let message = try #require(try await client.fetchInAppMessages().first)
@@ -140,7 +140,7 @@ struct BloomreachGatewayTests {
         #expect(message.id == "a")
         try await client.markAsRead(message)
         #expect(try await client.fetchAppInbox().map(\.isRead) == [true])
-        // The gateway calls all sync tokens gone: 410, once, and then from the start.
+        // The gateway invalidates all sync tokens. The client gets a 410 once and fetches from the start.
         try edit { try $0.projects.endSyncTokens(of: fixture.appID) }
         #expect(try await client.fetchAppInbox().map(\.id) == ["a"])
     }
