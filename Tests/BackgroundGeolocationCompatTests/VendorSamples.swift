@@ -1,5 +1,5 @@
-// The Swift samples of Transistorsoft's page "AuthorizationConfig", in its order and unchanged. What stands around them is
-// what a compiler wants: a place, and an end to the value that the first one keeps.
+// The Swift samples of Transistorsoft's page "AuthorizationConfig", in its order and unchanged. The code
+// around them only makes them compile.
 import BackgroundGeolocationCompat
 
 @MainActor

@@ -16,7 +16,6 @@ struct CallbackProviderTests {
         asked.signal()
     }
 
-    /// The token, or why there is none.
     private func token(of provider: CallbackProvider) async -> String {
         do {
             return try await provider.token(within: 30, ask) ?? "none"
@@ -38,7 +37,7 @@ struct CallbackProviderTests {
         #expect(deadline == clock.uptime + 30)
         clock.advance(to: deadline)
         #expect(await first == "late")
-        // What comes now is ignored, also while another question waits.
+        // A late result is ignored, even while another request is pending.
         async let second = token(of: provider)
         let another = try await self.number(of: 2)
         provider.answer(number, "first")

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 extension GatewayFixture {
-    /// Of an app that sends to this gateway and keeps its files beside the gateway's.
+    /// The configuration of an app that sends to this gateway. Its files are in the gateway's data directory.
     func configuration() throws -> CountersignConfiguration {
         var configuration = CountersignConfiguration(
             endpoint: try #require(URL(string: "http://127.0.0.1:\(gateway.port)")), writeKey: writeKey)

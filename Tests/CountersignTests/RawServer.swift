@@ -1,7 +1,7 @@
 import CountersignCore
 import Foundation
 
-/// A server on a real socket that sends exactly the bytes that a test wants, and nothing else.
+/// A server on a real socket that sends exactly the bytes given by a test.
 final class RawServer: Sendable {
     let port: UInt16
     private let socket: Int32
@@ -12,12 +12,12 @@ final class RawServer: Sendable {
     var requests: [String] { heads.withLock { $0 } }
     var connectionCount: Int { connections.withLock { $0 } }
 
-    /// `answer` says what to send for a request's head; nil closes the connection, "" leaves it open.
+    /// `answer` returns the response to a request's head; nil closes the connection, "" leaves it open.
     convenience init(answer: @escaping @Sendable (String) -> String?) throws {
         try self.init(status: nil) { head in answer(head).map { Array($0.utf8) } }
     }
 
-    /// The same with bytes after a status line; nil for none.
+    /// The same with bytes after a status line; nil omits the status line.
     init(status: String?, answer: @escaping @Sendable (String) -> [UInt8]?) throws {
         #if canImport(Glibc)
             let stream = Int32(SOCK_STREAM.rawValue)
@@ -49,7 +49,7 @@ final class RawServer: Sendable {
         }.start()
     }
 
-    /// Nobody can connect any more. The thread that accepts closes the socket: its number must not be another's meanwhile.
+    /// Stops accepting connections. The accepting thread closes the socket.
     func stop() { shutdown(socket, Int32(SHUT_RDWR)) }
 
     private static func serve(

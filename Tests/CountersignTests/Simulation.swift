@@ -4,7 +4,7 @@ import Foundation
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// Drives a `Sender` against a scripted server in simulated time: hours take milliseconds, and every request is counted.
+/// Drives a `Sender` against a scripted server in simulated time and counts every request.
 struct Simulation {
     struct Request {
         let time: TimeInterval
@@ -26,10 +26,10 @@ struct Simulation {
     var quarantined: [QueuedEvent] = []
     var failures: [ServerAnswer.TokenVerdict] = []
     var claims = 0
-    /// Whose token is of which generation now.
+    /// The current token generation of each user.
     var generations: [UserKey: Int] = [:]
     var server: (Request) -> Reply
-    /// The jitter; 1 makes each wait as long as it may be.
+    /// The jitter; 1 gives the longest wait.
     var fraction: () -> Double = { 1 }
 
     init(settings: Sender.Settings = Sender.Settings(), server: @escaping (Request) -> Reply) {

@@ -11,7 +11,7 @@ import Testing
 
 @testable import ExponeaCompat
 
-/// Keeps the lines that the SDK logs.
+/// Records the lines that the SDK logs.
 final class RecordingLogger: Logger, @unchecked Sendable {
     // `@unchecked Sendable`: the lines have a lock.
     private let taken = Lock<[String]>([])
@@ -76,7 +76,7 @@ struct ExponeaSampleTests {
 
     // MARK: The samples themselves
 
-    /// The code blocks of the pages. That the files hold them line by line is checked here; that they work, below.
+    /// The code blocks of the pages. One test compares the files with them; the tests below run the code.
     private static let blocks: [(file: String, code: String)] = [
         (
             "Token/Documented/ExampleAuthProvider.swift",
@@ -211,7 +211,7 @@ struct ExponeaSampleTests {
         configure()
         #expect(!Exponea.shared.isConfigured)
         #expect(logger.lines == [line, "Can't create configuration: \(line)"])
-        // Nothing is in the way of a better attempt.
+        // A failed configuration does not prevent a later one.
         Exponea.shared.authorizationProvider = .instance(ExponeaSampleToken.ExampleAuthProvider())
         configure()
         #expect(Exponea.shared.isConfigured)
@@ -231,7 +231,7 @@ struct ExponeaSampleTests {
     @Test func withTheAPIKeyEverythingIsTrackedAndAsked() async throws {
         try fixture.apps.setCustomerTokens(.off, for: fixture.appID)
         try fixture.gateway.refreshApps()
-        // Before `configure`: done as soon as that has succeeded.
+        // Recorded before `configure`, and tracked once `configure` has succeeded.
         Exponea.shared.trackEvent(properties: ["early": true], eventType: "opened")
         configure(advancedAuthEnabled: false)
         Exponea.shared.identifyCustomer(customerIds: ["registered": "ada"], properties: ["age": 36])
@@ -243,7 +243,7 @@ struct ExponeaSampleTests {
         let result = try await flush()
         #expect(result.isComplete)
         #expect(try storedNames() == ["opened", nil, "purchase", "payment", "campaign_click"])
-        // What is for her alone takes a customer token.
+        // The customer's own messages require a customer token.
         #expect(try await inbox().isEmpty)
         await finish()
     }
@@ -277,7 +277,7 @@ struct ExponeaSampleTests {
 
     // MARK: Customer token authorization
 
-    /// The first sample as printed: its text is not a token, and the gateway says so.
+    /// The first sample as printed. Its placeholder is not a token, so the gateway rejects it.
     @Test func sampleWithAPlaceholderIsRefusedByTheServer() async throws {
         Exponea.shared.authorizationProvider = .className("ExponeaSampleToken.ExampleAuthProvider")
         configure()
@@ -316,12 +316,12 @@ struct ExponeaSampleTests {
             try await group.waitForAll()
         }
         #expect(yourBackend.callCount == 1)
-        // The token of an earlier customer is named as that.
+        // The token of an earlier customer has its own error code.
         Exponea.shared.identifyCustomer(customerIds: ["registered": "grace"])
         let error = await #expect(throws: CountersignError.self) { try await inbox() }
         #expect(error?.code == .tokenOfAnotherCustomer)
         #expect(error?.authCode == .subjectMismatch)
-        // After `anonymize` the class is made again, and its cache with it.
+        // After `anonymize`, the class is instantiated again with a new cache.
         Exponea.shared.anonymize()
         Exponea.shared.identifyCustomer(customerIds: ["registered": "grace"])
         let graces = try self.token("grace")
@@ -483,5 +483,5 @@ struct ExponeaSampleTests {
 /// Neither an `NSObject` nor a provider.
 final class PlainClass {}
 
-/// No provider.
+/// Not a provider.
 final class NotAProvider: NSObject {}

@@ -36,7 +36,7 @@ extension PostgreSQLTests {
     }
 }
 
-/// A folder for the file of the token key, removed at the end.
+/// A folder for the token key file, removed at the end.
 final class TestFolder: Sendable {
     let path: String
 
@@ -49,7 +49,7 @@ final class TestFolder: Sendable {
 
     var tokenKeyFile: String { path + "/token-key" }
 
-    /// The storage as one of any number of gateways has it. Leases end by the clock that a test gives.
+    /// The storage of one gateway. With `takesGivenTime`, leases expire by the test's clock.
     func storage(_ database: TestDatabase, takesGivenTime: Bool = true) throws -> PostgreSQLStorage {
         try PostgreSQLStorage(
             try #require(database.address(tokenKeyFile: tokenKeyFile, takesGivenTime: takesGivenTime)))

@@ -67,7 +67,7 @@ struct RemoteAdminTests {
         #expect(await run("self-check --profile other").code == .notFound)
     }
 
-    /// On a terminal that is too narrow for the table.
+    /// On a terminal too narrow for the table.
     @Test func aListOfAFewColumnsFitsANarrowTerminal() async throws {
         let fixture = try GatewayFixture()
         let io = RecordedIO(environment: fixture.place.environment, isOutputWatched: true, width: 20)
@@ -161,7 +161,7 @@ struct RemoteAdminTests {
         }
     }
 
-    /// Whoever lists processes or a shell's history sees arguments.
+    /// Arguments are visible in process lists and in the shell's history.
     @Test func noFlagTakesASecret() {
         let secret = ["secret", "password", "write-key", "private-key"]
         for command in CommandTable.all {
@@ -192,7 +192,7 @@ struct RemoteAdminTests {
         #expect(await run("profile add other --server https://o.example", input: "csa_o").code == .done)
         let list = await run("profile list --json").io.output
         #expect(list.contains(#""in_use":true,"name":"live""#) && !list.contains("csa_"))
-        // The first is in use; a flag and the environment win over it.
+        // The first profile is in use. A flag or the environment overrides it.
         #expect(await run("profile show").io.output.contains("token:laptop"))
         let data = folder.path + "/data"
         for path in [data, folder.path + "/.local/share/countersign-data"] {
@@ -221,7 +221,7 @@ struct RemoteAdminTests {
     }
 }
 
-/// A server that answers lists to everything.
+/// A server that responds to every request with an empty list.
 private struct Lists: AdminClient {
     let place = "a list"
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// What a command line says about what somebody got wrong.
+/// Exit codes and messages for mistakes on the command line.
 @Suite(.timeLimit(.minutes(5)))
 struct MistakeTests {
     private let folder = TemporaryFolder()
@@ -40,7 +40,7 @@ struct MistakeTests {
         #expect(io.talk.contains("--server, --write-key-file and --key belong together"))
     }
 
-    /// 203.0.113.0/24 is for documentation (RFC 5737): no machine has an address of it.
+    /// 203.0.113.0/24 is reserved for documentation (RFC 5737), so no machine has such an address.
     @Test(arguments: [
         (
             "serve --host nosuch", ExitCode.usage,
@@ -66,7 +66,6 @@ struct MistakeTests {
         #expect(result.status == expected.rawValue, "\(result.talk)")
         let lines = result.talk.split(separator: "\n")
         #expect(lines.first?.contains(reason) == true, "\(result.talk)")
-        // Without a hint nothing more is said.
         #expect(hint.isEmpty == (lines.count == 1), "\(result.talk)")
         #expect(hint.isEmpty || lines.dropFirst().joined().contains(hint), "\(result.talk)")
     }
@@ -108,7 +107,7 @@ struct MistakeTests {
         #expect(await run("key", "follow", "shop", url, "--allow-private").code == .done)
     }
 
-    /// The API has a policy's times as numbers that may have a fraction.
+    /// The API returns a policy's times as numbers that may have a fraction.
     @Test func whatAPolicyAllowsIsPrintedWithItsUnit() async {
         #expect(await run("policy", "set", "shop", "--leeway", "2m", "--max-lifetime", "1h").code == .done)
         let shown = await run("policy", "show", "shop").io.output

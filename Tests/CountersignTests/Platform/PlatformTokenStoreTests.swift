@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignDelivery
 
-/// The Keychain's part is played by a store in memory.
+/// A store in memory replaces the Keychain.
 struct PlatformTokenStoreTests {
     private final class FakeKeychain: TokenStore {
         let tokens = Lock([String: String]())
@@ -43,10 +43,10 @@ struct PlatformTokenStoreTests {
     private let keychain = FakeKeychain()
     private let lines = Lock([String]())
 
-    /// What an earlier version has elsewhere in the Keychain.
+    /// Tokens that an earlier version stored elsewhere in the Keychain.
     private let former = Lock([String: String]())
 
-    /// A run of the app with its queue in this folder.
+    /// A run of the app with its queue in `folder`.
     private func run(queueIn folder: String = "queue") -> PlatformTokenStore {
         make(
             installation: Installation(
@@ -92,7 +92,7 @@ struct PlatformTokenStoreTests {
         #expect(lines.withLock { $0 }.allSatisfy { $0.contains("-34018") && !$0.contains("ada") })
     }
 
-    /// Before the first unlock, the Keychain must not be taken for empty.
+    /// Before the first unlock, the Keychain cannot be read but is not empty.
     @Test(arguments: [-25308, -25291, -25299, -50] as [Int32])
     func anyOtherFailureIsToldAndTheKeychainIsAskedAgain(status: Int32) throws {
         keychain.tokens.withLock { $0["ada"] = "a.b.c" }
@@ -110,7 +110,7 @@ struct PlatformTokenStoreTests {
         keychain.tokens.withLock { $0["access-token"] = "old" }
         former.withLock { $0["access-token"] = "older" }
         let first = run()
-        // Made before the first has done anything, as by a second client.
+        // Created before the first one is used, as by a second client.
         let second = run()
         #expect(try first.token(for: "access-token") == nil)
         try first.store("new", for: "access-token")
@@ -131,11 +131,11 @@ struct PlatformTokenStoreTests {
         try run(queueIn: "first").store("good", for: "access-token")
         try writeQueue(in: "first")
         #expect(try run(queueIn: "second").token(for: "access-token") == "good")
-        // A folder that the system may empty, such as the one for caches.
+        // The folder may be a cache folder, which the system may empty.
         #expect(try run(queueIn: "first").token(for: "access-token") == "good")
     }
 
-    /// The first run after an installation may be one without a user.
+    /// The first run after an installation may have no user.
     @Test func tokensOfAnEarlierInstallationAreRemovedThoughTheFirstRunTouchedNone() throws {
         keychain.tokens.withLock { $0["access-token"] = "old" }
         _ = run()
@@ -149,7 +149,7 @@ struct PlatformTokenStoreTests {
         let store = run()
         #expect(throws: KeychainError(status: -25308)) { try store.token(for: "access-token") }
         keychain.status.withLock { $0 = nil }
-        // The queue is there by now.
+        // The queue exists by now.
         try writeQueue()
         #expect(try store.token(for: "access-token") == nil)
         try store.store("new", for: "access-token")
