@@ -178,7 +178,7 @@ struct NativeDialectTests {
         #expect(answer.json["accepted"] as? Int == 0)
         let rejected = try #require(answer.json["rejected"] as? [[String: Any]])
         #expect(rejected.map { $0["code"] as? String } == ["invalid_event", "invalid_event"])
-        // One that is known already is no failure, and neither is a batch of nothing.
+        // A duplicate event or an empty batch is not a failure.
         _ = connection.post(batch(trackEvent("m-1")), headers: try signed())
         #expect(try connection.post(batch(bad, trackEvent("m-1")), headers: signed())?.status == 200)
         #expect(try connection.post(batch(), headers: signed())?.status == 200)
@@ -202,7 +202,7 @@ struct NativeDialectTests {
     }
 
     @Test func aUserIDIsComparedByItsBytes() throws {
-        // The same letter, once as one code point and once as two: Swift calls the strings equal.
+        // The same letter as one code point and as two. Swift considers the strings equal.
         let headers = try signed("re\u{301}mi")
         let answer = try #require(
             connection.post(batch(trackEvent("m-1", user: "r\u{E9}mi")), headers: headers))

@@ -4,12 +4,12 @@ import Testing
 
 @testable import GatewayHTTP
 
-/// What is made of the parts of a request, each by itself.
+/// Parsing of single parts of a request.
 struct RequestPartsTests {
     private func fault(
         method: String = "GET", version: String = "HTTP/1.1", _ fields: [(name: String, value: String)]
     ) -> HTTPResponse? {
-        // The fields refer to this memory.
+        // The fields point into this memory.
         let texts = fields.flatMap { [Array($0.name.utf8), Array($0.value.utf8)] }
         let memory = texts.map { text in
             let memory = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: text.count)

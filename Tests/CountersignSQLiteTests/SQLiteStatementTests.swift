@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignSQLite
 
 struct SQLiteStatementTests {
-    /// One text holds for all rows, the others are bound for each; one is longer than what is held without SQLite.
+    /// One text is bound once for all rows, the others for each row. One text exceeds the buffer for texts.
     @Test func textsThatAreHeldArriveWhole() throws {
         let connection = try SQLiteConnection(path: ":memory:")
         try connection.execute("CREATE TABLE row (kept TEXT, text TEXT, other TEXT) STRICT")

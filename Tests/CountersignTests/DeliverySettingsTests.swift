@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// What an app may set, and what it must not.
+/// Validation of an app's configuration.
 struct DeliverySettingsTests {
     @Test func configurationsThatCannotWorkAreRefused() throws {
         let changes: [(String, (inout CountersignConfiguration) throws -> Void)] = [

@@ -5,14 +5,14 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// What stores do when others are in the way of their transactions, as on an engine with several writers.
+/// Stores retry transactions that conflict with others, as on an engine with several writers.
 struct SQLDatabaseTests {
     private struct Trouble: StorageError {
         var isFull = false
         var isRetryable = false
     }
 
-    /// Undoes the first transactions at their end.
+    /// Rolls back the first transactions at their end.
     private final class Contended: SQLDatabase {
         private struct State: @unchecked Sendable {
             let sqlite: SQLiteConnection
@@ -66,7 +66,7 @@ struct SQLDatabaseTests {
         let (session, token) = try store.perform { [opening] in try $0.open(opening, at: 0) }
         #expect(database.runs == 5 && database.areAlone.allSatisfy { !$0 })
         #expect(try sessions(database) == 1)
-        // The answer is that of the run that was kept.
+        // The result comes from the committed run.
         #expect(try store.perform { try $0.session(id: session.id) }?.id == token.sessionID)
     }
 

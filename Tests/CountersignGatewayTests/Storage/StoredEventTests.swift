@@ -6,7 +6,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// Events as they are written out, and read in their order.
+/// Serialization and paging of stored events.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct StoredEventTests {
     private static let texts = [
@@ -31,7 +31,7 @@ struct StoredEventTests {
             "timestamp_ms": .integer(.min), "token_id": .string(text), "type": "track", "user_id": .null,
             "verdict": "verified",
         ]
-        // The body stands first.
+        // The body comes first.
         let members = String(decoding: expected.bytes, as: UTF8.self).replacing(#""body":{},"#, with: "")
         #expect(String(decoding: line, as: UTF8.self) == #"{"body":{},"# + members.dropFirst())
         #expect(event.messageID == text && event.userID == nil && event.proof == proof)
@@ -47,8 +47,7 @@ struct StoredEventTests {
         #expect(String(decoding: line, as: UTF8.self).hasSuffix(#""user_id":"u","verdict":"unknown"}"#))
     }
 
-    /// Two apps that store by turns, in stretches, and holes where events are gone: every page goes on where the one before
-    /// ended, whatever its size.
+    /// Pages join although two apps store events alternately and some events are deleted.
     @Test(arguments: [1, 2, 7, 300, 1_000])
     func pagesJoinWhereverTheyEnd(limit: Int) throws {
         let place = try TestPlace()

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Runs a program to its end; after a minute it is killed.
+/// Runs a program to its end. Kills it after a minute.
 ///
-/// It reads and writes files, not pipes: whatever another test starts at the same moment may hold an end of a pipe.
+/// Uses files instead of pipes, because a process started by another test could inherit an end of a pipe.
 func runProgram(_ arguments: [String], input: Data = Data()) throws -> (status: Int32, output: [UInt8]) {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("run-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -7,7 +7,7 @@ import GatewayIngest
 import GatewayModel
 import Testing
 
-/// What devices of Transistorsoft's SDKs do: register, upload, refresh.
+/// Registration, upload and refresh by devices with Transistorsoft's SDKs.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct DeviceTokenTests {
     private let fixture: GatewayFixture
@@ -60,7 +60,7 @@ struct DeviceTokenTests {
 
     private static let boundary = "------------------------d74496d66958873e"
 
-    /// What `curl -F name=value …` sends.
+    /// The body that `curl -F name=value …` sends.
     private static func multipart(_ fields: [(name: String, value: String)], isWhole: Bool = true) -> String {
         fields.map { field in
             "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(field.name)\"\r\n\r\n\(field.value)\r\n"
@@ -110,7 +110,7 @@ struct DeviceTokenTests {
         #expect(answer.status == 400, "\(answer.body)")
         #expect(answer.json["error"] as? String == "invalid_request")
         #expect(!answer.body.contains(refresh))
-        // It was not spent.
+        // The refresh token was not consumed.
         #expect(self.refresh("refresh_token=" + refresh)?.status == 200)
     }
 
@@ -139,7 +139,7 @@ struct DeviceTokenTests {
         let second = try pair(answer)
         #expect(second.refresh != first.refresh)
         #expect(upload(second.access, uuid: "l-2")?.status == 200)
-        // The client died before it had stored the answer.
+        // The client crashed before it stored the response.
         let again = try #require(
             refresh(#"{"refresh_token":"\#(first.refresh)"}"#, type: "application/json"))
         #expect(try pair(again).refresh == second.refresh)
@@ -215,7 +215,7 @@ struct DeviceTokenTests {
         let connection = try RawConnection(port: fixture.gateway.port)
         let token = try SessionDirectory(fixture.place)
             .open(for: "user-1", of: "shop").refreshToken
-        // Six at once are one too many; sent before the first is answered, they do not depend on how fast that is.
+        // The burst is five requests. All are sent before the first response, so that timing does not matter.
         let body = "refresh_token=" + token
         let request = """
             POST /api/refresh_token HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r
@@ -249,7 +249,7 @@ struct DeviceTokenTests {
         }
     }
 
-    /// The peer is this machine and the client is not: a proxy here passes it on.
+    /// The peer is this machine but the client is not, as with a local proxy.
     @Test(arguments: ["192.0.2.1", "unknown"])
     func registrationsOfOneAddressAreLimitedBehindAProxyToo(client: String) throws {
         var limits = GatewayLimits()

@@ -7,7 +7,7 @@ import GatewayStorage
 import GatewayWebhooks
 import Testing
 
-/// Deliveries to several endpoints, with a webhook in memory and a clock that stands still.
+/// Deliveries to several endpoints, with an in-memory webhook and a simulated clock.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct WebhookRunnerTests {
     private let bench: WebhookBench
@@ -20,7 +20,7 @@ struct WebhookRunnerTests {
         bench.look()
         let sent = bench.sent.withLock { $0 }
         #expect(sent.map(\.events) == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]])
-        // Nothing is committed before the answer.
+        // Nothing is committed before the response.
         #expect(sent.map(\.committed) == [0, 4, 8])
         #expect(try bench.events.committed(of: endpoint) == 10)
         #expect(Set(sent.map(\.messageID)).count == 3)
@@ -58,7 +58,7 @@ struct WebhookRunnerTests {
         #expect(records.first?.firstSequence == 1 && records.first?.lastSequence == 3)
     }
 
-    /// A change between two attempts, and which of the events 1 to 4 the second attempt has.
+    /// A change between two attempts, and the events of the second attempt.
     enum Change: CaseIterable {
         case filter, smallerBatches, largerBatches, deletion, retention, secret, nothing
 
@@ -251,7 +251,7 @@ struct WebhookRunnerTests {
         bench.events.state.withLock { ($0.floor, $0.leftOut) = (2, [3]) }
         bench.runner.wake()
         bench.look()
-        // Passed, and nobody was told.
+        // The deleted events are committed without a delivery.
         #expect(try bench.events.committed(of: endpoint) == 3)
         if isTakenOver {
             let first = bench
@@ -447,7 +447,7 @@ struct WebhookRunnerTests {
         let signatures = StandardWebhook.headers(id: "msg_1", timestamp: 1, body: [1], keys: both)[2].value
             .split(separator: " ")
         #expect(signatures.count == 2 && signatures.allSatisfy { $0.hasPrefix("v1,") })
-        // Neither the answer nor the audit log holds a key.
+        // Neither the response nor the audit log contains a secret.
         let text = String(decoding: rotated.json.bytes, as: UTF8.self)
         #expect(!text.contains(rotated.secret.hexadecimal) && !text.contains(endpoint.secret.hexadecimal))
         for entry in try bench.directory.auditLog.entries(limit: 10) {

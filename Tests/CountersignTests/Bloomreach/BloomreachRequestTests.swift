@@ -5,14 +5,14 @@ import CountersignTransport
 import Foundation
 import Testing
 
-/// What goes over the wire, endpoint by endpoint, held against the vendor's documentation.
+/// The requests to each endpoint, compared with the vendor's documentation.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachRequestTests {
     private static let fields = ["Content-Type: application/json", "Accept: application/json"]
     private static let withKey = fields + ["Authorization: Token key"]
     private static let withToken = fields + ["Authorization: Bearer a.b.c"]
 
-    /// Ids as members, the cookie first.
+    /// The customer IDs as JSON, the cookie first.
     private func ids(_ device: BloomreachDevice) -> String {
         #"{"cookie":"\#(device.client.customerIDs["cookie"] ?? "")","registered":"ada"}"#
     }
@@ -41,7 +41,7 @@ struct BloomreachRequestTests {
         try #require(request.json["message_id"] as? String)
     }
 
-    // Seed: POST /track/v2/projects/<projectToken>/customers for tracking of customer data
+    // POST /track/v2/projects/<projectToken>/customers for tracking of customer data
     @Test func customerUpdate() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"], properties: ["first_name": "Ada"])
@@ -56,7 +56,7 @@ struct BloomreachRequestTests {
         )
     }
 
-    // Seed: POST /track/v2/projects/<projectToken>/customers/events for tracking of event data
+    // POST /track/v2/projects/<projectToken>/customers/events for tracking of event data
     @Test func event() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
@@ -70,7 +70,7 @@ struct BloomreachRequestTests {
         )
     }
 
-    // Seed: POST /track/v2/projects/<projectToken>/campaigns/clicks for tracking campaign events
+    // POST /track/v2/projects/<projectToken>/campaigns/clicks for tracking campaign events
     @Test func campaignClick() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
@@ -87,7 +87,7 @@ struct BloomreachRequestTests {
         )
     }
 
-    // Seed: POST /data/v2/projects/<projectToken>/customers/attributes for fetching customer attributes
+    // POST /data/v2/projects/<projectToken>/customers/attributes for fetching customer attributes
     @Test func attributes() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
@@ -100,7 +100,7 @@ struct BloomreachRequestTests {
         )
     }
 
-    // Seed: POST /data/v2/projects/<projectToken>/consent/categories for fetching consents
+    // POST /data/v2/projects/<projectToken>/consent/categories for fetching consents
     @Test func consents() async throws {
         let device = try device()
         _ = try await device.client.fetchConsents()
@@ -109,7 +109,7 @@ struct BloomreachRequestTests {
         #expect(request.text == "{}")
     }
 
-    // Seed: POST /webxp/s/<projectToken>/inappmessages?v=1 for fetching InApp messages
+    // POST /webxp/s/<projectToken>/inappmessages?v=1 for fetching InApp messages
     @Test func inAppMessages() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
@@ -119,7 +119,7 @@ struct BloomreachRequestTests {
         #expect(request.text == #"{"customer_ids":\#(ids(device)),"device":"ios"}"#)
     }
 
-    // Seed: POST /webxp/projects/<projectToken>/appinbox/fetch for fetching of AppInbox data
+    // POST /webxp/projects/<projectToken>/appinbox/fetch for fetching of AppInbox data
     @Test(arguments: [false, true])
     func appInboxFetch(advanced: Bool) async throws {
         let device = try device(advanced: advanced)
@@ -136,7 +136,7 @@ struct BloomreachRequestTests {
             ])
     }
 
-    // Seed: POST /webxp/projects/<projectToken>/appinbox/markasread for marking of AppInbox message as read
+    // POST /webxp/projects/<projectToken>/appinbox/markasread for marking of AppInbox message as read
     @Test(arguments: [false, true])
     func appInboxMarkAsRead(advanced: Bool) async throws {
         let device = try device(advanced: advanced)
@@ -153,7 +153,7 @@ struct BloomreachRequestTests {
         #expect(await device.client.cachedAppInbox().map(\.isRead) == [true])
     }
 
-    // Seed: POST /campaigns/send-self-check-notification?project_id=<projectToken>
+    // POST /campaigns/send-self-check-notification?project_id=<projectToken>
     @Test func selfCheck() async throws {
         let device = try device()
         device.client.identifyCustomer(["registered": "ada"])
