@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// That the samples in `VendorSamples.swift` are those of Transistorsoft's page "AuthorizationConfig".
+/// Checks that the samples in `VendorSamples.swift` match Transistorsoft's page "AuthorizationConfig".
 struct VendorTextTests {
     private static let blocks = [
         #"""

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// That the samples in `VendorSamples.swift` are those of Braze's page "SDK Authentication".
+/// Checks that the samples in `VendorSamples.swift` match Braze's page "SDK Authentication".
 struct VendorTextTests {
     private static let blocks = [
         #"""

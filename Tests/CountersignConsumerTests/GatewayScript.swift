@@ -3,7 +3,7 @@ import CountersignTesting
 import CountersignTransport
 import Foundation
 
-/// Answers as the gateway gives them.
+/// Responses in the gateway's format.
 enum GatewayScript {
     static let endpoint = URL(string: "https://gateway.example/base") ?? URL(fileURLWithPath: "/")
     static let token = "csa_secret"
@@ -43,8 +43,7 @@ enum GatewayScript {
             body: Array(#"{"success":false,"code":"\#(code)","reason":"because"}"#.utf8))
     }
 
-    /// A gateway that answers polls with these, one after the other, and everything else with `{}`. What comes after the last
-    /// waits until its task is cancelled.
+    /// Answers polls with `polls` in order. Further polls wait until cancelled.
     static func transport(
         polls: TransportResponse..., clock: ManualClock, other: TransportResponse = done
     ) -> ScriptedTransport {
@@ -72,7 +71,7 @@ enum GatewayScript {
     static func text(_ request: TransportRequest) -> String { String(decoding: request.body, as: UTF8.self) }
 }
 
-/// One answer after the other.
+/// Hands out responses in order.
 final class Answers: @unchecked Sendable {
     // `lock` guards `left`.
     private let lock = NSLock()

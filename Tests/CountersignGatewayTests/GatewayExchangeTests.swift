@@ -9,10 +9,10 @@ import Testing
 @testable import GatewayObservability
 @testable import GatewayStorage
 
-/// What a gateway tells the others of its cluster, and when.
+/// Messages between the gateways of a cluster.
 @Suite(.timeLimit(.minutes(1)))
 struct GatewayExchangeTests {
-    /// A channel that looks when the test says so.
+    /// A channel that polls when the test says so.
     private final class Channel: ClusterChannel {
         let wakes = Lock(0)
         private let ends = Lock<[@Sendable () -> [ClusterMessage]]>([])
@@ -30,7 +30,7 @@ struct GatewayExchangeTests {
         func look() -> [ClusterMessage] { ends.withLock { $0 }.flatMap { $0() } }
     }
 
-    /// Until the channel's next look they would miss what the others judge.
+    /// Otherwise the feed would miss the other gateways' verdicts until the next poll.
     @Test func theOthersAreToldAtOnceThatSomebodyWatches() throws {
         let place = try TestPlace()
         let storage = try place.open()

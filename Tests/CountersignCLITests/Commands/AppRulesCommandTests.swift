@@ -26,7 +26,7 @@ struct AppRulesCommandTests {
         #expect(rules.retentionBytes == 1_000)
         let wrong = RecordedIO()
         #expect(await wrong.run("app", "origins", "shop", "shop.example", "--data", data) == .usage)
-        // No browser sends these.
+        // Browsers do not send these origins.
         for origin in [
             "https://shop.example:443", "http://shop.example:80", "https://shop.example:08443",
             "https://b\u{FC}cher.example", "https://Shop.example", "https://shop.example/",
@@ -40,7 +40,7 @@ struct AppRulesCommandTests {
             #expect(await wrong.run("app", "origins", "shop", origin, "--data", data) == .done, "\(origin)")
         }
         #expect(await wrong.run("app", "origins", "none-such", "--data", data) == .notFound)
-        // One that an earlier version took holds up no other change.
+        // An origin that an earlier version accepted does not block other changes.
         var old = rules
         old.origins = ["https://shop.example:443"]
         try AppDirectory(dataDirectory: data).set(old, for: "shop")

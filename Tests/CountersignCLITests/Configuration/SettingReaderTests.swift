@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct SettingReaderTests {
-    /// What `config print --origin` says of one setting: value and origin.
+    /// The value and origin of a setting in `config print --origin`.
     private func printed(
         _ name: String, _ arguments: [String] = [], environment: [String: String] = [:]
     ) async -> String? {
@@ -75,7 +75,7 @@ struct SettingReaderTests {
         }
     }
 
-    /// The shell that has started it with `&` reads what is typed there.
+    /// A shell that started the gateway with `&` reads further input from the same terminal.
     @Test func inTheBackgroundOnlyWhatGoesWrongIsLogged() throws {
         func level(_ io: RecordedIO, origin: SettingReader.Origin = .standard) -> (LogLevel, Bool) {
             var configuration = GatewayConfiguration(dataDirectory: "d")
@@ -137,11 +137,11 @@ struct SettingReaderTests {
         // A value that is not the default, by kind, must change the configuration.
         for setting in SettingTable.all {
             var before = GatewayConfiguration(dataDirectory: "d")
-            // Files that belong to a database.
+            // Files that require a database.
             if ["database-password-file", "token-key-file"].contains(setting.name) {
                 before.database = try Setting.database("host=db dbname=d")
             }
-            // What belongs to a collector.
+            // Settings that require a collector.
             if setting.name.hasPrefix("otlp-"), setting.name != "otlp-endpoint" {
                 before.telemetry = TelemetryRules(endpoint: "http://192.0.2.1")
             }
@@ -159,7 +159,7 @@ struct SettingReaderTests {
             case .text("URL"): try setting.apply(&after, "https://192.0.2.1")
             default: try setting.apply(&after, "192.0.2.1")
             }
-            // A database's address is shown without its files.
+            // The address of a database is shown without its files.
             #expect(
                 "\(before)" != "\(after)" || before.database != after.database, "\(setting.name)")
         }

@@ -15,7 +15,7 @@ struct DevSessionTests {
     private let parent = TemporaryFolder()
     private var path: String { parent.path + "/dev" }
 
-    /// The folder as an earlier run left it: making its key takes longer than a test.
+    /// Creates the folder as an earlier run would. Generating its key takes too long for a test.
     private func makeFolder() throws {
         guard !FileManager.default.fileExists(atPath: path) else { return }
         try FolderTemplate.copy(to: path)
@@ -110,7 +110,7 @@ struct DevSessionTests {
         try await folder.allow(["http://127.0.0.1:50001", "http://localhost:50001"])
         try await folder.allow([own, "http://127.0.0.1:50002"])
         #expect(try await origins() == before + [own, "http://127.0.0.1:50002"])
-        // What the developer has allowed stays, also where a run has used it.
+        // The developer's own origin stays, even if a run has used it.
         try await DevFolder(path: path).allow(["http://127.0.0.1:50003"])
         #expect(try await origins() == before + [own, "http://127.0.0.1:50003"])
     }
@@ -178,7 +178,7 @@ struct DevSessionTests {
             #expect((attributes[.posixPermissions] as? Int) == 0o600)
         }
         #expect(try String(contentsOfFile: kept.path + "/.gitignore", encoding: .utf8) == "*\n")
-        // For `token verify`.
+        // `token verify` reads this file.
         let publicKey = try PublicKey(
             pem: String(contentsOfFile: kept.path + "/public.pem", encoding: .utf8), algorithm: .rs256)
         #expect(publicKey.thumbprint == kept.key.publicKey.thumbprint)

@@ -5,7 +5,7 @@ import Testing
 @testable import CountersignCLI
 
 struct ProgressLineTests {
-    /// What was drawn, by a clock that stands still.
+    /// Recorded output, with a clock that the test sets.
     private final class Drawn: Sendable {
         let text = Lock("")
         let time = Lock(Date(timeIntervalSince1970: 0))

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The built program, which lies beside the test bundle.
+/// The built program, in the folder of the test bundle.
 enum Program {
     static let path: String = {
         #if os(macOS)

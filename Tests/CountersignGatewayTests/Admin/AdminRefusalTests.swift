@@ -90,7 +90,7 @@ struct AdminRefusalTests {
         }
     }
 
-    /// Method, path, body and the member that the error points at.
+    /// Method, path, body and the member that the error names.
     private static let addresses = [
         ("POST", "webhooks", #"{"url":"URL","allow_private":PRIVATE}"#, "/url"),
         ("PUT", "webhook", #"{"url":"URL","allow_private":PRIVATE}"#, "/url"),
@@ -316,7 +316,7 @@ struct AdminRefusalTests {
         #expect(entry?.action == "session.blocked" && entry?.target == "vi")
     }
 
-    /// A quote followed by a combining mark is one character, and must be doubled all the same (RFC 4180).
+    /// A quote followed by a combining mark is one `Character`, but must still be doubled (RFC 4180).
     @Test func everyQuoteInACellIsDoubled() {
         var row: [UInt8] = []
         Export.write(["a\"\u{301},=HYPERLINK(1)", "-1", "=1+1", "x\r\n"], to: &row)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import GatewayAdmin
 
-/// What may not become a password, and what may.
+/// Rejected and accepted passwords.
 struct PasswordRulesTests {
     @Test(arguments: [
         "elevenbytes", "123qweasdzxc", "1qaz2wsx3edc", "LeaveMeAlone", "qwerty123456", "password1234",

@@ -3,16 +3,16 @@ import Foundation
 
 /// The rules by which shipped clients read an answer (iOS SDK 2.28 to 4.0, Android SDK 4.10).
 enum ShippedClient {
-    /// What an iOS client makes of a status and a body.
+    /// The outcome of a response in an iOS client.
     enum Outcome: Equatable {
         /// The event is deleted from the queue.
         case success
-        /// One try is used up; the text is shown to the developer.
+        /// One attempt is used up; the text is shown to the developer.
         case missingData(String)
-        /// One try is used up; the error is shown when it could be decoded.
+        /// One attempt is used up; the error is shown if it can be decoded.
         case notAuthorized(String?)
         case notFound(String?)
-        /// The event stays, forever, unless the errors could be decoded.
+        /// The event stays forever, unless the errors can be decoded.
         case serverError(String?)
         /// The cache is emptied and the request repeated without a token.
         case gone(String)

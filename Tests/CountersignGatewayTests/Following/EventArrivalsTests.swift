@@ -10,14 +10,14 @@ struct EventArrivalsTests {
         arrivals.wait(for: appID, since: ticket) { [woken] in woken.withLock { $0 += 1 } }
     }
 
-    /// Else an event that was stored between the look and the wait would be read at the next one's arrival.
+    /// Otherwise an event stored between the query and the wait would be read only after the next event.
     @Test func whatComesBetweenTheLookAndTheWaitWakesAtOnce() {
         let ticket = arrivals.ticket
         arrivals.note(["shop"])
         #expect(wait(for: "shop", since: ticket) == nil)
         #expect(woken.withLock { $0 } == 1)
         #expect(arrivals.awaited.isEmpty)
-        // Who has looked since then waits, and so does who asks about another app.
+        // A wait with a newer ticket or for another app is not woken.
         #expect(wait(for: "shop", since: arrivals.ticket) != nil)
         #expect(wait(for: "blog", since: ticket) != nil)
         #expect(woken.withLock { $0 } == 1)
