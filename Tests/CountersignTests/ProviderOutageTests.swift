@@ -152,7 +152,7 @@ struct ProviderOutageTests {
         async let flush = made.flush()
         await isInside.wait()
         if call == .detachedFlush {
-            // The client cannot see that the provider waits for the flush. The wait has a limit.
+            // A detached task does not inherit `isInside`. The flush waits for the provider for a few seconds.
             let limit = await bench.clock.waitForSleeper(count: 2)
             #expect(limit - start <= 5)
             bench.clock.advance(to: limit)
