@@ -184,7 +184,7 @@ struct PublicKeyTests {
         #expect(code(ec([0] + x, y)) == .unreadableKey)
     }
 
-    /// Points of small order. RFC 8032's equation holds for a signature of zeros, so forging one is trivial.
+    /// For a point of small order, RFC 8032's equation holds for a signature of zeros.
     @Test(arguments: [
         "0000000000000000000000000000000000000000000000000000000000000000",
         "0100000000000000000000000000000000000000000000000000000000000000",

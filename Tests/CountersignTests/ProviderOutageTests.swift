@@ -152,7 +152,7 @@ struct ProviderOutageTests {
         async let flush = made.flush()
         await isInside.wait()
         if call == .detachedFlush {
-            // A detached task does not inherit `isInside`. The flush waits for the provider for a few seconds.
+            // A detached task does not inherit `isInside`. The flush waits at most `patience` for the provider.
             let limit = await bench.clock.waitForSleeper(count: 2)
             #expect(limit - start <= 5)
             bench.clock.advance(to: limit)

@@ -269,7 +269,7 @@ extension PostgreSQLTests {
 
         @Test func metricsSpeakOfTheOthersAndOfTheDatabase() throws {
             try use(2) { bench, _ in
-                // The first gateway may have read the list before the second one started.
+                // The last heartbeat of the first gateway may precede the start of the second one.
                 while try bench.metric(0, "cluster_gateways") != 2 {}
                 #expect(try bench.metric(1, "cluster_gateways") == 2)
                 #expect(try (0..<5).contains(#require(try bench.metric(0, "cluster_heartbeat_age_seconds"))))
