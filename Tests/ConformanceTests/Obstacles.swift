@@ -2,20 +2,20 @@ import CountersignCore
 import CountersignTesting
 import Foundation
 
-/// What gets no answer before time has passed, or never: calls of the provider, and requests.
+/// Provider calls and requests that get no answer until a given uptime, or never.
 final class Obstacles: Sendable {
     enum Kind: Sendable {
-        /// The client goes on with everything else.
+        /// A provider call. The client continues with other work.
         case provider
-        /// The client waits.
+        /// A request. The client waits for its answer.
         case request
-        /// The client has given it up.
+        /// A call that the client no longer waits for.
         case abandoned
     }
 
     private struct Obstacle {
         let kind: Kind
-        /// The uptime at which it is out of the way; infinite for never.
+        /// The uptime at which the call is answered; infinite for never.
         let end: TimeInterval
         let release: Handshake
     }
@@ -28,7 +28,7 @@ final class Obstacles: Sendable {
 
     private let state = Lock(State())
 
-    /// Waits until `release(at:)` says that the time has come.
+    /// Suspends until `release(at:isOver:)` reaches `end`.
     func wait(_ kind: Kind, until end: TimeInterval) async {
         let obstacle = Obstacle(kind: kind, end: end, release: Handshake())
         let (isOver, watcher) = state.withLock { state in
@@ -40,7 +40,7 @@ final class Obstacles: Sendable {
         await obstacle.release.wait()
     }
 
-    /// What the client waits for now; nil if nothing is in its way.
+    /// The kind of call that the client waits for now; nil if none.
     var present: Kind? {
         state.withLock { state in
             let kinds = state.obstacles.map(\.kind)
@@ -48,18 +48,18 @@ final class Obstacles: Sendable {
         }
     }
 
-    /// The first instant at which one is out of the way; nil if there is none.
+    /// The earliest end of the obstacles that are not abandoned; nil without such obstacles.
     var next: TimeInterval? {
         state.withLock { $0.obstacles.filter { $0.kind != .abandoned }.map(\.end).min() }
     }
 
-    /// Calls back as soon as there is one.
+    /// Calls `watcher` when an obstacle appears, and at once if the client already waits.
     func watch(_ watcher: @escaping @Sendable () -> Void) {
         state.withLock { $0.watcher = watcher }
         if present != nil { watcher() }
     }
 
-    /// Lets those go on whose time has come; at infinity all. With `isOver` nobody waits any more.
+    /// Resumes the calls that end by `uptime`. With `isOver`, later calls do not wait.
     func release(at uptime: TimeInterval, isOver: Bool = false) {
         let released = state.withLock { state in
             state.isOver = isOver

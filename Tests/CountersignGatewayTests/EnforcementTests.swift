@@ -11,7 +11,7 @@ import Testing
 @testable import GatewayObservability
 @testable import GatewayStorage
 
-/// Enforcement that goes on by itself: a part of the users, a switch at a set time, and the way back.
+/// Automatic enforcement: a ramp by share of users, a scheduled switch, and the return to optional.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct EnforcementTests {
     private let place: TestPlace
@@ -21,7 +21,7 @@ struct EnforcementTests {
     private let minute: Int64 = 60_000
     private let start: Int64 = 1_800_000_000_000
 
-    /// A watch without a gateway, on a clock of its own.
+    /// An enforcement watch without a gateway, on a manual clock.
     private final class Bench: Sendable {
         let directory: AppDirectory
         let watch: EnforcementWatch
@@ -113,13 +113,13 @@ struct EnforcementTests {
 
     @Test func tooManyLostTokensLeadBackToOptional() throws {
         let bench = try bench(required(10))
-        // Few users prove nothing; nine of a hundred are below the limit.
+        // Fewer than 100 users, or a share below 10 percent, do not trigger the return.
         for (users, lost) in [(0, 0), (99, 99), (100, 9)] {
             bench.see(users: users, lost: lost)
             bench.look(after: 1_000)
             #expect(try plan(bench).state == .required, "\(lost) of \(users)")
         }
-        // What was judged before it was required does not count, nor what is older than the window.
+        // Ignores verdicts from before the switch to required and those older than the window.
         #expect(bench.askedSince.withLock { $0 } == start)
         bench.look(after: 10 * minute)
         #expect(bench.askedSince.withLock { $0 } == start + 3_000 + 5 * minute)
@@ -132,7 +132,7 @@ struct EnforcementTests {
         #expect(bench.changes.withLock { $0 } == 1)
         let entry = try #require(try bench.directory.auditLog.entries(limit: 1).first)
         #expect(entry.action == "enforcement.returned" && entry.actor == "gateway")
-        // Without a webhook nobody is told; an operator's next word ends the note.
+        // Without a webhook no alert is sent. The next change by an operator clears the note.
         #expect(bench.sent.withLock { $0 }.isEmpty)
         try bench.directory.setEnforcement(.optional, for: "shop")
         #expect(try plan(bench).returned == nil)
@@ -155,11 +155,11 @@ struct EnforcementTests {
             try JSONSerialization.jsonObject(with: Data(alert.body)) as? [String: Any])
         #expect(body["type"] as? String == "enforcement.rejecting")
         #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
-        // Once an hour.
+        // The alert repeats once an hour.
         #expect(bench.sent.withLock { $0.count } == 1)
         bench.look(after: 60 * minute)
         #expect(bench.sent.withLock { $0.count } == 2)
-        // A clock that is set back keeps nothing from being told, nor from being told again.
+        // Setting the clock back suppresses neither the alert nor its retry.
         bench.outcome.withLock { $0 = .refused("it answered 500") }
         bench.look(after: -24 * 60 * minute)
         #expect(bench.sent.withLock { $0.count } == 3)
@@ -174,7 +174,7 @@ struct EnforcementTests {
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: 500)
         known.note(2, of: "john", .accepted, nil, atMilliseconds: 1_500)
         #expect(sum() == [1, 0])
-        // What a stranger can send, and a token that fails for another reason.
+        // Unverifiable tokens of a stranger, and verified tokens that fail for another reason.
         for code in [
             AuthErrorCode.missingToken, .decodingError, .incorrectAlgorithm, .noMatchingPublicKeys, .expired,
         ] {
@@ -184,13 +184,13 @@ struct EnforcementTests {
             known.note(1, of: "jane", .rejected, code, atMilliseconds: 1_600)
         }
         #expect(sum() == [1, 0])
-        // One's own expired token sent in the names of others is still one user's.
+        // An expired token sent for several user ids counts as one user.
         for name in ["jane", "ann", "bob"] {
             known.note(1, of: name, .rejected, .expired, atMilliseconds: 1_700)
             known.note(1, of: name, .rejected, .noMatchingPublicKeys, atMilliseconds: 1_700)
         }
         #expect(sum() == [2, 1])
-        // Who got a new token has lost nothing.
+        // An accepted new token clears the loss.
         known.note(3, of: "jane", .accepted, nil, atMilliseconds: 1_800)
         #expect(sum() == [2, 0])
     }
@@ -205,7 +205,7 @@ struct EnforcementTests {
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour - 1)
         #expect(users(start) == 100_000)
         #expect(users(start + 1_000) == 0)
-        // All others are old by now, but were looked through a moment ago.
+        // All other users are outside the window, but the last sweep was a moment ago.
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour + 1)
         #expect(users(start + 1_000) == 0)
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: start + hour + minute)
@@ -235,7 +235,7 @@ struct EnforcementTests {
         }
     }
 
-    /// A database that counts reads.
+    /// A database that counts its reads.
     private struct CountedDatabase: SQLDatabase {
         let database: any SQLDatabase
         let reads = Lock(0)
@@ -263,7 +263,7 @@ struct EnforcementTests {
             bench.look()
             return database.reads.withLock { $0 }
         }
-        // One read for the plans, one for due alerts.
+        // One read loads the plans, the other the due alerts.
         #expect(reads() == 2)
         #expect(reads() == 1)
         try bench.directory.setEnforcementPlan(required(10), for: "shop", at: start)
@@ -293,7 +293,7 @@ struct EnforcementTests {
         known.note(2, of: "john", .accepted, nil, atMilliseconds: start + 2 * minute)
         recent.note(.accepted, .required, events: 1, atMilliseconds: start + 2 * minute)
         #expect(sums().known == KnownTokens.Sum(users: 1, lost: 0))
-        // Nor does it once that time has really come.
+        // The entry from the future stays ignored when the clock reaches its time.
         #expect(known.sum(since: start + day) == KnownTokens.Sum())
         #expect(sums().recent == RecentVerdicts.Sum(required: 1, rejected: 0, accepted: 1, events: 1))
     }
@@ -307,7 +307,7 @@ struct EnforcementTests {
         #expect(bench.askedSince.withLock { $0 } == start - 5 * minute)
     }
 
-    // Beyond a ramp a token that fails is warned about: its user has lost it all the same.
+    // Users beyond the ramp get a warning instead of a rejection, which counts as a loss too.
     @Test(arguments: [AuthErrorCode.expired, .noMatchingPublicKeys])
     func aTokenThatFailsBeyondTheRampIsLostToo(code: AuthErrorCode) {
         var known = KnownTokens()
@@ -400,7 +400,7 @@ struct EnforcementTests {
                 batch(trackEvent(UUID().uuidString, user: user)),
                 headers: credentials.merging(["X-Write-Key": fixture.writeKey]) { $1 })?.status
         }
-        // A stranger's requests, however many, and tokens of a key that never was the app's.
+        // Requests without a token, or with tokens of an unknown key, raise an alert but change nothing.
         let stranger = try SharedKeys.stranger()
         for number in 0..<60 {
             let user = "\(users[number % users.count])"
@@ -414,7 +414,7 @@ struct EnforcementTests {
             url: "http://127.0.0.1:\(receiver.port)/alerts", secret: secret,
             allowsPrivateAddresses: true, for: "shop")
         #expect(try fixture.apps.enforcementPlan(of: "shop").state == .required)
-        // Everybody's key goes.
+        // The key of all users is deleted.
         let tokens = try users.map { try fixture.token(for: $0) }
         for (user, token) in zip(users, tokens) { #expect(send(user, token) == 200) }
         let other = try fixture.apps.addKey(stranger.publicKey.pem, description: "another", to: "shop")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What an app takes with it when it adds the package.
+/// Privacy manifests, Core Location references and the Swift version of the package.
 struct PackageTests {
     private let package: URL = {
         var url = URL(fileURLWithPath: #filePath)
@@ -52,8 +52,8 @@ struct PackageTests {
                     uniqueKeysWithValues: accessed.map { ("NSPrivacyAccessedAPICategory" + $0, $1) }))
     }
 
-    /// Apple's list of interfaces that need a reason, as they would stand in a source. `clock_gettime` is not in it, and says
-    /// the same as those that are.
+    /// Patterns of Apple's required-reason APIs. `clock_gettime` is not on Apple's list, but returns the same
+    /// time as listed interfaces.
     private static let interfacesThatNeedAReason = [
         (
             "FileTimestamp",
@@ -67,9 +67,9 @@ struct PackageTests {
         ("ActiveKeyboards", "activeInputModes"), ("UserDefaults", "UserDefaults"),
     ]
 
-    /// An app's upload is refused for one that no manifest names.
+    /// App Store Connect rejects an app that uses a required-reason API without declaring it.
     @Test func manifestsGiveAReasonForEachInterfaceThatNeedsOne() throws {
-        // The targets with a manifest, and those without one that each depends on.
+        // Each target with a manifest, together with its dependencies that have none.
         let manifests = [
             "SDK/CountersignDelivery": [
                 "SDK/CountersignDelivery", "SDK/CountersignTransport", "SDK/CountersignCore",
@@ -117,7 +117,7 @@ struct PackageTests {
         #expect(!modules.isEmpty)
     }
 
-    /// `@c @implementation` is of Swift 6.3: who has an older one is told so by the manifest, not by an error in a file.
+    /// With a Swift older than 6.3 the manifest fails, and not a source with `@c @implementation`.
     @Test func everyPlaceNamesTheSwiftThatIsNeeded() throws {
         let manifest = try text("Package.swift")
         #expect(manifest.hasPrefix("// swift-tools-version: 6.3\n"))

@@ -9,7 +9,7 @@ import Testing
 @testable import GatewayStorage
 
 extension PostgreSQLTests {
-    /// Whoever has the database, or a dump of it, and not the token key has none of these secrets.
+    /// A database dump does not reveal these secrets without the token key.
     @Suite(.timeLimit(.minutes(2)))
     struct SecretTests {
         private static let key = "a secret of thirty-two bytes or more"
@@ -20,7 +20,7 @@ extension PostgreSQLTests {
 
         private static func text(_ key: [UInt8]) -> String { "whsec_" + Data(key).base64EncodedString() }
 
-        /// Keeps one secret of each kind.
+        /// Stores one secret of each kind.
         private func fill(_ apps: AppDirectory) throws {
             _ = try apps.createApp(id: "shop")
             _ = try apps.projects.addCustomerTokenKey(id: "key-1", secret: Self.key, to: "shop")
@@ -35,7 +35,7 @@ extension PostgreSQLTests {
                 url: "https://example.com/push", secret: Self.text(Self.pushKey), for: "shop")
         }
 
-        /// What was kept is what is read.
+        /// Checks that each secret is read back unchanged.
         private func check(_ apps: AppDirectory, pseudonym: [UInt8]) throws {
             #expect(
                 try apps.projects.project(of: "shop").customerTokenKeys.map(\.secret) == [
@@ -51,7 +51,7 @@ extension PostgreSQLTests {
             #expect(try apps.admins.useSecondFactor(Self.factor.code(3), of: "ada", at: 90_000))
         }
 
-        /// Every row of the schema as text, where bytes are hexadecimal.
+        /// Returns every row of the schema as text, with bytes in hexadecimal.
         private func dump(_ connection: PostgreSQLConnection) throws -> String {
             let tables = try connection.all(
                 """
@@ -66,7 +66,7 @@ extension PostgreSQLTests {
             }.joined(separator: "\n")
         }
 
-        /// Which secrets a dump shows, in any form that one is written in.
+        /// Returns the secrets that occur in a dump, in any encoding.
         private func shown(_ dump: String, pseudonym: [UInt8]) -> [String] {
             let secrets = [
                 "customers' tokens": Array(Self.key.utf8), "webhook": Self.webhookKey,
@@ -122,12 +122,12 @@ extension PostgreSQLTests {
             }
         }
 
-        /// A gateway of the version before reads no sealed secret: nothing is sealed while it runs, and all of it afterwards.
+        /// A gateway of the previous version cannot read sealed secrets. They are sealed after the last one has stopped.
         @Test func secretsAreSealedOnceNoOlderGatewayRuns() throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 let connection = try database.connect()
-                // As that gateway writes its row.
+                // The row of a running gateway of the previous version.
                 try connection.execute(
                     """
                     INSERT INTO gateway (id, name, version, started_ms, seen_ms)

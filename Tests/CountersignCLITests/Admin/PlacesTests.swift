@@ -7,10 +7,10 @@ import Testing
 
 @testable import CountersignCLI
 
-/// Every command that works on a data directory and on a running gateway, both ways on equal data.
+/// Runs each command on a data directory and on a running gateway with equal data, and compares the output.
 @Suite(.timeLimit(.minutes(5)))
 struct PlacesTests {
-    /// One of two equal places.
+    /// A data directory or a running gateway.
     private struct Place {
         let name: String
         let fixture: GatewayFixture
@@ -19,7 +19,7 @@ struct PlacesTests {
         var last = ""
         var lastObject = ""
 
-        /// What stands in its output for the place itself: addresses, and on PostgreSQL the number of its one event.
+        /// Text that differs between targets: addresses, and on PostgreSQL the position of the one event.
         func names() throws -> [String] {
             let address = fixture.place.configuration.database?.description
             let events = address == nil ? [] : try fixture.place.events(["position"]).compactMap(\.[0])
@@ -43,7 +43,7 @@ struct PlacesTests {
         )
     }
 
-    /// What is typed; `{last}` is what the line before has printed, `{id}` a member of it.
+    /// Command lines. `{last}` is the output of the previous line, `{id}` the id in the last object.
     private let lines = [
         "profile show --json", "profile show", "app create blog --name Blog", "app list", "app list --json",
         "app origins blog https://a.example", "app retention blog --days 5 --json",
@@ -99,7 +99,7 @@ struct PlacesTests {
         let fixtures = [try GatewayFixture(), try GatewayFixture()]
         var places: [Place] = []
         for fixture in fixtures {
-            // The other place has one too, so that both audit logs tell the same story.
+            // Both targets get a token, so that their audit logs have the same entries.
             let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
             let url = "http://127.0.0.1:\(fixture.gateway.port)"
             let send = RecordedIO(environment: [
@@ -111,7 +111,7 @@ struct PlacesTests {
                     "send", folder.path + "/events.ndjson", "--server", url, "--user-token-file",
                     signed) == .done,
                 "\(send.talk)")
-            // Else that is done once a second.
+            // Analytics are otherwise flushed once a second.
             fixture.gateway.analytics.flush()
             let environment = ["COUNTERSIGN_TOKEN": token]
             #expect(
@@ -123,7 +123,7 @@ struct PlacesTests {
                         name: "remote", fixture: fixture, arguments: ["--server", url],
                         environment: environment))
         }
-        // A database is copied by its own tools.
+        // PostgreSQL is backed up with its own tools.
         let isDatabase = TestEngine.standard != .sqlite
         for line in lines where !(isDatabase && line.hasPrefix("backup ")) {
             var printed: [String] = []
@@ -142,8 +142,8 @@ struct PlacesTests {
 
     @Test func noCommandIsLeftOut() {
         let wanted = CommandTable.all.filter { $0.flags.contains(.server) && $0.flags.contains(.data) }
-        // `tail` goes on until something happens, `trigger` needs a running gateway, and `complete` is the shell's,
-        // and `doctor` looks at other things elsewhere: see their own tests. `cluster status` is about a database.
+        // Tested elsewhere: `tail` does not end by itself, `trigger` needs a running gateway, `complete`
+        // serves shells, `doctor` makes other checks, and `cluster status` needs a database.
         for command in wanted
         where !["complete", "cluster status", "doctor", "tail", "trigger"].contains(command.name) {
             #expect(
@@ -164,9 +164,9 @@ struct PlacesTests {
         return word.replacing("FOLDER", with: folder.path)
     }
 
-    /// The output without what chance, time and the asker's name make of it.
+    /// Replaces random values, times and the name of the actor in `text`.
     private func plain(_ text: String, of place: Place) throws -> String {
-        // Reads are audited on a server only.
+        // Reads are audited only on a server.
         let read = #/(?m)^.* (event\.export|customer\.show|audit\.export) .*\n/#
         return try place.names().reduce(text.replacing(read, with: "")) { $0.replacing($1, with: "PLACE") }
             .replacing(#/cli:\w+ *|token:test(#[\w-]+)? */#, with: "ACTOR ")
@@ -176,12 +176,12 @@ struct PlacesTests {
             .replacing(#/\bnever\b|unknown here/#, with: "UNUSED")
             .replacing(#/"entries":\d+/#, with: "N")
             .replacing(#/\bwk_[A-Za-z0-9_\-]{4}(?![A-Za-z0-9_\-])/#, with: "PREFIX")
-            // A gateway looks at a new webhook's events at once, here before or after it is shown.
+            // A gateway reads events for a new webhook at once, before or after this output.
             .replacing(#/COMMITTED +\d+/#, with: "COMMITTED").replacing(
                 #/\bu-[a-z2-7]{8}\b/#, with: "PSEUDONYM"
             )
             .replacing(#/[A-Za-z0-9_\-+\/=]{12,}/#) { match in
-                // Words stay; what is left are ids, hashes and secrets.
+                // Matches without digits and capitals are words. The others are ids, hashes and secrets.
                 match.output.contains(where: \.isNumber) || match.output.contains(where: \.isUppercase)
                     ? "ID" : String(match.output)
             }.replacing(#/ +/#, with: " ").replacing(#/"bytes":\d+| \d+ TIME/#, with: "N")

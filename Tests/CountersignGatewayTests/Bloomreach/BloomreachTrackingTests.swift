@@ -24,7 +24,7 @@ struct BloomreachTrackingTests {
         return results.map { $0["value"] is NSNull ? nil : $0["value"] }
     }
 
-    // MARK: The bytes of shipped clients
+    // MARK: Requests of shipped SDKs
 
     /// iOS SDK 3.7 and later.
     @Test func aCustomerUpdateIsStoredAndMerged() throws {
@@ -43,7 +43,7 @@ struct BloomreachTrackingTests {
         #expect(values[4] == nil)
     }
 
-    /// A profile with very many properties would slow down all requests, and needs no token.
+    /// A profile with very many properties would slow down all requests, and an update needs no token.
     @Test func aCustomerUpdateSetsSoManyPropertiesAtMost() throws {
         for request in 0..<3 {
             let members = (0..<2_500).map { #""p\#(request)-\#($0)":1"# }.joined(separator: ",")
@@ -52,7 +52,7 @@ struct BloomreachTrackingTests {
                 #"{"properties":{\#(members)},"customer_ids":{"cookie":"\#(cookie)"}}"#)
             #expect(answer.map(ShippedClient.outcome) == .success)
         }
-        // The stored events have all properties.
+        // The limit applies to the profile. The stored events have all properties.
         #expect(try client.events().count == 3)
         let kept = try client.fixture.place.connection(to: "events").first(
             "SELECT count(*), (SELECT max(properties) FROM customer) FROM customer_property"
@@ -60,7 +60,7 @@ struct BloomreachTrackingTests {
         #expect(kept == [1_000, 1_000])
     }
 
-    /// iOS SDK up to 3.6 counts the age of an event anew at every try.
+    /// iOS SDK up to 3.6 sends the age of the event at each attempt.
     @Test func theOlderAgeIsCountedBackFromNow() throws {
         let before = Date().timeIntervalSince1970
         let answer = client.post(
@@ -72,7 +72,7 @@ struct BloomreachTrackingTests {
         #expect(time >= before - 3601 && time <= Date().timeIntervalSince1970 - 3600)
     }
 
-    /// Android SDK 4.10: another content type, and no members that are null.
+    /// Android SDK 4.10 sends another content type and omits members that are null.
     @Test func anAndroidEventIsStored() throws {
         let body =
             #"{"event_type":"payment","timestamp":1.700000000456E9,"customer_ids":{"registered":"jane","cookie":"\#(cookie.lowercased())"},"properties":{"value":99.9}}"#
@@ -90,7 +90,7 @@ struct BloomreachTrackingTests {
             ])
     }
 
-    /// iOS has ids and an event type in a click, Android has neither.
+    /// A click of the iOS SDK has ids and an event type. A click of the Android SDK has neither.
     @Test func aCampaignClickNeedsNoIDs() throws {
         let path = "/track/v2/projects/{p}/campaigns/clicks"
         let url = "https://shop.example/?utm_source=mail&xnpe_cmp=abc.def"
@@ -108,7 +108,7 @@ struct BloomreachTrackingTests {
         #expect(client.post(path, "{}").map(ShippedClient.outcome) != .success)
     }
 
-    // MARK: Once
+    // MARK: Deduplication
 
     @Test func aTryWithOtherMemberOrderAndLaterIDsIsTheSameEvent() throws {
         let path = "/track/v2/projects/{p}/customers/events"
@@ -147,7 +147,7 @@ struct BloomreachTrackingTests {
             }
         }
         #expect(try client.events().count == 6)
-        // An age to the microsecond does, for some minutes.
+        // Retries with an age in microseconds are deduplicated for some minutes.
         for _ in 0..<2 {
             _ = client.post(path, #"{"customer_ids":{"cookie":"c"},"event_type":"e","age":1.234567}"#)
         }
@@ -193,7 +193,7 @@ struct BloomreachTrackingTests {
         #expect(try properties("city")[0] == nil)
     }
 
-    // MARK: What is refused
+    // MARK: Rejections
 
     @Test(arguments: [
         ("customers", "", "empty"), ("customers", "[]", "JSON object"), ("customers", "{", "not JSON"),
@@ -251,7 +251,7 @@ struct BloomreachTrackingTests {
         #expect(client.post("/track/v2/projects/{p}/customers", "{\"customer_ids\":{\(ids)}}")?.status == 400)
     }
 
-    // MARK: Who may
+    // MARK: Authorization
 
     @Test func theAPIKeyMustBeTheProjects() throws {
         let other = try client.fixture.apps.createApp(id: "other").writeKey
@@ -292,7 +292,7 @@ struct BloomreachTrackingTests {
         #expect(method.status == 405)
         #expect(method.headers["allow"] == "POST")
         #expect(method.json["errors"] as? [String] != nil)
-        // The app's id is no longer its project token once another was set.
+        // Once another project token is set, the app's id is no longer accepted.
         #expect(client.post("/track/v2/projects/shop/customers", body)?.status == 400)
     }
 
@@ -310,7 +310,7 @@ struct BloomreachTrackingTests {
         let token = try client.fixture.token(for: "jane")
         #expect(client.post(path, body, extra: ["X-Countersign-Signature": token])?.status == 200)
         #expect(client.post(path, #"{"customer_ids":{"cookie":"y"}}"#)?.status == 200)
-        // A cookie alone does not show the profile that it belongs to.
+        // A cookie alone does not give access to the profile that it belongs to.
         let read = client.post(
             "/data/v2/projects/{p}/customers/attributes",
             #"{"customer_ids":{"cookie":"x"},"attributes":[{"type":"property","property":"a"}]}"#)
@@ -325,10 +325,10 @@ struct BloomreachTrackingTests {
         #expect((answer?.json["auth_warning"] as? [String: Any])?["error_code"] as? Int == 26)
     }
 
-    // MARK: When the gateway cannot store
+    // MARK: Unavailable storage
 
     @Test func aServerErrorNeverCostsAnEventATry() throws {
-        // A full disk, a stopped writer: what clients can decode in a 5xx, they count.
+        // Shipped clients count a 5xx as an attempt if they can decode its body.
         let refusal = try #require(try unavailable())
         #expect(refusal.status == 503)
         #expect(ShippedClient.outcome(refusal) == .serverError(nil))
@@ -336,7 +336,7 @@ struct BloomreachTrackingTests {
         #expect(refusal.json["success"] as? Bool == false)
     }
 
-    /// The answer of a gateway in which nothing may wait for the disk.
+    /// The answer of a gateway whose storage accepts no pending bytes.
     private func unavailable() throws -> TestAnswer? {
         var limits = GatewayLimits()
         limits.pendingBytes = 0

@@ -7,12 +7,11 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayObservability
 
-/// What a gateway exports of real requests, to a collector that keeps it.
+/// Spans and metrics that a gateway exports for real requests to a recording collector.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct TelemetryTests {
     private typealias Object = [String: Any]
 
-    /// A span, with its attributes as one dictionary.
     private struct Span {
         let object: Object
         var name: String { object["name"] as? String ?? "" }
@@ -98,7 +97,7 @@ struct TelemetryTests {
                 "countersign.app": "shop", "countersign.verdict": "accepted",
                 "countersign.events.accepted": "1",
             ])
-        // Each lies within its parent, and they follow each other.
+        // Each span lies within its parent, and siblings do not overlap.
         #expect(spans.map(\.parent) == [server.parent, server.id, spans[1].id, server.id, server.id])
         #expect(Set(spans.map(\.id)).count == 5)
         var last = server.time("startTimeUnixNano")
@@ -109,7 +108,7 @@ struct TelemetryTests {
             #expect(last >= span.time("startTimeUnixNano"))
         }
         #expect(last == server.time("endTimeUnixNano"))
-        // What a client sends is in none of it.
+        // No span or metric contains values that the client sent.
         let sent = try collector.requests.map { String(decoding: try unpacked($0), as: UTF8.self) }.joined()
         for secret in [
             token, fixture.writeKey, "user-1", "m-1", "secret-agent", "collector-secret", "127.0.0.1",
@@ -133,7 +132,7 @@ struct TelemetryTests {
         #expect(spans[0].attributes["error.type"] == "EXPIRED")
         #expect(spans[1].attributes["error.type"] == "EXPIRED")
         #expect(spans[2].attributes["error.type"] == "EXPIRED")
-        // The client's fault is none of the server's.
+        // A 4xx does not set the error status of a server span.
         #expect(spans[0].object["status"] == nil)
         #expect(spans[4].attributes["error.type"] == "not_found")
         #expect(spans[4].attributes["http.route"] == nil)
@@ -170,7 +169,7 @@ struct TelemetryTests {
         let text = try #require(try fixture.client().get("/metrics")?.body)
         fixture.gateway.stop()
         let metrics = metrics(collector.requests)
-        // The same names, but for those without samples.
+        // The same metrics as `/metrics`, except those without samples.
         let families = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map {
             String($0.prefix { $0 != "{" && $0 != " " }).replacing(/_(bucket|sum|count)$/, with: "")
         }
@@ -198,7 +197,7 @@ struct TelemetryTests {
         #expect((metrics["countersign_store_bytes"]?["gauge"] as? Object) != nil)
     }
 
-    /// A collector that takes the connection and says nothing, and one that is not there.
+    /// A collector that accepts connections but never answers, and an unreachable collector.
     @Test(arguments: [true, false])
     func aCollectorThatFailsHoldsNobodyUp(hangs: Bool) throws {
         let collector = try WebhookServer { _ in .hang }

@@ -8,7 +8,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// Hourly files of events: each event in one listed file, whatever happened between.
+/// Hourly event files: each event is in exactly one listed file, also after a crash.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct EventFilesTests {
     private let bench: Bench
@@ -35,16 +35,16 @@ struct EventFilesTests {
 
         var folder: String { home.folder }
 
-        /// Has retention delete all that there is.
+        /// Makes retention delete all events of the app.
         func deleteAll() throws {
             store.close()
-            // Retention does not look beyond what readers see.
+            // Retention deletes only events that readers can see.
             try home.settle()
             var rules = AppRules()
             rules.retentionBytes = 1
             store = try storage.openEvents(
                 EventStoreOptions(pendingBytes: 1 << 20, retention: { [rules] in ["shop": rules] }))
-            // It sweeps before it answers.
+            // The store sweeps before it completes the batch.
             self.store(1...1, of: "kiosk", minute: 0)
             store.close()
             store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
@@ -60,7 +60,7 @@ struct EventFilesTests {
                 report: { [said] report in said.withLock { $0.append(report) } })
         }
 
-        /// Stores events that were received at a minute of the first hour or later.
+        /// Stores events received at `minute`, counted from the beginning of the first hour.
         func store(_ ids: ClosedRange<Int>, of app: String = "shop", minute: Int64) {
             let body = Array(#"{"price": 1.10}"#.utf8)
             let batch = EventBatch(
@@ -83,13 +83,13 @@ struct EventFilesTests {
             (try? JSONSerialization.jsonObject(with: line)) as? [String: Any]
         }
 
-        /// The manifest's entries.
+        /// The entries of the manifest.
         func entries() throws -> [[String: Any]] {
             let text = FileManager.default.contents(atPath: place + "/manifest.ndjson") ?? Data()
             return text.split(separator: 0x0A).compactMap { Self.object(Data($0)) }
         }
 
-        /// The lines of the listed files, as the system's own tool reads them.
+        /// The lines of the listed files, decompressed by the `zstd` tool.
         func lines() throws -> [String] {
             try entries().flatMap { entry in
                 let path = place + "/" + (entry["file"] as? String ?? "")
@@ -122,10 +122,10 @@ struct EventFilesTests {
         bench.write()
         #expect(try bench.ids() == (1...5).map { "m\($0)" })
         #expect(try bench.names() == ["2026-11-22T19-000001.ndjson.zst", "manifest.ndjson"])
-        // The body's bytes are those that came.
+        // The body is written byte for byte.
         #expect(try bench.lines()[0].contains(#""body":{"price": 1.10}"#))
         #expect(try bench.lines()[0].contains(#""position":""#))
-        // One that came late has its place in the order, and no second file is made for nothing.
+        // A late event is in order, and no empty second file is written.
         bench.store(7...7, minute: 59)
         bench.write()
         bench.clock.advance(by: 7_200)
@@ -141,7 +141,7 @@ struct EventFilesTests {
     @Test func aClockThatWasAheadHoldsNothingUp() throws {
         bench.store(1...2, minute: 5)
         let files = bench.files()
-        // A year, for a while.
+        // The clock is a year ahead for a while.
         let before = bench.clock.now
         bench.clock.advance(by: 365 * 86_400)
         bench.store(3...4, minute: 365 * 1_440)
@@ -180,7 +180,7 @@ struct EventFilesTests {
         #expect(try bench.entries().count > 1)
     }
 
-    /// What a process leaves that is killed after each step.
+    /// The state after a crash at each step.
     @Test(arguments: ["tmp", "file", "another hour's file", "half a line", "half a first line"])
     func whatACrashLeavesIsPutRight(_ step: String) throws {
         let manifest = bench.place + "/manifest.ndjson"
@@ -197,11 +197,11 @@ struct EventFilesTests {
         if step == "tmp" {
             try Data("x".utf8).write(to: URL(fileURLWithPath: next + ".tmp"))
         } else if step == "another hour's file" {
-            // Its events were deleted before the next start.
+            // This file's events were deleted before the restart.
             try Data("x".utf8).write(
                 to: URL(fileURLWithPath: bench.place + "/2026-11-22T17-000009.ndjson.zst"))
         } else {
-            // Whole or not, it is not listed.
+            // A complete or partial file that is not listed.
             try Data("x".utf8).write(to: URL(fileURLWithPath: next))
         }
         if step == "half a line" {
@@ -220,7 +220,7 @@ struct EventFilesTests {
     @Test func whatCannotBeWrittenIsSaidAndTriedAgain() throws {
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
-        // A file stands where the folder should be.
+        // A file blocks the folder's path.
         let folder = bench.folder + "/files"
         try Data().write(to: URL(fileURLWithPath: folder))
         let files = bench.files()
@@ -262,7 +262,7 @@ struct EventFilesTests {
         #expect(try bench.ids() == ["m1", "m2", "m3"])
     }
 
-    /// A log that was put back to an earlier state gives the same numbers to other events.
+    /// A log restored to an earlier state assigns the same positions to other events.
     @Test func filesOfAnotherLogAreNotContinued() throws {
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)

@@ -5,22 +5,22 @@ import CountersignTesting
 import Foundation
 import Testing
 
-/// A class of the right kind, to be found by its name.
+/// A provider that can be found by its class name.
 final class NamedProvider: NSObject, AuthorizationProviderType {
     required override init() {}
     func getAuthorizationToken() -> String? { "named.to.ken" }
 }
 
-/// No `NSObject`.
+/// A provider that is not an `NSObject`.
 final class PlainProvider: AuthorizationProviderType {
     required init() {}
     func getAuthorizationToken() -> String? { nil }
 }
 
-/// No provider.
+/// An `NSObject` that is not a provider.
 final class NotAProvider: NSObject {}
 
-/// Neither.
+/// Neither an `NSObject` nor a provider.
 final class PlainClass {}
 
 private struct SuspendingProvider: AsyncAuthorizationProvider {
@@ -110,7 +110,7 @@ struct BloomreachProviderTests {
         #expect(device.requests.last?.header("Authorization") == "Bearer named.to.ken")
     }
 
-    // MARK: What a provider returns
+    // MARK: Tokens from a provider
 
     @Test(
         arguments: [
@@ -181,7 +181,7 @@ struct BloomreachProviderTests {
         await device.clock.waitForSleeper()
         device.clock.advance(by: 30)
         #expect(await first == .providerTimedOut)
-        // The next call does not wait for the one that hangs.
+        // The next call does not wait for the hanging provider.
         _ = try await device.client.fetchAppInbox()
         left.signal()
         await done.wait()
@@ -193,7 +193,7 @@ struct BloomreachProviderTests {
         #expect(await code { _ = try await device.client.fetchAppInbox() } == .providerTimedOut)
     }
 
-    /// One that may suspend may block as well.
+    /// A suspending provider may block its thread too.
     @Test(arguments: [false, true])
     func hangingProviderHoldsOnlySoManyThreads(isAsync: Bool) async throws {
         let (entered, left) = (Handshake(), Handshake())
@@ -212,7 +212,7 @@ struct BloomreachProviderTests {
             device.clock.advance(by: 30)
             #expect(await call == .providerTimedOut)
         }
-        // The fifth does not get a thread, but its answer in time.
+        // The fifth call gets no thread but still times out.
         async let fifth = code { _ = try await device.client.fetchAppInbox() }
         await device.clock.waitForSleeper()
         device.clock.advance(by: 30)
@@ -270,7 +270,7 @@ struct BloomreachProviderTests {
             try await group.waitForAll()
         }
         #expect(provider.calls.withLock { $0 } == 100)
-        // So that the caching provider of the documentation, which has no lock, is safe.
+        // The caching provider in the documentation has no lock, so calls must not overlap.
         #expect(inside.withLock { $0.most } == 1)
     }
 
@@ -284,7 +284,7 @@ struct BloomreachProviderTests {
         let codes = await withTaskGroup(of: CountersignError.Code?.self) { group in
             for _ in 0..<300 { group.addTask { await code { _ = try await device.client.fetchAppInbox() } } }
             var codes: [CountersignError.Code?] = []
-            // One is asked for, 256 wait, the others are refused.
+            // One call is in progress and 256 wait. The other 43 are rejected.
             for _ in 0..<43 { codes.append(await group.next() ?? nil) }
             left.signal()
             for await code in group { codes.append(code) }

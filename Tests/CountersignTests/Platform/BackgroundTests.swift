@@ -6,10 +6,10 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// What the SDK does when the app goes to the background, with the system's part played by the test.
+/// Delivery and sessions when the app enters the background. The test plays the system.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BackgroundTests {
-    /// Plays `ProcessInfo.performExpiringActivity`.
+    /// Stands in for `ProcessInfo.performExpiringActivity`.
     private final class System: Sendable {
         private struct State {
             var body: (@Sendable (Bool) -> Void)?
@@ -49,7 +49,7 @@ struct BackgroundTests {
         }
         let client = try bench.makeClient()
         try await client.record("A")
-        // The writer is slow: B is not in the log yet.
+        // The writer is suspended, so B is not in the log yet.
         client.pipeline.recorder.writer.suspend()
         client.track("B")
         let system = System()
@@ -78,7 +78,7 @@ struct BackgroundTests {
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
         let isBrokenOff = Handshake()
         bench.transport.setHandler { _ in
-            // An answer never comes: nobody signals, so this ends with the request's task.
+            // This handshake is never signalled, so the wait ends when the request's task is cancelled.
             await Handshake().wait()
             isBrokenOff.signal()
             throw CancellationError()
@@ -121,7 +121,7 @@ struct BackgroundTests {
         try await client.record("A")
         client.pipeline.enterBackground(holding: { system.perform($0, $1) })
         await isAsked.wait()
-        // Each is handled in a turn of its own, so the engine has come to its wait.
+        // After these turns the engine waits for the provider.
         for _ in 1...10 { await client.pipeline.engine.perform { [] } }
         #expect(system.isHeld)
         gate.signal()
@@ -130,7 +130,7 @@ struct BackgroundTests {
         #expect(await client.snapshot().sent == 1)
     }
 
-    /// In the background, with an event, and told that its time is over.
+    /// Returns a client in the background with one event, after the system has expired its activity.
     private func clientWhoseTimeIsUp(_ bench: Bench) async throws -> CountersignClient {
         let client = try bench.makeClient()
         try await client.record("A")
@@ -151,7 +151,7 @@ struct BackgroundTests {
         #expect(await client.flush().delivered == 1)
     }
 
-    /// Such as for a location: nobody says when the system lets a process run again.
+    /// For example for a location update. The system does not announce that it resumes a process.
     @Test func aProcessThatRunsAMinuteLaterSendsAgain() async throws {
         let bench = try Bench()
         let client = try await clientWhoseTimeIsUp(bench)
@@ -226,7 +226,7 @@ struct BackgroundTests {
         #expect(tracker.id == id)
         #expect(foreground(&tracker, 141))
         #expect(tracker.id != id)
-        // Time in the background is not the session's.
+        // Time in the background does not count towards the session's duration.
         tracker.enterBackground(uptime: 161)
         let change = tracker.enterForeground(uptime: 999, now: Date(timeIntervalSince1970: 999))
         #expect(change.isNew && change.ended?.duration == 20)
@@ -234,7 +234,7 @@ struct BackgroundTests {
 
     @Test func theTimeInTheBackgroundCountsFromItsBeginning() {
         var tracker = tracker()
-        // Nobody said that the app was in the foreground, but it was.
+        // The foreground was never reported before this call.
         tracker.enterBackground(uptime: 500)
         tracker.enterBackground(uptime: 505)
         #expect(!foreground(&tracker, 509))
