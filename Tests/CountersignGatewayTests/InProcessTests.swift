@@ -4,10 +4,10 @@ import Testing
 
 @testable import CountersignGateway
 
-/// A request gets the same answer over a connection and without one, or tests without one would prove nothing.
+/// Requests without a connection get the same answers as over a connection.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct InProcessTests {
-    /// What is there whoever sends, and what is of one answer alone.
+    /// Fields that depend on the connection or differ in every response.
     private static let ownFields: Set = [
         "date", "connection", "x-request-id", "transfer-encoding", "content-length",
     ]
@@ -58,7 +58,7 @@ struct InProcessTests {
     }
 
     @Test func answersToCompressedAndLargeBodiesAreTheSame() throws {
-        // Noise: what shrinks too well is taken for a bomb.
+        // Random text: a body that compresses too well is rejected as a decompression bomb.
         let noise = (0..<100_000).map { _ in "abcdefghijklmnop".randomElement() ?? "a" }
         let large = Array(batch(trackEvent("m-1", extra: #","a":"\#(String(noise))""#)).utf8)
         try expectSameAnswers("POST", "/v1/batch", ["X-Write-Key": ""], large, status: 200)
@@ -71,7 +71,7 @@ struct InProcessTests {
         #expect(routed.status == 413)
     }
 
-    /// The gateway that is asked without a connection is counted and logged as any other.
+    /// Requests without a connection are counted too.
     @Test(arguments: TestTransport.allCases)
     func everyRequestIsHeardOf(transport: TestTransport) throws {
         let fixture = try GatewayFixture(transport)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignGateway
 
-/// Request line, Host and fields that must stand once (RFC 9112, sections 3 and 5; RFC 9110, sections 5.3 and 7.2).
+/// Request line, Host and fields that may occur once (RFC 9112, sections 3 and 5; RFC 9110, 5.3 and 7.2).
 @Suite(.ownThreads, .oneGateway, .timeLimit(.minutes(5)))
 struct RequestLineTests {
     private func answers(to head: String) throws -> [TestAnswer] {
@@ -13,10 +13,10 @@ struct RequestLineTests {
         var answers: [TestAnswer] = []
         while let answer = connection.answer() {
             answers.append(answer)
-            // What is only not found leaves the connection open too.
+            // A 404 leaves the connection open, like a success.
             if answer.headers["connection"] != "close", answer.status < 400 || answer.status == 404 { break }
         }
-        // Whoever gets no answer has ended the connection, and not the gateway.
+        // A missing answer must mean a closed connection, and not a stopped gateway.
         let other = try RawConnection(port: fixture.gateway.port)
         #expect(other.get("/livez")?.status == 200)
         if answers.isEmpty { #expect(connection.isClosedByServer()) }

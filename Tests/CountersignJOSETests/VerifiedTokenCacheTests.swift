@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignJOSE
 @testable import CountersignJSON
 
-/// A hit is never wider than a fresh verification would be.
+/// A cached result never accepts more than a fresh verification.
 struct VerifiedTokenCacheTests {
     private let cache = VerifiedTokenCache(maximumBytes: 1 << 20)
 
@@ -132,7 +132,7 @@ struct VerifiedTokenCacheTests {
             for user in users { #expect(small.find(user) != nil, "\(round)") }
             for number in 0..<5 { small.insert(trusted, for: key("once-\(round)-\(number)")) }
         }
-        // All of them were in use when the hand came, and then none was.
+        // A full sweep of the clock hand clears the use bits. Unused entries are then evicted.
         for number in 0..<100 { small.insert(trusted, for: key("later-\(number)")) }
         #expect(users.allSatisfy { small.find($0) == nil })
         #expect(small.count == 20)
@@ -147,7 +147,7 @@ struct VerifiedTokenCacheTests {
         for number in 0..<10 { small.insert(trusted, for: key("new-\(number)")) }
         #expect((0..<10).allSatisfy { small.find(key("new-\($0)")) != nil })
         #expect((0..<20).allSatisfy { (small.find(key("\($0)", UInt64($0 % 2))) != nil) == ($0 % 2 == 0) })
-        // The same token once more takes no second place.
+        // Inserting the same token again does not use a second entry.
         small.insert(trusted, for: key("new-0"))
         #expect(small.count == 20 && small.byteCount == 20 * 512)
         small.removeAll(of: 0)
@@ -157,7 +157,7 @@ struct VerifiedTokenCacheTests {
         #expect(small.find(key("again")) != nil)
     }
 
-    /// Remembered or not, it is refused for its expiry, and for whatever else is wrong with it at this request.
+    /// A cached expired token is rejected for its expiry and for every other fault of the request.
     @Test func anExpiredTokenIsVerifiedOnceAndNeverAccepted() {
         let verifier = verifier()
         let late = Case.now + 100_000
@@ -167,7 +167,7 @@ struct VerifiedTokenCacheTests {
         #expect(again.faults.map(\.code) == [.expired] && again.claims == nil && again.matchedKeyID == "0")
         #expect(codes(verifier, user: "user-2", at: late) == [22, 21])
         #expect(cache.misses == 1)
-        // The app's clock was wrong.
+        // With a corrected clock the cached token is accepted.
         #expect(codes(verifier) == [])
         #expect(cache.misses == 1)
     }
@@ -184,7 +184,7 @@ struct VerifiedTokenCacheTests {
         #expect(cache.count == 0)
     }
 
-    /// One alone must not displace all others, nor be looked for room for in vain.
+    /// A large token must neither evict all others nor start a search for space.
     @Test(arguments: [0, 600, 1_100])
     func whatTakesMoreThanHalfOfTheRoomIsNotRemembered(maximumBytes: Int) throws {
         let small = VerifiedTokenCache(maximumBytes: maximumBytes)
@@ -208,7 +208,7 @@ struct VerifiedTokenCacheTests {
                 claims: ["sub": "user-1", "exp": 1_800_000_600, "n": .integer(Int64(index))])
             tokens.append(token)
             #expect(verifier.verify(token, userID: "user-1", at: Case.now).isAccepted)
-            // The first one is in use all the time, so it stays.
+            // The first token is used in each round, so it stays cached.
             let before = small.misses
             #expect(verifier.verify(tokens[0], userID: "user-1", at: Case.now).isAccepted)
             #expect(small.misses == before)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.closing)
 struct RecorderTests {
-    /// The thread-safety row of the complaint table: 32 threads that record, identify and flush at the same time.
+    /// 32 threads record, identify and flush at the same time.
     @Test func thirtyTwoThreadsLoseNothing() async throws {
         let (bench, client) = try Bench.open {
             $0.limits.maximumUnsavedEvents = 100_000
@@ -60,7 +60,7 @@ struct RecorderTests {
         }
     }
 
-    /// Where none comes, the time limit ends the wait.
+    /// Returns the result of recording an event. The test's time limit ends the wait for a missing result.
     private func result(
         of name: String, by client: CountersignClient
     ) async throws -> Result<String, CountersignError> {
@@ -69,7 +69,7 @@ struct RecorderTests {
         }
     }
 
-    /// Every call ends in a result while the store is in trouble, and within a second of its return all is as before.
+    /// Every call gets a result while the store fails. Recording recovers within a second after the store.
     @Test(.timeLimit(.minutes(5)), arguments: Trouble.allCases)
     func recordingResumesByItself(trouble: Trouble) async throws {
         let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 50 }
@@ -80,7 +80,7 @@ struct RecorderTests {
         var other: SQLiteConnection?
         switch trouble {
         case .away, .replaced:
-            // A lone caller's event is in the batch that fails, and nothing else.
+            // Empties the queue first, so that the next batch has only the event of one caller.
             await client.flush()
             try await client.pipeline.whileNothingIsWritten {
                 try FileManager.default.moveItem(at: directory, to: aside)
@@ -98,7 +98,7 @@ struct RecorderTests {
         var stored: [String] = []
         for number in 0..<5 {
             async let result = self.result(of: "lone \(number)", by: client)
-            // The second and later ones wait for the next try.
+            // Later events wait for the next attempt.
             if number > 0, trouble == .replaced {
                 bench.clock.advance(to: await bench.clock.waitForSleeper())
             }
@@ -112,7 +112,7 @@ struct RecorderTests {
         await client.pipeline.recorder.drain()
         let losses = client.pipeline.recorder.losses
         #expect(losses.unsaved <= 50)
-        // Only what no log can take is limited.
+        // Events are dropped only if they cannot be written to the log.
         #expect((await client.snapshot().dropped > 0) == (trouble == .replaced))
 
         switch trouble {
@@ -141,9 +141,9 @@ struct RecorderTests {
         #expect(events.count + snapshot.dropped >= 100)
     }
 
-    // MARK: The log
+    // MARK: Write-ahead log
 
-    /// Nothing gets from the log into the queue file meanwhile.
+    /// Blocks the storage thread while `body` runs, so that events stay in the log.
     private func whileTheStoreIsBusy<Result>(
         _ client: CountersignClient, _ body: () async throws -> Result
     ) async throws -> Result {
@@ -157,7 +157,7 @@ struct RecorderTests {
         return try await body()
     }
 
-    /// What a kill leaves behind after events that only the log has.
+    /// Returns a copy of the files as after a kill, with `count` events that are only in the log.
     private func killed(
         _ client: CountersignClient, of bench: Bench, afterEvents count: Int
     ) async throws -> Bench {
@@ -193,7 +193,7 @@ struct RecorderTests {
         #expect(copy.gateway.stored.allSatisfy { $0.userId == "caf\u{E9}" })
     }
 
-    /// Another process may hold the queue file from the first start on, so the device's id cannot be read.
+    /// Another process may hold the queue file from the first start, so that the device id cannot be read.
     @Test func eventsWithoutAUserSurviveAKillWhileTheQueueFileIsBusy() async throws {
         let (bench, client) = try Bench.open()
         let copy = try await killed(client, of: bench, afterEvents: 20)
@@ -203,7 +203,7 @@ struct RecorderTests {
         #expect(copy.gateway.events == (0..<20).map { "event \($0)" })
         let deviceID = try await next.pipeline.storage.perform { queue in try queue.anonymousID() }
         #expect(copy.gateway.stored.allSatisfy { $0.anonymousId == deviceID })
-        // The process that was not killed has the id of its own queue file, before and after.
+        // The process that was not killed uses the device id of its own queue file.
         try await client.record("later")
         #expect(await client.flush().isComplete)
         let ownID = try await client.pipeline.storage.perform { queue in try queue.anonymousID() }
@@ -263,7 +263,7 @@ struct RecorderTests {
         #expect(bench.gateway.events == (0..<3_000).map { "\($0)" })
     }
 
-    /// The memory limit is too small for the events, so they are read back from the log.
+    /// The events exceed the memory limit, so they are read back from the log.
     @Test func whatOnlyTheLogFileHoldsReachesTheQueueInOrder() async throws {
         let (bench, client) = try Bench.open {
             $0.limits.maximumUnsavedBytes = 2_000
@@ -280,7 +280,7 @@ struct RecorderTests {
         #expect(await client.snapshot().dropped == 0)
     }
 
-    /// A power failure may undo that the log was removed, again and again.
+    /// A power failure may undo the removal of the log more than once.
     @Test func aLogThatComesBackIsNotTakenOverTwice() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
@@ -292,7 +292,7 @@ struct RecorderTests {
         }.map { directory.appendingPathComponent($0) }.map { ($0, try Data(contentsOf: $0)) }
         let queue = try copy.openQueue()
         for round in 0..<3 {
-            // Taken over by one that dies before it has removed anything, or when the first file is gone.
+            // Adopts the restored logs, as after a crash before their removal.
             for (file, data) in logs { try data.write(to: file) }
             for log in IncomingLog.all(in: directory) {
                 try queue.adopt(log, isOver: true, clock: copy.clock)
@@ -374,7 +374,7 @@ struct RecorderTests {
             #expect(
                 copy.gateway.events.filter { $0.hasPrefix("event") }
                     == (0..<10).filter { $0 != lost }.map { "event \($0)" }, "\(damage)")
-            // The recording of an event that was not written completely has not been acknowledged.
+            // An event that was not written completely was never acknowledged.
             let snapshot = await next.snapshot()
             #expect(snapshot.unreadable == ([1, 2].contains(damage) ? 1 : 0), "\(damage)")
             #expect(snapshot.recorded == snapshot.sent + snapshot.unreadable, "\(damage)")
@@ -384,10 +384,10 @@ struct RecorderTests {
 
     @Test func wipedEventsDoNotComeBackFromTheLog() async throws {
         let (bench, client) = try Bench.open()
-        // The id of the device is made.
+        // Creates the device id.
         _ = try await client.record("first")
         await client.flush()
-        // A power failure may undo that the log was emptied, so take the files from before.
+        // A power failure may undo the truncation of the log, so the files from before are restored.
         let before = try await killed(client, of: bench, afterEvents: 10)
         try await client.wipeData()
         try await client.record("after")
@@ -411,7 +411,7 @@ struct RecorderTests {
             client.track("event \(number)")
             guard number % 500 == 0 else { continue }
             try await client.record("step")
-            // The store gets its turn, however slow the machine is, and is not asked for anything.
+            // Lets the storage thread run, also on a slow machine.
             try await client.pipeline.storage.run { _ in }
         }
         _ = await client.snapshot()
@@ -441,7 +441,7 @@ struct RecorderTests {
 
     @Test func tooManyInMemoryAreDroppedAndCounted() async throws {
         let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 10 }
-        // Both threads that write to the log are busy with something else.
+        // Both threads that write to the log are blocked.
         let (isHeld, gate, isWriterHeld, writerGate) = (Handshake(), Handshake(), Handshake(), Handshake())
         client.pipeline.storage.submit { _ in
             isHeld.signal()

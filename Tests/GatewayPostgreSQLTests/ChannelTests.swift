@@ -7,10 +7,9 @@ import Testing
 @testable import GatewayPostgreSQL
 
 extension PostgreSQLTests {
-    /// Messages between gateways.
     @Suite(.timeLimit(.minutes(1)))
     struct ChannelTests {
-        /// One end of a channel that looks only when it is woken or notified.
+        /// One end of a channel that polls only after a wake-up or a notification.
         private final class End: Sendable {
             let channel: PostgreSQLChannel
             let looked = DispatchSemaphore(value: 0)
@@ -32,7 +31,7 @@ extension PostgreSQLTests {
                         messages.withLock { $0.append(message) }
                         heard.signal()
                     }, isBusy: { false })
-                // Whoever has looked once is notified from then on.
+                // A channel listens for notifications before its first poll.
                 looked.wait()
             }
 
@@ -53,7 +52,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// There may be a thousand of them in a second, and commits that notify wait for each other.
+        /// Verdicts come up to a thousand times a second, and commits with NOTIFY wait for each other.
         @Test func nobodyIsNotifiedOfVerdicts() throws {
             try TestDatabase.use { database in
                 let end = End("one", database)
@@ -63,7 +62,7 @@ extension PostgreSQLTests {
                 func isNotified(after kind: ClusterMessage.Kind) throws -> Bool {
                     end.send(ClusterMessage(kind, ["a": 1]))
                     end.looked.wait()
-                    // The look after it begins when everything was sent.
+                    // The second poll begins only after the message is sent.
                     end.channel.wake()
                     end.looked.wait()
                     try listener.execute("SELECT 1")

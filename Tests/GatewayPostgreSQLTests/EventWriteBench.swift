@@ -12,8 +12,8 @@ import Testing
     import Glibc
 #endif
 
-/// What storing an event costs the processors, here and on the server. It prints and does not judge: run it in a release
-/// build, with `COUNTERSIGN_BENCH=1`, by `scripts/postgresql.sh run` without `--fast`.
+/// Prints the processor time of storing an event, for the gateway and for the server. Needs a release build
+/// and `COUNTERSIGN_BENCH=1`. Run with `scripts/postgresql.sh run`, without `--fast`.
 extension PostgreSQLTests {
     @Suite(.enabled(if: ProcessInfo.processInfo.environment["COUNTERSIGN_BENCH"] == "1"))
     struct EventWriteBench {
@@ -35,7 +35,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Microseconds of processor time of this process.
+        /// Processor time of this process in microseconds.
         private static func own() -> Double {
             var usage = rusage()
             getrusage(Int32(RUSAGE_SELF.rawValue), &usage)
@@ -44,7 +44,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// The same of the server's processes but one, to 10 ms.
+        /// Processor time of the server's processes except `watcher` in microseconds, to 10 ms.
         private static func server(_ postmaster: Int, except watcher: Int = 0) -> Double {
             let folders = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
             return folders.compactMap { Int($0) }.reduce(0) { sum, pid in
@@ -93,7 +93,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// What the server's processes that work for a store do: every 50 ms, how many wait for what.
+        /// Counts the wait events of the database's active backends every 50 ms.
         private static func watch(
             _ connection: PostgreSQLConnection, while isWorking: () -> Bool
         ) throws -> [String: Int] {
@@ -113,7 +113,7 @@ extension PostgreSQLTests {
             return seen
         }
 
-        /// Each gateway stores one group after another.
+        /// Measures `gateways` stores that write at the same time.
         private static func measure(_ gateways: Int, _ postmaster: Int, to cost: inout [Int: [Double]]) throws
         {
             try TestDatabase.use { database in
@@ -152,9 +152,9 @@ extension PostgreSQLTests {
             }
         }
 
-        /// The same events by 1, 2 and 4 gateways, in turns, since a machine has better and worse minutes. To see what is
-        /// the machine's and not the gateways' that share a server, run it beside itself, each with a server of its own and
-        /// with `COUNTERSIGN_BENCH_GATEWAYS=1`.
+        /// Stores the same events with 1, 2 and 4 gateways in turn, because the machine's speed varies. To see
+        /// the cost of a shared server, compare with simultaneous runs, each on its own server and with
+        /// `COUNTERSIGN_BENCH_GATEWAYS=1`.
         @Test func costsOfSeveralGateways() throws {
             let postmaster = try Self.postmaster()
             let given = ProcessInfo.processInfo.environment["COUNTERSIGN_BENCH_GATEWAYS"] ?? "1,2,4"

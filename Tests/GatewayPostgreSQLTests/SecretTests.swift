@@ -122,7 +122,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// A gateway of the previous version cannot read sealed secrets. They are sealed after the last one has stopped.
+        /// The previous version cannot read sealed secrets, so sealing waits until its gateways have stopped.
         @Test func secretsAreSealedOnceNoOlderGatewayRuns() throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `tail` beside a gateway that runs as a process of its own, and what `trigger` provokes there.
+/// `tail` on a gateway in another process, and the codes that `trigger` provokes there.
 @Suite(.timeLimit(.minutes(5)))
 struct TailTests {
     private let folder = TemporaryFolder()
@@ -27,13 +27,13 @@ struct TailTests {
         shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
     }
 
-    /// Everything that counts what `trigger` provokes says the same.
+    /// `tail`, the metrics and the analytics count the same rejections.
     @Test func eachTriggeredCodeIsInTailMetricsAndAnalytics() async throws {
         let url = try await gateway.start()
-        // Creates the app, so that the gateway knows it.
+        // Creates the app in advance, so that the gateway knows it.
         #expect(try await shell.run("countersign trigger all --keep").status == 0)
         let before = try await counts(url)
-        // The last one comes once and tells the end: what depends on no change of the app.
+        // A missing token needs no change of the app, so its request is sent once. It marks the end.
         let others = AuthErrorCode.all.filter { Provocation.all[$0] != nil && $0 != .missingToken }
         let wanted = (others + [.missingToken]).map { String($0.rawValue) }
         let result = try await shell.run(
@@ -55,7 +55,7 @@ struct TailTests {
             try StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: Array(line.utf8)) { $0.value }
         }
         let rejected = seen.filter { $0["verdict"].text == "rejected" }.map { $0["code"].shown }
-        // What is not judged yet as wanted is sent again, so a code may come more than once, but no other between.
+        // `trigger` repeats a request until it gets the wanted code, so a code may occur several times in a row.
         #expect(rejected.reduce(into: []) { if $0.last != $1 { $0.append($1) } } == wanted)
         let after = try await counts(url)
         for code in wanted {
@@ -63,13 +63,13 @@ struct TailTests {
             #expect(after.metrics[code, default: 0] - before.metrics[code, default: 0] == times, "\(code)")
             #expect(after.chart[code, default: 0] - before.chart[code, default: 0] == times, "\(code)")
         }
-        // The tokens that it made for itself are gone.
+        // `tail` deletes the token that it created for itself.
         let admin = try LocalAdmin(dataDirectory: data)
         #expect(try await admin.items("tokens").allSatisfy { $0["name"].text != "tail" })
         #expect(await gateway.stop() == 0)
     }
 
-    /// Rejected requests by code: of the metrics, and of the analytics of the app.
+    /// Returns rejected requests by code, from the metrics and from the analytics of the app.
     private func counts(_ url: URL) async throws -> (metrics: [String: Int], chart: [String: Int]) {
         let text = try await shell.run("curl -sS --max-time 60 \(url.absoluteString)/metrics").output
         var metrics: [String: Int] = [:]
@@ -152,7 +152,7 @@ struct TailTests {
         _ = await gateway.stop()
     }
 
-    /// A program that reads the rows finds the same members in all of them: stored, sampled and live.
+    /// Stored, sampled and live rows have the same members.
     @Test func everyRowHasTheSameMembers() async throws {
         let fixture = try GatewayFixture(enforcement: .optional)
         func send(_ id: String, _ token: String?) throws {
@@ -193,7 +193,7 @@ struct TailTests {
         }
     }
 
-    /// A gateway ends what somebody watches when their token expires.
+    /// A gateway ends a live view when its token expires.
     @Test func itsOwnTokenOutlastsALongLookAndIsDeleted() async throws {
         _ = try await gateway.start()
         let connection = try await TailCommand.connection(to: .folder(data))()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignGateway
 
-/// A POST that is sent again under its `Idempotency-Key`.
+/// Repeated POST requests with the same `Idempotency-Key`.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct IdempotencyKeysTests {
     private func post(
@@ -24,10 +24,10 @@ struct IdempotencyKeysTests {
         #expect(again.status == 201 && again.headers["idempotency-replayed"] == "true")
         #expect(again.json["write_key"] as? String == first.json["write_key"] as? String)
         #expect(again.headers["etag"] == first.headers["etag"])
-        // One is the app's first.
+        // The app was created with one write key.
         #expect(try bench.apps.writeKeys(of: "shop").count == 2)
 
-        // Another key, another sender and another day each make one.
+        // Another key, another sender or another day creates a new write key.
         #expect(try post(bench, sender, key: "b").headers["idempotency-replayed"] == nil)
         #expect(try post(bench, bench.token("write"), key: "a").headers["idempotency-replayed"] == nil)
         bench.clock.advance(by: 86_400)
@@ -56,7 +56,7 @@ struct IdempotencyKeysTests {
         let elsewhere = try post(bench, sender, key: "a", body: #"{"id":"blog"}"#, path: "apps")
         #expect(elsewhere.json["code"] as? String == "idempotency_key_reused")
         #expect(try post(bench, sender, key: String(repeating: "k", count: 256)).status == 422)
-        // What only reads or replaces takes none.
+        // GET ignores the header.
         let list = try bench.ask("GET", "apps", nil, sender.merging(["Idempotency-Key": "a"]) { $1 })
         #expect(list.status == 200)
     }
@@ -66,7 +66,7 @@ struct IdempotencyKeysTests {
         let sender = try bench.token("write")
         #expect(try post(bench, sender, key: "a", body: #"{"id":"Bad Id"}"#, path: "apps").status == 422)
         #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 201)
-        // The same answer is for whoever may still ask for it.
+        // The stored response is returned only to an authenticated sender.
         for token in try bench.apps.apiTokens.all() { try bench.apps.apiTokens.delete(id: token.id) }
         #expect(try post(bench, sender, key: "a", body: #"{"id":"good"}"#, path: "apps").status == 401)
     }

@@ -8,7 +8,7 @@ import GatewayIngest
 import GatewayModel
 import Testing
 
-/// What OAuth clients see of `/oauth/…` (RFC 6749, 7009, 7523, 8414).
+/// The `/oauth/…` endpoints (RFC 6749, 7009, 7523, 8414).
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct OAuthTests {
     private let fixture: GatewayFixture
@@ -16,7 +16,7 @@ struct OAuthTests {
     private let sessions: SessionDirectory
     private let client: OAuthClient
     private let secret: String
-    /// Signs assertions of `keyed`.
+    /// Signs the client assertions of `keyed`.
     private let key: SigningKey
     private let keyed: OAuthClient
 
@@ -158,7 +158,7 @@ struct OAuthTests {
         for type in ["application/json", "text/plain", nil] {
             #expect(error(try post(grant, type: type, basic: good)) == "400 invalid_request")
         }
-        // What an SDK wants to replace is passed over, and the client asked for.
+        // Malformed Basic gets 401. A Bearer token, which an SDK may want to replace, is ignored.
         for authorization in ["Basic", "Basic !", "Basic \(Data("no colon".utf8).base64EncodedString())"] {
             let answer = try #require(
                 connection.post(
@@ -197,11 +197,11 @@ struct OAuthTests {
         #expect(try postAssertion(assertion).status == 200)
         let again = try postAssertion(assertion)
         #expect(error(again) == "401 invalid_client")
-        // In memory only it would be forgotten here.
+        // Restarts the gateway: used assertions must be stored on disk.
         fixture.gateway.stop()
         var configuration = fixture.place.configuration
         configuration.port = 0
-        // The client was told one address, the gateway has another now.
+        // Keeps the public URL, which is the audience of the assertion. The port changes.
         configuration.publicURL = url
         let restarted = try Gateway(configuration: configuration)
         try TestTransport.standard.start(restarted)
@@ -251,7 +251,7 @@ struct OAuthTests {
             error(try postAssertion(assertion(), extra: "&client_secret=\(secret)")) == "400 invalid_request")
     }
 
-    /// An assertion that is built by hand, signed by `keyed`'s key or, for any other client, by none.
+    /// Returns an assertion with this header, signed with the key of `keyed`. Other clients have no key.
     private func assertion(header: JSONValue, payload: String? = nil, of id: String) throws -> String {
         let now = Int64(Date().timeIntervalSince1970)
         let claims: JSONValue = [
@@ -279,7 +279,7 @@ struct OAuthTests {
         #expect(try said("nonsense").contains("three parts"))
         #expect(
             try said(assertion(), extra: "&client_id=\(client.id)").contains("client_id is another client"))
-        // The same for a client with a key, one without, and none at all.
+        // The errors are equal for a client with a key, a client without a key and an unknown client.
         for id in [keyed.id, client.id, "client_none"] {
             let good: JSONValue = ["alg": "RS256", "typ": "JWT"]
             let header: [(JSONValue, String)] = [
@@ -339,7 +339,7 @@ struct OAuthTests {
         #expect(try refresh(token).status == 200)
     }
 
-    // The access token that is to be replaced may ride along; both shapes exchange the same tokens.
+    // Reuse of a refresh token revokes its session.
     @Test func aStolenTokenEndsTheSessionAndItsAccessTokens() throws {
         var rules = TokenRules()
         rules.reuseSeconds = 0
@@ -403,7 +403,6 @@ struct OAuthTests {
         #expect(try upload(access, user: "user-1") == 401)
         let other = try #require(try refresh(token).json["access_token"] as? String)
         #expect(try upload(other, user: "user-1") == 200)
-        // A wrong hint does not matter (RFC 7009, section 2.1).
         #expect(try post("token=\(token)&token_type_hint=access_token", path: "/oauth/revoke").status == 200)
         #expect(try upload(other, user: "user-1") == 401)
         #expect(error(try refresh(token)) == "400 invalid_grant")
@@ -432,7 +431,7 @@ struct OAuthTests {
         #expect(error(try refresh(token, basic: (client.id, secret))) == "400 invalid_grant")
     }
 
-    // MARK: What is published
+    // MARK: Published keys and metadata
 
     @Test func othersCanVerifyTheTokens() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))

@@ -5,7 +5,7 @@ import CountersignTesting
 import CountersignTransport
 import Foundation
 
-/// A client with a directory of its own, a clock that a test moves, and a scripted server. All is removed after the test.
+/// A client with its own directory, a manual clock and a scripted server. Files are removed after the test.
 final class BloomreachDevice: Sendable {
     static let success = TransportResponse(status: 200, body: Array(#"{"success":true}"#.utf8))
 
@@ -48,7 +48,7 @@ final class BloomreachDevice: Sendable {
 
     var requests: [TransportRequest] { server.requests }
 
-    /// Starts anew with what is on disk.
+    /// Closes the client and opens another over the same directory.
     func restarted(
         _ configure: (inout BloomreachConfiguration) throws -> Void = { _ in }
     ) async throws -> BloomreachDevice {
@@ -57,9 +57,9 @@ final class BloomreachDevice: Sendable {
     }
 }
 
-/// Gives one answer, or what a closure says.
+/// A provider that returns the result of a closure, and records customer changes.
 final class SampleProvider: AuthorizationProviderType, CustomerObserving, @unchecked Sendable {
-    // `@unchecked Sendable`: the closures are, and the counts have a lock.
+    // `@unchecked Sendable`: the closure is `Sendable`, and locks guard the recorded values.
     private let token: @Sendable () -> String?
     let calls = Lock(0)
     let customers = Lock<[[String: String]]>([])
@@ -87,7 +87,7 @@ extension TransportRequest {
         (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: Any] ?? [:]
     }
 
-    /// Method, path, query and header fields, as on the wire.
+    /// Request line and header fields in order.
     var head: [String] {
         ["POST \(url.path)\(url.query.map { "?\($0)" } ?? "")"] + headers.map { "\($0.name): \($0.value)" }
     }
@@ -101,7 +101,7 @@ extension TransportResponse {
     }
 }
 
-/// The code of what `body` throws; nil when it throws nothing.
+/// Returns the code of the error that `body` throws; nil if it throws none.
 func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
     do {
         try await body()
