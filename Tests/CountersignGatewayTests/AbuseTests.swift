@@ -4,7 +4,7 @@ import Foundation
 import GatewayModel
 import Testing
 
-/// Hostile clients over real sockets. Meanwhile the gateway answers others.
+/// Hostile clients over real sockets, while the gateway answers others.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AbuseTests {
     private func limits(ofSeconds seconds: Int) -> GatewayLimits {
@@ -12,7 +12,7 @@ struct AbuseTests {
         limits.headerSeconds = seconds
         limits.bodySeconds = seconds
         limits.idleSeconds = seconds
-        // All of them have one address.
+        // All clients share one address.
         limits.connectionsPerAddress = 1_000
         return limits
     }
@@ -26,7 +26,7 @@ struct AbuseTests {
         #expect(try RawConnection(port: fixture.gateway.port).get("/livez")?.status == 200)
     }
 
-    /// Both ends of all connections are files of this process: one test at a time.
+    /// Each connection uses two file descriptors of this process, so these tests run one at a time.
     @Suite(.serialized) struct HalfOpen {
         private let abuse = AbuseTests()
 
@@ -53,7 +53,7 @@ struct AbuseTests {
         @Test func fiveHundredHalfOpenConnectionsAreClosed() throws {
             try abuse.withImpatientGateway { fixture in
                 for connection in try halfOpenConnections(fixture) {
-                    // An answer such as 408 may come first; then the connection ends.
+                    // An answer such as 408 may precede the close.
                     while connection.answer() != nil {}
                     #expect(connection.isClosedByServer())
                 }
@@ -71,7 +71,7 @@ struct AbuseTests {
         try withImpatientGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(beginning)
-            // A byte every 50 ms would keep a time-out that counts from the last byte from ever running out.
+            // Resetting the time-out at each byte would keep this connection open forever.
             #expect(connection.isClosedWhileDripping(count: 400, everyMilliseconds: 50))
             try expectAlive(fixture)
         }
@@ -86,13 +86,13 @@ struct AbuseTests {
     func aBombIsRefusedWithoutItsWeight() throws {
         try withImpatientGateway { fixture in
             let bomb = try gzip([UInt8](repeating: 0x20, count: 1_000_000), times: 500)
-            // The most memory that this process, and so the gateway in it, has held counts from here on.
+            // Resets the peak memory of this process, which runs the gateway too.
             try Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))
             let before = try peakMegabytes()
             let connection = try RawConnection(port: fixture.gateway.port)
             let headers = ["X-Write-Key": fixture.writeKey, "Content-Encoding": "gzip"]
             for _ in 0..<5 { #expect(connection.post(bytes: bomb, headers: headers)?.status == 413) }
-            // Unpacked the bomb has 500; some are for the tests beside this one.
+            // The unpacked bomb has 500 MB. Tests that run at the same time use some memory.
             #expect(try peakMegabytes() - before < 300)
             try expectAlive(fixture)
         }
@@ -133,7 +133,7 @@ struct AbuseTests {
         }
     }
 
-    // A second request hides behind each; none of them may be answered as one.
+    // Each request contains a second request, which must not be answered.
     @Test(arguments: [
         "Content-Length: 4\r\nTransfer-Encoding: chunked", "Transfer-Encoding: xchunked",
         "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked, identity",
@@ -192,7 +192,7 @@ struct AbuseTests {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let connection = try RawConnection(port: fixture.gateway.port)
         connection.send(chunked(count, of: bytes) + "0\r\n\r\n")
-        // Spaces alone are no JSON.
+        // Whitespace is not valid JSON.
         #expect(connection.answer()?.json["code"] as? String == "invalid_json")
     }
 }

@@ -6,10 +6,10 @@ import Testing
 @testable import GatewayHTTP
 @testable import GatewayModel
 
-/// Lists that are sent page by page.
+/// Lists that are sent in pages.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ListStreamTests {
-    /// A server whose answers are lists, by the path.
+    /// Starts a server that answers each path with a list.
     private func server(
         _ page: @escaping @Sendable (_ path: String) throws -> [UInt8]?
     ) throws -> (HTTPServer, port: UInt16) {
@@ -37,7 +37,7 @@ struct ListStreamTests {
         return lines
     }
 
-    /// The lines of an answer that is such a list.
+    /// Returns the response lines of a list with these pages. A nil page fails.
     private func lines(_ pages: [[UInt8]?]) throws -> [String] {
         let rest = Lock(pages[...])
         let (server, port) = try server { _ in
@@ -50,7 +50,7 @@ struct ListStreamTests {
     }
 
     #if os(Linux)
-        /// Whoever sends events does not wait for somebody's export.
+        /// Exports run at a lower priority than ingestion.
         @Test func aListIsReadAfterAllOthersHaveRun() throws {
             let priority = Lock<Int32?>(nil)
             let (server, port) = try server { _ in
@@ -70,7 +70,7 @@ struct ListStreamTests {
         let (server, port) = try server { path in
             if path == "/waits" {
                 waits.signal()
-                // Until the other has ended; a bound, so that it fails rather than hangs.
+                // Waits for the other list. With a time-out the test fails instead of hanging.
                 hasWaited.withLock { $0 = goesOn.wait(timeout: .now() + 20) }
                 return nil
             }

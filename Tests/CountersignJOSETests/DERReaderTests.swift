@@ -6,7 +6,7 @@ import Testing
 struct DERReaderTests {
     private static let content = [UInt8](repeating: 7, count: 0x80)
 
-    /// X.690, section 10.1: a length has one form only.
+    /// DER allows one encoding of a length (X.690, section 10.1).
     @Test(
         arguments: [
             [], [0x30], [0x31, 0], [0x30, 1], [0x30, 0x7F] + content.dropLast(2),
@@ -15,7 +15,7 @@ struct DERReaderTests {
             [0x30, 0x81, 1, 7], [0x30, 0x81, 0x7F] + content,
             [0x30, 0x82, 0, 0x80] + content, [0x30, 0x83, 0, 0, 0x80] + content,
             [0x30, 0x84, 0, 0, 0, 0x80] + content,
-            // Its lower 64 bits are the length of what follows.
+            // A 72-bit length whose lower 64 bits are the length of the content.
             [0x30, 0x89, 1, 0, 0, 0, 0, 0, 0, 0, 0x80] + content,
         ] as [[UInt8]])
     func whatIsCutOrHasAnotherFormIsNotRead(bytes: [UInt8]) {
@@ -32,7 +32,7 @@ struct DERReaderTests {
     }
 }
 
-/// A SubjectPublicKeyInfo made from its parts, one of which is wrong (RFC 5280, section 4.1.2.7).
+/// SubjectPublicKeyInfo with a wrong part in each case (RFC 5280, section 4.1.2.7).
 struct SubjectPublicKeyInfoTests {
     private let rsa = der(0x06, [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01])
     private let ec = der(0x06, [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01])

@@ -5,13 +5,13 @@ import CountersignTransport
 import Foundation
 import Testing
 
-/// A key that another program writes into a file and replaces before it expires, as Kubernetes does with projected tokens.
+/// A key in a file that another program replaces before it expires, like Kubernetes projected tokens.
 private actor FileCredentialSource: CredentialSource {
-    /// Nobody has to hand the next key over: it is in the file.
+    /// The app does not have to provide the next key, because it is read from the file.
     nonisolated var isRenewing: Bool { true }
     nonisolated var remedy: String? { "put another key into the file" }
 
-    /// The server's clock is of no interest: the key says nothing about time.
+    /// The key has no expiry, so the server's clock is not needed.
     let clockOffset: TimeInterval = 0
 
     private let path: String
@@ -37,7 +37,7 @@ private actor FileCredentialSource: CredentialSource {
         if newest == nil {
             return .unavailable(.init("no_key", "the file has no key yet"), retryAt: clock.uptime + 5)
         }
-        // Still the refused one: the server is asked again now and then, not over and over.
+        // The file still has the rejected key. Doubtful credentials are retried at longer intervals.
         if rejected == generation {
             return .doubtful(credential, .init("key_unchanged", "the same key again"))
         }
@@ -51,7 +51,7 @@ private actor FileCredentialSource: CredentialSource {
     }
 }
 
-/// A line of text: the pipeline keeps its bytes and asks no further.
+/// A line of text, sent as it is.
 private struct Line: RecordContent {
     let text: String
 
@@ -60,7 +60,7 @@ private struct Line: RecordContent {
     func rendered(for record: EventRecord, anonymousID: String) -> [UInt8] { Array(text.utf8) }
 }
 
-/// A server that takes lines, one or many, and answers 204.
+/// A server that accepts one or more lines and answers 204.
 private struct LineServer: Destination {
     let url: URL
 
@@ -83,7 +83,7 @@ private struct LineServer: Destination {
     }
 }
 
-/// The example of docs/delivery-pipeline.md: a client over the pipeline with a source, a content and a destination of its own.
+/// The example of docs/delivery-pipeline.md: a client with its own source, content and destination.
 struct DeliveryPipelineTests {
     private let folder = TemporaryFolder()
     private let clock = ManualClock()
@@ -109,7 +109,6 @@ struct DeliveryPipelineTests {
         let pipeline = try makePipeline(transport)
         for text in ["one", "two"] { _ = try await pipeline.store(Line(text: text)) }
 
-        // Without a key nothing is sent.
         #expect(await pipeline.flush().batches.map(\.code) == ["no_key"])
         #expect(transport.requests.isEmpty)
 
@@ -117,7 +116,7 @@ struct DeliveryPipelineTests {
         #expect(await pipeline.flush().isComplete)
         #expect(transport.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["one\ntwo"])
 
-        // A key that is refused is asked for again, and the one that the file has by then is used at once.
+        // After a rejected key the source reads the file again, and the new key is used at once.
         accepted.withLock { $0 = "Bearer second" }
         _ = try await pipeline.store(Line(text: "three"))
         #expect(await pipeline.flush().isComplete == false)

@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignGateway
 @testable import GatewayModel
 
-/// The second factor from its first code to its loss.
+/// The second factor: setup, sign-in, recovery codes and removal.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SecondFactorTests {
     private let bench: AdminBench
@@ -15,7 +15,7 @@ struct SecondFactorTests {
 
     private static let password = #"{"password":"\#(AdminBench.password)"}"#
 
-    /// Somebody with a second factor: the secret and the recovery codes.
+    /// An admin user with a second factor and recovery codes.
     private struct Enrolled {
         let visitor: AdminBench.Visitor
         let app: OneTimePassword
@@ -58,7 +58,7 @@ struct SecondFactorTests {
             address.map { ["X-Forwarded-For": $0] } ?? [:])
     }
 
-    /// Base32 without padding, of whole bytes.
+    /// Decodes unpadded Base32.
     private static func bytes(_ text: String) -> [UInt8] {
         var output: [UInt8] = []
         var (buffer, bits) = (0, 0)
@@ -84,7 +84,7 @@ struct SecondFactorTests {
         let visitor = try bench.visitor(.operator, "ada")
         let elsewhere = AdminBench.visitor(try bench.signIn("ada"))
         let app = try begin(bench, visitor)
-        // Begun is not done.
+        // A setup that is not confirmed has no effect.
         #expect(try bench.signIn("ada").status == 200)
         #expect(try confirm(bench, visitor, "000000").status == 422)
         let done = try confirm(bench, visitor, code(app, bench))
@@ -99,7 +99,7 @@ struct SecondFactorTests {
         let asked = try signIn(bench, "ada", code: nil)
         #expect(asked.status == 401 && asked.json["code"] as? String == "second_factor_required")
         #expect(asked.headers["set-cookie"] == nil)
-        // The code that confirmed was used.
+        // The code that confirmed the setup cannot be used again.
         #expect(try signIn(bench, "ada", code: code(app, bench)).status == 401)
         bench.clock.advance(by: 30)
         let good = code(app, bench)
@@ -117,7 +117,7 @@ struct SecondFactorTests {
         for _ in 1...5 { #expect(try confirm(bench, visitor, wrong).status == 422) }
         let throttled = try confirm(bench, visitor, code(app, bench))
         #expect(throttled.status == 429 && throttled.headers["retry-after"] == "60")
-        // Wrong passwords and wrong codes count together.
+        // Wrong passwords and wrong codes share one limit.
         #expect(try bench.signIn("ada").status == 429)
         #expect(try bench.ask("POST", "session/second-factor", Self.password, visitor.headers).status == 429)
         let entry = try #require(
@@ -169,7 +169,7 @@ struct SecondFactorTests {
         bench.clock.advance(by: 30)
         var statuses: [Int] = []
         for guess in 0..<8 {
-            // Asking without a code in between wipes nothing out, and counts for nothing.
+            // A sign-in without a code neither resets nor increases the failure count.
             let asked = try signIn(bench, "ada", code: nil, from: "192.0.2.9")
             #expect(asked.status == (guess < 5 ? 401 : 429))
             statuses.append(try signIn(bench, "ada", code: "00000\(guess)", from: "192.0.2.9").status)
@@ -179,7 +179,7 @@ struct SecondFactorTests {
         #expect(try bench.apps.auditLog.entries(limit: 1).first?.action == "session.blocked")
         bench.clock.advance(by: 61)
         #expect(try signIn(bench, "ada", code: code(ada.app, bench), from: "192.0.2.9").status == 200)
-        // Signing in in two steps uses up nothing of what an address may fail.
+        // The first step of a two-step sign-in does not count as a failure of the address.
         for _ in 0..<25 { #expect(try signIn(bench, "ada", code: nil, from: "192.0.2.9").status == 401) }
     }
 
@@ -208,7 +208,7 @@ struct SecondFactorTests {
         let member = try bench.visitor(.operator, "bob")
         let require = #"{"second_factor_required":true}"#
         let headers = owner.headers.merging(["If-Match": "*"]) { $1 }
-        // Not before the owner has one.
+        // The owner must have a second factor before requiring one.
         #expect(try bench.ask("PUT", "sign-in-rules", require, headers).status == 409)
         _ = try enrol(bench, owner)
         #expect(try bench.ask("PUT", "sign-in-rules", require, headers).status == 200)
@@ -226,7 +226,7 @@ struct SecondFactorTests {
             let who = try bench.ask("GET", "session", nil, ["Cookie": visitor.cookie]).json
             #expect((who["second_factor"] as? [String: Any])?["setup_required"] as? Bool == true)
         }
-        // Programs go on.
+        // API tokens are not affected.
         #expect(try bench.ask("GET", "apps", nil, bench.token("read")).status == 200)
         let bob = try enrol(bench, member)
         #expect(try bench.ask("GET", "apps", nil, ["Cookie": member.cookie]).status == 200)

@@ -21,7 +21,7 @@ struct RateLimiterTests {
         let limiter = RateLimiter<String>(rate: 10, now: { clock.nanoseconds.withLock { $0 } })
         for _ in 0..<50 { #expect(limiter.take("a") == .allowed) }
         #expect(limiter.take("a") == .limited(retryAfterSeconds: 1))
-        // Each key has a bucket of its own.
+        // Each key has its own bucket.
         #expect(limiter.take("b") == .allowed)
         clock.advance(milliseconds: 100)
         #expect(limiter.take("a") == .allowed)
@@ -35,7 +35,7 @@ struct RateLimiterTests {
         let clock = Clock()
         let limiter = RateLimiter<Int>(rate: 1, capacity: 64, now: { clock.nanoseconds.withLock { $0 } })
         for _ in 0..<5 { #expect(limiter.take(0) == .allowed) }
-        // A thousand times the number of buckets.
+        // 1,000 keys for each bucket.
         for key in 1...64_000 { _ = limiter.take(key) }
         #expect(limiter.take(0) == .limited(retryAfterSeconds: 1))
     }
@@ -78,12 +78,12 @@ struct RateLimiterTests {
             limiter.rejection(
                 HTTPRequest(method: "GET", path: "/", clientAddress: address, receivedMilliseconds: 0)) == nil
         }
-        // Each /64 has a burst of five, the /48 one of 80.
+        // A /64 has a burst of five, a /48 a burst of 80.
         let allowed = (0..<1_000).filter { isAllowed("2001:db8:1:\(String($0, radix: 16))::1") }
         #expect(allowed.count == 80)
         #expect(!isAllowed("2001:db8:1:ffff::1"))
         #expect(isAllowed("2001:db8:2::1"))
-        // IPv4 addresses are limited separately, also neighbours.
+        // IPv4 addresses are limited separately, also within one network.
         #expect((0..<200).allSatisfy { isAllowed("192.0.2.\($0)") })
         // Rejected requests of a /64 take no tokens from the /48.
         for _ in 0..<1_000 { _ = isAllowed("2001:db8:3::1") }
@@ -97,13 +97,13 @@ struct RateLimiterTests {
             $0.trustedProxies = AddressRange.loopback
         }
         let connection = try RawConnection(port: fixture.gateway.port)
-        // Sent before the first is answered, so that they do not depend on how fast that is.
+        // Sends all requests at once, so that the result does not depend on the speed of the answers.
         func get(_ client: String, times: Int) -> [TestAnswer] {
             let request = "GET /livez HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: \(client)\r\n\r\n"
             connection.send(String(repeating: request, count: times))
             return (0..<times).compactMap { _ in connection.answer() }
         }
-        // What the client itself wrote before its proxy's entry does not help it.
+        // Addresses that the client itself put into the field are ignored.
         let answers = get("198.51.100.9, 192.0.2.1", times: 30)
         #expect(answers.prefix(5).allSatisfy { $0.status == 200 })
         let limited = try #require(answers.first { $0.status == 429 })
@@ -111,7 +111,7 @@ struct RateLimiterTests {
         #expect(limited.headers["retry-after"] == "1")
         #expect(limited.headers["ratelimit-policy"] == #""address";q=5;w=5"#)
         #expect(get("192.0.2.2", times: 1).first?.status == 200)
-        // Without the field it may be the proxy that forgot it: such requests share one limit.
+        // Requests of a proxy without the field share one limit.
         connection.send(String(repeating: "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", count: 30))
         #expect((0..<30).compactMap { _ in connection.answer() }.contains { $0.status == 429 })
     }

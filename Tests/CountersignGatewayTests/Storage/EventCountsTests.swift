@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// What is counted of apps and keys, whatever happens between two of the seconds at which it is written.
+/// Event counts of apps and keys are exact, although they are written only once a second.
 @Suite(.onSQLite("its own log of events"), .ownThreads, .timeLimit(.minutes(5)))
 struct EventCountsTests {
     private let folder = TemporaryFolder()
@@ -18,12 +18,11 @@ struct EventCountsTests {
         return place.appendingPathComponent("events.sqlite").path
     }
 
-    /// Counts with the first commit, and then not before it is closed.
+    /// Opens a store that writes counts with its first commit and when it is closed.
     private func open(_ path: String) throws -> SQLiteEventStore {
         try SQLiteEventStore(path: path, pendingBytes: 1 << 20, countSeconds: 86_400)
     }
 
-    /// Stores an event of `{}` for each id, in one commit.
     private func append(_ ids: String..., app: String = "shop", to store: SQLiteEventStore) throws {
         let events = ids.map {
             EventBatch.Event(
@@ -66,7 +65,7 @@ struct EventCountsTests {
         #expect(try log(path).count() == 3)
     }
 
-    /// The files of a running store are what a process leaves that is killed.
+    /// Copies the files of a running store, as a kill would leave them.
     @Test func whoeverIsKilledBetweenTwoCountsLosesNone() throws {
         let live = try path(in: "live")
         let killed = try path(in: "killed")

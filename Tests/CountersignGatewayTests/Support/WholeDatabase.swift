@@ -2,9 +2,9 @@ import CountersignGatewayTesting
 import CountersignSQLite
 import GatewayStorage
 
-/// A database as a test looks at it that knows no table: everything that is in it.
+/// A whole database, for tests that do not name its tables.
 struct WholeDatabase {
-    /// As a failure names it.
+    /// The name in failure messages.
     let name: String
     let connection: any SQLConnection
 
@@ -14,7 +14,7 @@ struct WholeDatabase {
         let isKey: Bool
     }
 
-    /// Everything that a gateway keeps but for its token keys: these files of SQLite's, or the one database.
+    /// Everything that a gateway stores except its token keys: SQLite files or one PostgreSQL database.
     static func all(
         of place: TestPlace, files: [String] = ["control", "events", "analytics", "tokens"]
     ) throws -> [WholeDatabase] {
@@ -35,7 +35,7 @@ struct WholeDatabase {
         WHERE relnamespace = 'countersign'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
         """
 
-    /// The tables, each with its columns.
+    /// Returns the columns of each table.
     func tables() throws -> [String: [Column]] {
         let columns = try connection.all(
             TestEngine.standard == .sqlite ? Self.sqliteColumns : Self.postgreSQLColumns
@@ -43,9 +43,9 @@ struct WholeDatabase {
         return Dictionary(grouping: columns, by: \.0).mapValues { $0.map(\.1) }
     }
 
-    /// Adds rows of an app to every table that is about apps, whatever else a row must have. Returns the tables.
+    /// Adds `count` rows of an app to each table with an `app_id` column. Returns the names of the tables.
     func addRows(of appID: String, count: Int, except: Set<String>) throws -> [String] {
-        // A row may stand for another that is not there.
+        // The new rows may reference rows that do not exist.
         try connection.execute(
             TestEngine.standard == .sqlite
                 ? "PRAGMA foreign_keys = OFF" : "SET session_replication_role = replica")
@@ -56,13 +56,13 @@ struct WholeDatabase {
             for number in 1...count {
                 let values = columns.map { column -> SQLValue in
                     if column.name == "app_id" { return .text(appID) }
-                    // A number within 1 to 3 satisfies every check; keys differ by the first column that is free to.
+                    // The integer 1 satisfies every check. Key columns get different values in each row.
                     let isFree = column.isKey || ["message_id", "value", "id"].contains(column.name)
                     switch column.type {
                     case "TEXT": return .text(isFree ? "\(appID)-\(number)" : "x")
                     case "BLOB", "BYTEA":
                         return .blob(isFree ? Array("\(appID)-\(number)".utf8) : [1])
-                    // What is over is swept by the gateway that runs.
+                    // A time in the future, so that a running gateway does not sweep the row.
                     case _ where column.name.hasSuffix("_ms") && !column.isKey:
                         return .integer(4_000_000_000_000)
                     default:
@@ -80,7 +80,7 @@ struct WholeDatabase {
         return found.keys.sorted()
     }
 
-    /// How many rows of an app each table about apps has.
+    /// Returns the number of an app's rows in each table with an `app_id` column.
     func rows(of appID: String) throws -> [String: Int] {
         var counts: [String: Int] = [:]
         for (table, columns) in try tables() where columns.contains(where: { $0.name == "app_id" }) {
@@ -91,7 +91,7 @@ struct WholeDatabase {
         return counts
     }
 
-    /// Tables with a value that has this text in it, as anything.
+    /// Returns the tables that contain this text in a column of any type.
     func tables(with text: String) throws -> [String] {
         try tables().filter { table, columns in
             try columns.contains { column in

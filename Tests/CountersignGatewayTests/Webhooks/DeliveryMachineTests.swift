@@ -4,7 +4,7 @@ import Testing
 
 @testable import GatewayWebhooks
 
-/// What an endpoint is sent and when, decided without a clock and without a network.
+/// Batches and retries of a webhook, decided without a clock or a network.
 struct DeliveryMachineTests {
     private let start: Int64 = 1_800_000_000_000
     private let day: Int64 = 86_400_000
@@ -18,14 +18,13 @@ struct DeliveryMachineTests {
         return work
     }
 
-    /// Always the longest pause that is allowed.
+    /// Jitter that always chooses the longest pause.
     private func longest(_ range: ClosedRange<Int64>) -> Int64 { range.upperBound }
 
     @Test func aBatchIsTriedAgainUnderItsIdUntilItIsTakenAndThenTheNextBegins() throws {
         var machine = machine(committed: 7)
         let first = try work(machine.next(atMilliseconds: start))
         #expect(first == .init(after: 7, through: nil, attempt: 1))
-        // One request at a time.
         #expect(machine.next(atMilliseconds: start) == .rest(untilMilliseconds: nil))
         #expect(machine.willSend(through: 12, digest: "one") { "msg_a" } == "msg_a")
         #expect(
@@ -53,12 +52,12 @@ struct DeliveryMachineTests {
         #expect(machine.next(atMilliseconds: start + day) == .rest(untilMilliseconds: nil))
         machine.wake()
         _ = try work(machine.next(atMilliseconds: start))
-        // Stored while it was being looked at.
+        // An event is stored while the batch is read.
         machine.wake()
         _ = machine.ended(
             .nothing(through: 4, hasMore: false, isAfterGap: false), atMilliseconds: start, random: longest)
         #expect(try work(machine.next(atMilliseconds: start)).after == 4)
-        // A filter that has left out all that was looked at goes on at once.
+        // When a filter excludes every event, reading continues at once.
         _ = machine.ended(
             .nothing(through: 9, hasMore: true, isAfterGap: false), atMilliseconds: start, random: longest)
         #expect(try work(machine.next(atMilliseconds: start)).after == 9)
@@ -73,7 +72,7 @@ struct DeliveryMachineTests {
         #expect([1, 2, 3, 4].map { pause($0) } == [5_000, 10_000, 20_000, 40_000])
         #expect(pause(15) == 81_920_000 && pause(16) == day && pause(1_000_000) == day)
         #expect([1, 5, 100].map { pause($0, least: true) } == [1_000, 1_000, 1_000])
-        // What the webhook wants, within a day.
+        // `Retry-After` sets the pause, up to a day.
         #expect(pause(1, 120) == 120_000 && pause(1, 10_000_000) == day && pause(16, 1) == day)
         #expect(pause(1, -5) == 5_000)
     }

@@ -46,12 +46,12 @@ struct BloomreachClientTests {
 
     @Test func customerThatCannotBeReadIsNotReplaced() async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        // A directory in the file's place cannot be read as a file, whoever runs this.
+        // A directory at the file's path cannot be read as a file, even by root.
         let path = directory.appendingPathComponent("bloomreach/customer.json")
         try FileManager.default.createDirectory(at: path, withIntermediateDirectories: true)
         let error = #expect(throws: CountersignError.self) { try BloomreachDevice(directory: directory) }
         #expect(error?.code == .notStored)
-        // Nothing was begun that would still write there.
+        // The failed client created no other file.
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: directory.path + "/bloomreach")
                 == ["customer.json"])
@@ -103,7 +103,7 @@ struct BloomreachClientTests {
         #expect(await device.client.flush().isComplete)
     }
 
-    /// It says nothing about the project's key, and the network may be another at any moment.
+    /// A network's login page does not reject the project's key. The device may change networks at any time.
     @Test func aLoginPageIsNoRefusedKey() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in .json(403, "<html>Welcome to our hotel</html>") })
@@ -147,7 +147,7 @@ struct BloomreachClientTests {
         #expect(snapshot.sent == 3)
         #expect(snapshot.queued == 3)
         #expect(snapshot.parked.map(\.userID) == ["other"])
-        // Another key is good for the old events too.
+        // Events of the old key are sent with the new key.
         device.client.anonymize(mapping: [.trackEvent: [try BloomreachDevice.project("other", key: "good")]])
         await device.client.flush()
         snapshot = await device.client.snapshot()
@@ -252,7 +252,7 @@ struct BloomreachClientTests {
     // MARK: App Inbox
 
     private static func inbox(_ ids: [String], token: String, isRead: Bool = false) -> TransportResponse {
-        // "b" is newer than "a".
+        // The creation time grows with the id.
         let messages = ids.map {
             #"{"id":"\#($0)","type":"html","is_read":\#(isRead),"create_time":\#($0.utf8.reduce(0) { $0 + Int($1) }),"content":{"title":"T","message":"<p>Hi</p>"}}"#
         }
@@ -289,7 +289,7 @@ struct BloomreachClientTests {
         }
         #expect(try await device.client.fetchAppInbox().map(\.id) == ["b"])
         #expect(device.requests.map { $0.json["sync_token"] as? String } == [nil, "s1", nil])
-        // A server that always says so does not get us into a circle.
+        // A server that always answers 410 causes at most one retry.
         device.server.setHandler { _ in gone }
         #expect(await code { _ = try await device.client.fetchAppInbox() } == .gone)
         #expect(device.requests.count == 5)
@@ -343,7 +343,7 @@ struct BloomreachClientTests {
         box.withLock { $0 = nil }
     }
 
-    // A customer token that is refused after the customer has changed says nothing about the present one.
+    // Rejection of a token whose customer has changed meanwhile.
     @Test func lateRejectionOfAnOldTokenIsReportedAsWhatItIs() async throws {
         let box = Lock<BloomreachClient?>(nil)
         let device = try BloomreachDevice(
@@ -395,7 +395,7 @@ struct BloomreachClientTests {
     }
 }
 
-/// Keeps its token for as long as it lives.
+/// Returns one token for the lifetime of the provider.
 final class CountingProvider: NSObject, AuthorizationProviderType {
     private let token = UUID().uuidString
     required override init() {}
