@@ -6,7 +6,7 @@ import CountersignTransport
 import Foundation
 import Testing
 
-/// Transistorsoft's samples against servers in memory at the addresses that the samples name.
+/// Runs Transistorsoft's samples with in-memory servers at the addresses in the samples.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 @MainActor
 struct VendorSampleTests {
@@ -14,7 +14,7 @@ struct VendorSampleTests {
         "countersign-\(UUID().uuidString)")
     private let record: [String: Any] = ["coords": ["latitude": 46.05, "longitude": 14.51]]
 
-    /// Runs `sample` on the shared instance, as in an app that starts for the first time.
+    /// Runs `sample` on the shared instance, as at the first launch of an app.
     private func start(
         _ sample: () -> Void, server: @escaping @Sendable (TransportRequest) -> TransportResponse
     ) -> ScriptedTransport {
@@ -51,7 +51,7 @@ struct VendorSampleTests {
         }
         #expect(BGGeo.shared.configurationProblem == nil)
         let (events, continuation) = AsyncStream<Bool>.makeStream()
-        // The result is thrown away: the subscription stays.
+        // Discarding the result does not end the subscription.
         BGGeo.shared.onAuthorization { event in
             #expect(event.status == 200)
             #expect(event.error == nil)
@@ -64,7 +64,7 @@ struct VendorSampleTests {
             continuation.yield(event.isSuccess)
         }
         try await BGGeo.shared.insert(record)
-        // autoSync sends by itself.
+        // `autoSync` sends without a call of `sync`.
         await transport.waitForRequests(3)
         var iterator = events.makeAsyncIterator()
         #expect(await iterator.next() == true)
@@ -79,7 +79,7 @@ struct VendorSampleTests {
         #expect(
             String(decoding: requests[1].body, as: UTF8.self)
                 == "the_refresh_token_field_name=my-refresh-token")
-        // Until the server's answer is on disk.
+        // Waits until the answer is stored on disk.
         try await BGGeo.shared.sync()
         #expect(try await BGGeo.shared.count() == 0)
         #expect(transport.requests.count == 3)
@@ -111,7 +111,7 @@ struct VendorSampleTests {
         await #expect(throws: CountersignError.self) { try await BGGeo.shared.sync() }
         #expect(transport.requests.count == 2)
 
-        // New credentials from a login.
+        // New credentials from a sign-in.
         transport.setHandler { request in
             request.header("Authorization") == "Bearer fresh" ? Self.json(200, "") : Self.json(401, "")
         }
@@ -147,7 +147,8 @@ struct VendorSampleTests {
         await finish()
     }
 
-    /// `ready` with its default `reset` and the pair of the first login, at each launch; in between the token expires.
+    /// Each launch calls `ready` with the default `reset` and the original tokens. The access token expires
+    /// between launches.
     @Test func rotatedPairSurvivesEveryLaunch() async throws {
         let seed = "smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb"
         let serial = Lock(0)
@@ -228,7 +229,7 @@ struct VendorSampleTests {
         #expect(config.refreshUrl == nil)
     }
 
-    // MARK: What is kept
+    // MARK: Stored settings
 
     @Test func withoutResetTheSettingsOfTheLastRunStayAndNewTokensCount() async throws {
         let transport = ScriptedTransport { request in
@@ -255,7 +256,7 @@ struct VendorSampleTests {
             config.authorization.refreshPayload = ["t": "{refreshToken}"]
             config.authorization.refreshHeaders = [:]
         }
-        // What changes while it works is kept too.
+        // Changes after `ready` are stored too.
         first.config.http.method = .put
         first.config.edit { config in
             config.authorization.strategy = .jwt
@@ -280,7 +281,7 @@ struct VendorSampleTests {
         try await second.sync()
         #expect(transport.requests.last?.header("Authorization") == "Bearer second-token")
         #expect(transport.requests.last?.header("X-Team") == "blue")
-        // Tokens are not among the settings.
+        // Tokens are not stored with the settings.
         let file = directory.appendingPathComponent("background-geolocation/settings.json")
         let text = try String(contentsOf: file, encoding: .utf8)
         #expect(!text.contains("second-token") && !text.contains("first-token"))
@@ -332,7 +333,7 @@ struct VendorSampleTests {
         try await BGGeo.shared.sync()
         #expect(BGGeo.shared.config.authorization.accessToken == "A.B.C")
         #expect(BGGeo.shared.config.authorization.refreshToken == "R2")
-        // Another setting takes nothing back.
+        // Changing another setting does not restore the old tokens.
         BGGeo.shared.config.http.params = ["x": 1]
         try await BGGeo.shared.insert(record)
         try await BGGeo.shared.sync()

@@ -3,9 +3,9 @@ import CountersignTesting
 import CountersignTransport
 import Foundation
 
-/// A manual clock that tells when somebody has begun to sleep until a given instant.
+/// A manual clock that reports when a task sleeps until a given uptime.
 final class ScenarioClock: ClientClock {
-    /// What the device clock says at first, in seconds since 1970.
+    /// The initial device time in seconds since 1970.
     static let start = 1_750_000_000
 
     private let manual = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(start)))

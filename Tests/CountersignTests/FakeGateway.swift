@@ -2,8 +2,7 @@ import CountersignCore
 import CountersignTransport
 import Foundation
 
-/// What the real gateway does with a batch, as far as the SDK can see: it stores each message id once, and may be told to
-/// answer in other ways.
+/// A gateway as the SDK sees it: stores each message id once. Tests can script other answers.
 final class FakeGateway: Sendable {
     struct Message: Decodable, Sendable {
         let type: String
@@ -26,7 +25,7 @@ final class FakeGateway: Sendable {
         var order: [String] = []
         var batches: [Received] = []
         var duplicates = 0
-        /// Nil takes the batch.
+        /// Returns nil to store the batch.
         var judge: @Sendable (Received) -> TransportResponse? = { _ in nil }
     }
 
@@ -37,7 +36,7 @@ final class FakeGateway: Sendable {
     var batches: [Received] { state.withLock { $0.batches } }
     var duplicates: Int { state.withLock { $0.duplicates } }
 
-    /// Looks at each batch before it is stored; an answer other than nil is given instead.
+    /// Calls `body` before storing each batch. A result other than nil is the answer, and nothing is stored.
     func judge(_ body: @escaping @Sendable (Received) -> TransportResponse?) {
         state.withLock { $0.judge = body }
     }

@@ -29,7 +29,7 @@ struct InspectorTests {
         var verdicts = client.authenticationFailures.makeAsyncIterator()
         _ = await verdicts.next()
         var inspection = await inspector.inspect()
-        // The listener is another task than this one.
+        // The verdict reaches the inspector through another task.
         for await next in inspector.inspections(every: 1) {
             inspection = next
             if !next.verdicts.isEmpty { break }
@@ -47,7 +47,7 @@ struct InspectorTests {
             #expect(text.contains(part), "\(part)")
         }
         #expect(!text.contains(token) && !text.contains("c2ln") && !text.contains("Order"))
-        // Whatever the backend has written there.
+        // An `exp` outside the range of dates.
         let odd = Data(#"{"sub":"ada","exp":1e30}"#.utf8).base64EncodedString()
         client.setToken("e30." + odd.replacingOccurrences(of: "=", with: "") + ".c2ln")
         await client.flush()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignDelivery
 
-/// The sender's decisions, each against a server that behaves in one way, in simulated time.
+/// The sender's decisions against simulated servers in simulated time.
 struct SenderTests {
     private static let hour: TimeInterval = 3_600
 
@@ -18,9 +18,9 @@ struct SenderTests {
         #expect(simulation.sender.next(now: simulation.now) == .wait(until: nil))
     }
 
-    // MARK: Bounded with every server (issue: hostile server)
+    // MARK: Limits with every server
 
-    /// Failures alone may be chance: 500s at every second request cost 2 events of 1,600 at most, and fewer in batches.
+    /// Random failures are not a bad event: 500 for every second request costs at most 2 of 1,600 events.
     @Test(arguments: [1, 100])
     func serverThatFailsAtRandomCostsNextToNothing(batchEvents: Int) {
         var costs: [Int] = []
@@ -42,11 +42,11 @@ struct SenderTests {
         #expect(costs.reduce(0, +) <= (batchEvents == 1 ? 2 : 1), "\(costs)")
     }
 
-    // MARK: Poison (D9)
+    // MARK: Poison events
 
     @Test(arguments: [400, 413, 500])
     func anyPositionIsFoundWithTenMoreRequestsAtMost(status: Int) {
-        // After the last ones the server takes nothing that would tell them from a bad moment.
+        // A bad event in the last positions looks like a failing server: no later request succeeds.
         for position in 1...(status == 400 ? 99 : 98) {
             var simulation = Simulation { request in
                 request.events.contains { $0.sequence == Int64(position) } ? .status(status) : .accepted
@@ -59,7 +59,7 @@ struct SenderTests {
         }
     }
 
-    /// Where each event has a request of its own, several bad ones in a row look like a server that refuses everything.
+    /// With one event in each request, several bad events in a row look like a failing server.
     @Test func badEventsInARowHoldUpTheOthersForSecondsOnly() {
         var settings = Sender.Settings()
         settings.batchEvents = 1
@@ -94,7 +94,7 @@ struct SenderTests {
         }
         sender.authorizationPending()
         #expect(isClaim(sender.next(now: 0)))
-        // Nobody else's events: the round is over.
+        // No other user has events, so the round ends.
         sender.claimed([], now: 0)
         sender.tokenSought(for: UserKey("ada"))
         guard case .finish = sender.next(now: 0) else {
@@ -138,7 +138,8 @@ struct SenderTests {
         #expect(sender.next(now: 0) == .send([event], attempt: 1))
     }
 
-    /// Braze's own sample fetches a new token in the callback; with a server that refuses all, that must not spin.
+    /// Braze's sample fetches a token in its failure callback. With a server that rejects every token this
+    /// must not become a busy loop.
     @Test func appThatAnswersEachRefusalWithANewTokenIsSlowedDown() {
         var simulation = Simulation { _ in .refusedToken(.noMatchingPublicKeys) }
         simulation.generations[UserKey("ada")] = 1
@@ -158,7 +159,7 @@ struct SenderTests {
         #expect(simulation.requests.count >= 60)
     }
 
-    // MARK: The queue's own troubles
+    // MARK: Queue failures
 
     @Test func whatCouldNotBeSettledIsNotSentAgain() {
         var sender = Sender(settings: Sender.Settings())

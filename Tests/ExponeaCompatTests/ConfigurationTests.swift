@@ -7,14 +7,14 @@ import Testing
 
 @testable import ExponeaCompat
 
-/// On an instance of its own, with a server in memory.
+/// An instance that is not shared, with an in-memory server.
 @Suite(.timeLimit(.minutes(5)))
 struct ConfigurationTests {
     @Test func whatIsTrackedBeforeTheFirstUnlockIsStoredAfterIt() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-exponea-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
-        // There is something, and it cannot be read.
+        // The customer file exists but cannot be read, as before the first unlock.
         let customer = folder.appendingPathComponent("exponea/customer.json")
         let clock = ManualClock()
         let exponea = Exponea()
@@ -81,7 +81,7 @@ struct ConfigurationTests {
         await exponea.close()
     }
 
-    /// Two threads may stop at the same time, and one of them may have configured again.
+    /// Two threads may stop at the same time, while another configures again.
     @Test func onlyTheClientThatWasStoppedIsTaken() async throws {
         let folders = [TemporaryFolder(), TemporaryFolder()]
         let (first, second) = (try client(in: folders[0]), try client(in: folders[1]))

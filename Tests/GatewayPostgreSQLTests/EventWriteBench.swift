@@ -152,8 +152,8 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Stores the same events with 1, 2 and 4 gateways in turn, because the machine's speed varies. To see
-        /// the cost of a shared server, compare with simultaneous runs, each on its own server and with
+        /// Stores the same events with 1, 2 and 4 gateways in turn, because the machine's speed varies. To
+        /// see the cost of a shared server, compare with simultaneous runs, each on its own server and with
         /// `COUNTERSIGN_BENCH_GATEWAYS=1`.
         @Test func costsOfSeveralGateways() throws {
             let postmaster = try Self.postmaster()

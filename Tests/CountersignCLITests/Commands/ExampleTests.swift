@@ -10,7 +10,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// Every example of every command's help, typed into a shell.
+/// Runs each example of each command's help in a shell.
 @Suite(.timeLimit(.minutes(5)))
 struct ExampleTests {
     private let folder = TemporaryFolder()
@@ -59,7 +59,7 @@ struct ExampleTests {
         #expect(!result.output.isEmpty || !result.talk.isEmpty)
     }
 
-    /// Requests come until the command has seen enough.
+    /// Sends requests until the command ends.
     private static func triggering(_ commandLine: String) -> String {
         """
         \(commandLine) &
@@ -68,7 +68,7 @@ struct ExampleTests {
         """
     }
 
-    /// Makes the people and profiles that examples talk of.
+    /// Creates the users and profiles that the examples need.
     private func prepare(_ command: String) async throws {
         var lines: [[String]] = []
         if command.hasPrefix("customer") {
@@ -90,7 +90,7 @@ struct ExampleTests {
         }
     }
 
-    /// The example with an id that is there, in place of the one that help shows.
+    /// Replaces the id in an example with an existing one.
     private func withRealID(_ command: String, _ commandLine: String, _ shell: Shell) async throws -> String {
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
         let id: String? =
@@ -104,14 +104,14 @@ struct ExampleTests {
         return commandLine.replacing(shown, with: id)
     }
 
-    /// Stores an event, and returns its position.
+    /// Stores an event and returns its position.
     private func storedPosition(_ shell: Shell) async throws -> String? {
         try storeEvent(of: "user-1", in: folder.path + "/data")
         let list = try await shell.run("countersign event list shop --json")
         return list.output.firstMatch(of: #/"position": ?"([\w\-]+)"/#).map { String($0.output.1) }
     }
 
-    /// What the examples talk of; each is there only for the examples that name it.
+    /// Returns the contents of the files that examples name.
     private func files(ofCustomer isCustomer: Bool) throws -> [String: String] {
         let expiry = JSONValue.integer(Int64(Date().timeIntervalSince1970) + 600)
         let secret = "0123456789abcdef0123456789abcdef"

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import CountersignCLI
 
-/// A shell in a folder of its own that finds the built program as `countersign`, the name under which it is installed.
+/// A shell in a folder. Scripts find the built program as `countersign`.
 struct Shell {
     struct Result {
         let status: Int32
@@ -16,7 +16,7 @@ struct Shell {
     /// Runs a script to its end.
     func run(_ script: String) async throws -> Result {
         let process = try prepare(script)
-        // Files, not pipes: a pipe would also wait for whoever a script leaves in the background.
+        // Output goes to files: reading a pipe would also wait for background processes of the script.
         let (output, talk) = (folder + "/.stdout", folder + "/.stderr")
         for path in [output, talk] { _ = FileManager.default.createFile(atPath: path, contents: nil) }
         process.standardOutput = FileHandle(forWritingAtPath: output)
@@ -27,7 +27,7 @@ struct Shell {
             talk: try String(contentsOfFile: talk, encoding: .utf8))
     }
 
-    /// Runs a program until it has printed a line, then asks it to end.
+    /// Runs a program until it has printed a line, then terminates it.
     func runUntilFirstLine(_ script: String) async throws -> Result {
         let process = try prepare("exec " + script)
         let output = Pipe()
@@ -71,13 +71,13 @@ struct Shell {
         process.terminationHandler = { _ in continuation.yield() }
         try process.run()
         _ = await ends.first { _ in true }
-        // Cancelled, by the time limit of a test: a process that still runs has no status, and must not outlive it.
+        // The test's time limit cancels this task. A process that still runs must not outlive the test.
         guard process.isRunning else { return }
         end(process)
         throw CancellationError()
     }
 
-    /// Kills a script and all that it has started, which is a group of processes.
+    /// Kills the process group of a script.
     private static func end(_ process: Process) {
         kill(-process.processIdentifier, SIGKILL)
         kill(process.processIdentifier, SIGKILL)

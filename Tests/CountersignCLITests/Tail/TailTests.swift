@@ -55,7 +55,7 @@ struct TailTests {
             try StrictJSONParser(maximumBytes: 1 << 16).parse(bytes: Array(line.utf8)) { $0.value }
         }
         let rejected = seen.filter { $0["verdict"].text == "rejected" }.map { $0["code"].shown }
-        // `trigger` repeats a request until it gets the wanted code, so a code may occur several times in a row.
+        // `trigger` repeats a request until it gets the wanted code, so a code may occur more than once.
         #expect(rejected.reduce(into: []) { if $0.last != $1 { $0.append($1) } } == wanted)
         let after = try await counts(url)
         for code in wanted {

@@ -339,7 +339,6 @@ struct OAuthTests {
         #expect(try refresh(token).status == 200)
     }
 
-    // Reuse of a refresh token revokes its session.
     @Test func aStolenTokenEndsTheSessionAndItsAccessTokens() throws {
         var rules = TokenRules()
         rules.reuseSeconds = 0

@@ -8,7 +8,7 @@ import Testing
 @testable import CountersignLocations
 @testable import CountersignTransport
 
-/// Time limits, interruption and the meaning of failures, for transports that cannot be run here too.
+/// Time limits, interruption and error mapping, also of transports for other platforms.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct TransportLimitsTests {
     private let clock = ManualClock()
@@ -53,7 +53,7 @@ struct TransportLimitsTests {
             await code { () async throws(HTTPTransportError) in throw HTTPTransportError(.tls, "") } == .tls)
     }
 
-    /// An exchange that has begun, and whose server does not answer until it is cancelled.
+    /// Starts an exchange with a server that does not answer until it is cancelled.
     private func exchangeWithoutAnswer() async throws -> (
         server: ScriptedTransport, transport: InterruptibleTransport, request: TransportRequest,
         exchange: Task<HTTPTransportError.Code?, Never>

@@ -1,10 +1,10 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
 
-// What the sample takes for granted: an app's own way to its backend, and what it means by expired.
+// The sample's assumptions: an app's backend and its definition of an expired token.
 import Foundation
 
 public final class TokenBackend: @unchecked Sendable {
-    // `@unchecked Sendable`: the lock guards both.
+    // `@unchecked Sendable`: `lock` guards both properties.
     private let lock = NSLock()
     private var answer: @Sendable () -> (String?, Double?) = { (nil, nil) }
     private var calls = 0
