@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignGateway
 
-/// Seed 003, "Managing public keys", on a running gateway.
+/// Adding, promoting and deleting public keys on a running gateway.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct KeyRingTests {
     private let fixture: GatewayFixture
@@ -43,7 +43,7 @@ struct KeyRingTests {
         try fixture.apps.makePrimary(keyID: added.id, of: "shop")
         #expect(try slots() == [added.id, old])
         try fixture.apps.deleteKey(keyID: old, of: "shop")
-        // Remembered tokens of the deleted key are forgotten with it.
+        // Deleting a key also removes its tokens from the cache.
         #expect(try status(fixture.signingKey) == 401)
         #expect(try status(next) == 200)
         try fixture.apps.deleteKey(keyID: added.id, of: "shop")
@@ -61,7 +61,7 @@ struct KeyRingTests {
         #expect(
             #expect(throws: GatewayError.self) { try fixture.apps.addKey(more[2].pem, to: "shop") }?.code
                 == .conflict)
-        // The same key may serve another app.
+        // Another app may have the same key.
         _ = try fixture.apps.createApp(id: "other")
         _ = try fixture.apps.addKey(more[0].pem, to: "other")
         try fixture.apps.makePrimary(keyID: more[1].thumbprint, of: "shop")
@@ -83,7 +83,7 @@ struct KeyRingTests {
         _ = try fixture.apps.addKey(second.publicKey.pem, to: "shop")
         for _ in 0..<3 { _ = try status(second) }
         _ = try status(fixture.signingKey)
-        // Counts are written once a second, and at the end.
+        // Counts are written once a second and on shutdown.
         fixture.gateway.stop()
         let uses = try fixture.place.open().log.keyUses(of: "shop")
         #expect(uses.first { $0.keyID == second.publicKey.thumbprint }?.verified == 3)

@@ -122,7 +122,7 @@ struct SQLiteConnectionTests {
         try database.migrate(["CREATE TABLE t (a)"])
     }
 
-    /// Between the look at the version and the lock of the transaction.
+    /// Another process migrates between the version check and the lock of the transaction.
     @Test func aMigrationThatAnotherProcessHasDoneIsLeftOut() throws {
         let database = try SQLiteConnection(path: ":memory:")
         let migrations = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "CREATE TABLE c (x)"]
@@ -137,7 +137,7 @@ struct SQLiteConnectionTests {
     @Test func aStatementThatFailsSaysSo() throws {
         let database = try SQLiteConnection(path: ":memory:")
         #expect(throws: SQLiteError.self) { try database.execute("CREATE TABLE t (a); no SQL") }
-        // What was before it has happened.
+        // Statements before the error take effect.
         #expect(try database.first("SELECT count(*) FROM t") { $0.int(0) } == 0)
     }
 
@@ -155,7 +155,7 @@ struct SQLiteConnectionTests {
         }
     }
 
-    /// An empty file in its place would look like a copy.
+    /// A failed copy must not leave an empty file, which would look like a copy.
     @Test func aCopyThatFailsIsNotTakenForOne() throws {
         try withFile { path in
             let writer = try SQLiteConnection(path: path)

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// Damage that SQLite does not notice: a value of another type, a flipped bit. It costs one event at most, and never stops
+/// Damage that SQLite does not detect: a changed type or bit. It loses at most one event and never blocks
 /// the queue.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct DamagedRowTests {
@@ -29,7 +29,7 @@ struct DamagedRowTests {
         return bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
     }
 
-    /// Runs statements on a file without its constraints.
+    /// Runs statements on a file without its NOT NULL constraints.
     private func change(_ file: URL, _ body: (SQLiteConnection) throws -> Void) throws {
         func replace(_ old: String, _ new: String) throws {
             let database = try SQLiteConnection(path: file.path)
@@ -46,7 +46,7 @@ struct DamagedRowTests {
         try replace(" CHECK (1)", " NOT NULL")
     }
 
-    /// Sends what the file holds, and returns the names of the events that arrive.
+    /// Sends the events in the file, and returns the names of those received by the server.
     private func deliver(_ bench: Bench) async throws -> (events: Set<String>, snapshot: CountersignSnapshot)
     {
         let client = try bench.makeClient()
@@ -94,7 +94,7 @@ struct DamagedRowTests {
         #expect(await client.snapshot().queued == 0, "they are set aside again")
     }
 
-    /// Every column of every table: other types, and each bit of a number or some of a text.
+    /// Tries other types in every column, and flipped bits of numbers or changed bytes of text.
     @Test(arguments: [
         ("event", ["seq", "message_id", "user_id", "session_id", "queue_time_s", "body"]),
         ("quarantine", ["message_id", "user_id", "session_id", "body", "code", "reason", "quarantined_ms"]),
@@ -117,7 +117,7 @@ struct DamagedRowTests {
             let flips: [String] =
                 isNumber
                 ? (0..<64).filter { $0 % 4 == 3 || $0 < 3 }.map { bit in
-                    // SQLite has no exclusive or.
+                    // SQLite has no XOR operator.
                     let mask = "(1 << \(bit))"
                     return "(\(column) | \(mask)) - (\(column) & \(mask))"
                 }
@@ -141,11 +141,11 @@ struct DamagedRowTests {
                     let row =
                         key.map { "\($0) = (SELECT max(\($0)) FROM \(table) WHERE \($0) <> 'recorded')" }
                         ?? (table == "lease" ? "id = 1" : "seq = (SELECT min(seq) FROM \(table))")
-                    // Two rows may get the same key, or a type that a rowid cannot have.
+                    // The update fails for a duplicate key or an invalid rowid type.
                     try? database.execute("UPDATE \(table) SET \(column) = \(value) WHERE \(row)")
                 }
                 if table == "lease" {
-                    // Its holder lives, so only time can end it.
+                    // The lease holder is alive, so only time can end the lease.
                     bench.clock.advance(by: 3_700)
                 }
                 let (events, snapshot) = try await deliver(bench)
@@ -159,9 +159,9 @@ struct DamagedRowTests {
         }
     }
 
-    // MARK: Files beside the queue
+    // MARK: Other files
 
-    /// Tokens and users that cannot be read count as none: the person signs in again, and events stay.
+    /// Unreadable tokens and users count as missing. The user signs in again, and no event is lost.
     @Test func anyDamageToTheFilesOfTokensAndUsersIsNoError() throws {
         let folder = TemporaryFolder()
         let tokens = FileTokenStore(directory: folder.url)
@@ -179,7 +179,7 @@ struct DamagedRowTests {
                 try bytes.write(to: file)
                 _ = try tokens.token(for: "ada")
                 _ = user.load().leaving
-                // A damaged user is no user, and never another one.
+                // A damaged user is read as no user, never as another user.
                 let found = user.loadIdentity().identity.user
                 #expect(found == nil || found == "ada")
             }
@@ -213,7 +213,7 @@ struct DamagedRowTests {
                 }, clock: bench.clock)
         }
         try append(try open(), 0..<8)
-        // While the file is closed, and while it is open.
+        // Damages the counter while the queue is closed, and then while it is open.
         for isOpen in [false, true] {
             var queue = try open()
             try SQLiteConnection(path: path).run(
@@ -225,18 +225,18 @@ struct DamagedRowTests {
             #expect(try queue.value(of: .evictedByBytes) == 0)
             #expect(try queue.bodies().count == (isOpen ? 10 : 9))
         }
-        // A lower number than the real one cannot be told from the change of another process.
+        // A plausible lower count looks like a deletion by another process.
         if 0...3 ~= value { return }
         let queue = try open()
         #expect(try queue.value(of: .rows) == 10)
         #expect(try queue.value(of: .bytes) == 10 * (2 + EventQueue.rowOverheadBytes))
-        // The limit itself still holds.
+        // The limit is still enforced.
         try append(queue, 10..<13)
         try append(queue, 13..<14)
         #expect(try queue.bodies().count == 10)
     }
 
-    /// Each bit of the time by which the age of events is measured.
+    /// Flips each bit of the time from which the age of events is computed.
     @Test func aDamagedQueueTimeEvictsNothing() throws {
         let bench = try Bench()
         try FileManager.default.createDirectory(

@@ -222,7 +222,7 @@ struct CORSTests {
         #expect(throws: GatewayError.self) { try fixture.apps.setRules(rules, of: fixture.appID) }
     }
 
-    /// Braze's Web SDK and analytics.js name these in their preflights; one that is missing stops every request.
+    /// Headers in the preflights of Braze's Web SDK and analytics.js. A missing header blocks every request.
     @Test func theHeadersOfShippedWebClientsAreAllowed() throws {
         try withPages(["https://shop.example"]) { _, connection in
             let asked = preflight(connection, origin: "https://shop.example", path: "/api/v3/data/")

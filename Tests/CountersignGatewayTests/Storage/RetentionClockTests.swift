@@ -1,13 +1,13 @@
 import GatewayModel
 import Testing
 
-/// What retention takes for the time, whatever becomes of the clock.
+/// The time that retention uses when the clock jumps.
 struct RetentionClockTests {
     private let start: Int64 = 1_800_000_000_000
     private let hour: Int64 = 3_600_000
     private let year: Int64 = 365 * 86_400_000
 
-    /// The time by which it goes when the clock, after so much uptime each, is off by so much.
+    /// Returns the retention time at each uptime, relative to `start`, for a clock that is wrong by `off`.
     private func times(_ clock: [(uptime: Int64, off: Int64)]) -> [Int64] {
         var retention = RetentionClock()
         return clock.map { retention.time(start + $0.uptime + $0.off, at: 5_000_000 + $0.uptime) - start }

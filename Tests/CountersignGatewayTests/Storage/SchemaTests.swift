@@ -41,7 +41,7 @@ struct SchemaTests {
         let copy = try SQLiteConnection(path: folder.path + "/backups/" + name)
         #expect(try copy.first("SELECT x FROM a") { $0.int(0) } == 42)
         #expect(try copy.first("PRAGMA user_version") { $0.int(0) } == 1)
-        // Nothing to do, nothing to copy.
+        // A run without pending migrations makes no backup.
         try Schema.migrate(connection, first + ["DROP TABLE a", "CREATE TABLE b (y INTEGER)"])
         #expect(backups.count == 1)
     }
@@ -49,7 +49,7 @@ struct SchemaTests {
     @Test func whenNoCopyCanBeMadeNothingIsChanged() throws {
         let connection = try SQLiteConnection(path: path)
         try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"])
-        // A file stands where the folder should be.
+        // A file blocks the path of the backup folder.
         try Data().write(to: folder.appendingPathComponent("backups"))
         #expect(throws: (any Error).self) {
             try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)", "DROP TABLE a"])
@@ -64,7 +64,7 @@ struct SchemaTests {
         #expect(throws: SQLiteError.self) { try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"]) }
     }
 
-    /// `control.sqlite` as an earlier version left it.
+    /// Creates `control.sqlite` with the schema of an earlier version.
     private func control(in data: String, schema: Int) throws -> SQLiteConnection {
         try FileManager.default.createDirectory(
             atPath: data, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -74,7 +74,7 @@ struct SchemaTests {
         return connection
     }
 
-    /// An entry that was taken off the end before the upgrade is missed after it too.
+    /// An entry deleted from the end before the upgrade is still detected afterwards.
     @Test(arguments: [nil, 3 as Int64?])
     func theAuditLogGoesOnAfterItsLastEntry(taken: Int64?) throws {
         let data = folder.path + "/data"
@@ -155,7 +155,7 @@ struct SchemaTests {
         plan.autoReturn = .init(rejectedPercent: 5, windowMinutes: 6, minimumRequests: 7)
         plan.returned = .init(atMilliseconds: 8000, rejectedPercent: 2.5)
         #expect(try apps.enforcementPlan(of: "shop") == plan)
-        // An app for which nothing was set, but what each has.
+        // An app with default settings.
         let bare = try apps.app(id: "bare")
         #expect(bare.enforcement == .optional && bare.policy.json == ClaimsPolicy().json)
         #expect(try apps.rules(of: "bare") == AppRules() && apps.tokenRules(of: "bare") == TokenRules())
@@ -177,7 +177,7 @@ struct SchemaTests {
         #expect(throws: GatewayError.self) { try apps.setTokenRules(TokenRules(), for: "none") }
     }
 
-    // A window of 0 or 30 seconds cost nothing while a replaced token stayed good until its successor was used.
+    // Windows under a minute were safe while a replaced token stayed valid until its successor was used.
     @Test func aShortReuseWindowOfAnEarlierVersionBecomesAMinute() throws {
         let data = folder.path + "/data"
         let old = try control(in: data, schema: 12)
@@ -193,7 +193,7 @@ struct SchemaTests {
             #expect(try upgraded.tokenRules(of: id).reuseSeconds == 60)
             #expect(try upgraded.tokenRules(of: id).accessSeconds == 600)
         }
-        // What an operator sets from then on stays.
+        // A window set after the upgrade is not changed.
         var rules = TokenRules()
         rules.reuseSeconds = 5
         try upgraded.setTokenRules(rules, for: "a")

@@ -1,9 +1,9 @@
 import CZlib
 
-/// What `gzip` makes (RFC 1952) of `bytes`, `times` one after the other. They are compressed once: a bomb costs no time here.
+/// Returns `times` copies of `bytes` in gzip format (RFC 1952). Compresses once, so that a bomb is cheap.
 func gzip(_ bytes: [UInt8], times: Int = 1) throws -> [UInt8] {
     var stream = z_stream()
-    // Negative: without a header or a checksum, which follow below.
+    // Negative window bits: raw deflate without a header or checksum.
     guard
         deflateInit2_(
             &stream, 1, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
@@ -16,7 +16,7 @@ func gzip(_ bytes: [UInt8], times: Int = 1) throws -> [UInt8] {
         block.withUnsafeMutableBufferPointer { block in
             (stream.next_in, stream.avail_in) = (input.baseAddress, UInt32(input.count))
             (stream.next_out, stream.avail_out) = (block.baseAddress, UInt32(block.count))
-            // What is flushed so can follow anything, also itself.
+            // After a full flush the block does not depend on earlier output, so it can be repeated.
             return deflate(&stream, Z_FULL_FLUSH)
         }
     }
@@ -30,7 +30,7 @@ func gzip(_ bytes: [UInt8], times: Int = 1) throws -> [UInt8] {
         sum = crc32_combine(sum, one, bytes.count)
         packed += block
     }
-    // The last block, which is empty.
+    // An empty final block.
     packed += [3, 0]
     for number in [UInt32(truncatingIfNeeded: sum), UInt32(truncatingIfNeeded: bytes.count * times)] {
         packed += (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }

@@ -3,14 +3,14 @@ import Testing
 
 @testable import GatewayHTTP
 
-/// One who is connected by TCP to this process, which reads nothing unless a test says so.
+/// A TCP client of this process. The server's side reads only when a test calls `read`.
 final class WatchedSender: Sendable {
     let passes = PassCount()
     let connection: WatchedConnection
     private let near: Int32
     private let far: Int32
 
-    /// Whether the system tells how much was read from a connection.
+    /// Whether the system reports how much was read from a connection.
     static let isToldWhatIsTaken: Bool = {
         #if os(Linux)
             true
@@ -48,21 +48,21 @@ final class WatchedSender: Sendable {
 
     deinit { for end in [near, far] { close(end) } }
 
-    /// One more byte, which has come when this returns.
+    /// Sends one byte, and returns once it has arrived.
     func send() throws {
         var byte: UInt8 = 0x20
         try #require(Foundation.send(far, &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
         try #require(recv(near, &byte, 1, Int32(MSG_PEEK)) == 1)
     }
 
-    /// Ends its half of the connection, which the system knows when this returns.
+    /// Half-closes the connection, and returns once the server's side has noticed.
     func endSending() {
         shutdown(far, Int32(SHUT_WR))
         var byte: UInt8 = 0
         _ = recv(near, &byte, 1, Int32(MSG_PEEK))
     }
 
-    /// The server takes what has come.
+    /// Reads the received bytes on the server's side.
     func read() throws {
         var bytes = [UInt8](repeating: 0, count: 64)
         try #require(recv(near, &bytes, bytes.count, 0) > 0)
@@ -73,7 +73,7 @@ final class WatchedSender: Sendable {
         return recv(far, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0
     }
 
-    /// Waits for it.
+    /// Blocks until the connection is closed.
     var isClosedByTheWatch: Bool {
         var byte: UInt8 = 0
         return recv(far, &byte, 1, 0) == 0

@@ -3,7 +3,7 @@ import GatewayHTTP
 import GatewayModel
 import Testing
 
-/// One delivery to a server that behaves as servers do.
+/// Single deliveries to servers that answer, redirect, hang or close the connection.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct WebhookDeliveryTests {
     private func deliver(
@@ -36,7 +36,6 @@ struct WebhookDeliveryTests {
         defer { other.close() }
         let (attempt, requests) = try deliver(.answer(status, headers: ["Location": other.url]))
         #expect(attempt.status == status && attempt.error == error && requests.count == 1)
-        // A redirect is not followed.
         #expect(other.requests.isEmpty)
     }
 
@@ -70,7 +69,7 @@ struct WebhookDeliveryTests {
         #expect(attempt.error == "cannot_connect")
     }
 
-    // Whatever a name stood for when the webhook was made: the address is judged when it is connected to.
+    // The address is checked when connecting, because a name may resolve to another address by then.
     @Test(arguments: [
         "http://localhost:PORT/in", "http://127.0.0.1:PORT/in", "http://2130706433:PORT/in",
     ])

@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignBloomreach
 @testable import CountersignDelivery
 
-/// Calls and answers that nobody should rely on being right.
+/// Invalid arguments of calls and invalid answers of servers.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachArgumentTests {
     private func device(answering body: String) throws -> BloomreachDevice {
@@ -76,7 +76,7 @@ struct BloomreachArgumentTests {
 
     // MARK: Sessions
 
-    /// Both the app and the system may say so.
+    /// The app and the system may both report entering the background.
     @Test func aSessionEndsWhenTheAppFirstWentToTheBackground() throws {
         var state = BloomreachDeviceState()
         _ = state.enterForeground(now: 100, timeout: 20)
