@@ -9,11 +9,11 @@ import Foundation
 import GatewayModel
 import Testing
 
-/// Against a real gateway and its token service, over real sockets.
+/// The plugin with a real gateway and its token service, over real sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct GatewayScenarioTests {
     private let fixture: GatewayFixture
-    /// The gateway's and the devices'.
+    /// The clock of the gateway and of the devices.
     private let clock = ManualClock(now: Date())
 
     init() throws {
@@ -62,7 +62,7 @@ struct GatewayScenarioTests {
         try fixture.rows("message_id", where: "type = 'location'").compactMap(\.[0])
     }
 
-    /// Access tokens that live for three seconds, and apps that are launched again with the pair they registered with.
+    /// Access tokens expire after three seconds. Each launch starts with the tokens from the registration.
     @Test func shortLivedTokensNeverNeedALogin() async throws {
         try allow(accessSeconds: 3)
         let names = (0..<4).map { "device-\($0)" }
@@ -81,7 +81,7 @@ struct GatewayScenarioTests {
                 return bgGeo
             }
             for _ in 1...2 {
-                // Longer than a refresh token that was exchanged may be used again.
+                // Longer than the reuse window of a refresh token.
                 clock.advance(by: 90)
                 uuids += try await withThrowingTaskGroup(of: String.self) { group in
                     for bgGeo in apps {
@@ -129,7 +129,7 @@ struct GatewayScenarioTests {
         try allow(accessSeconds: 3_600)
         let pair = try await register("device")
         let bgGeo = BGGeo()
-        // Before `ready` it is what `ready` begins with.
+        // `ready` starts with the settings made before it.
         bgGeo.config.http.autoSync = true
         bgGeo.config.http.method = .put
         ready(bgGeo, device: "device", pair: ["accessToken": "not.a.token"])
@@ -147,7 +147,7 @@ struct GatewayScenarioTests {
         #expect(try stored() == [uuid])
         #expect(bgGeo.configurationProblem == nil)
 
-        // What cannot work changes nothing, and says why.
+        // An invalid token changes nothing and is reported.
         authorization.accessToken = "a token with spaces"
         #expect(bgGeo.configurationProblem?.contains("accessToken") == true)
         #expect(bgGeo.config.authorization.accessToken == pair["accessToken"])

@@ -10,11 +10,11 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// Sessions, purchases and what is known of a user, against a real gateway over a real socket.
+/// Sessions, purchases and user attributes with a real gateway over a real socket.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 @MainActor
 struct SessionTests {
-    /// The platform's transport, which says how often the gateway has refused.
+    /// The platform's transport, with a count of rejections.
     private struct WatchedTransport: HTTPTransport {
         private let base = makeDefaultTransport()
         let refusals: Handshake
@@ -49,7 +49,7 @@ struct SessionTests {
         }
     }
 
-    /// "After 50 consecutive failed attempts, retries will be paused until the next session start."
+    /// Braze: "After 50 consecutive failed attempts, retries will be paused until the next session start."
     @Test func fiftyRefusalsPauseUntilTheNextSessionStart() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
         let clock = ManualClock(now: Date())
@@ -76,7 +76,7 @@ struct SessionTests {
         #expect(parked.isPaused)
         #expect(parked.nextAttemptIn == nil)
 
-        // The reason is gone, a day goes by and more happens: paused means paused.
+        // Deliveries stay paused after the cause is removed, a day has passed and an event is recorded.
         try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
         try fixture.gateway.refreshApps()
         clock.advance(by: 86_400)

@@ -1,8 +1,8 @@
 import CountersignCore
 
-/// Compares what a client did with what a scenario expects: members that are not named do not matter.
+/// Compares a client's behaviour with a scenario. Members that the scenario does not name are ignored.
 enum Matching {
-    /// Where and how they differ; nil if they do not.
+    /// Returns a description of the first difference; nil if the values match.
     static func difference(_ expected: JSONValue, _ observed: JSONValue, at path: String = "") -> String? {
         switch (expected, observed) {
         case (.object(let members), _) where members["at_most"] != nil || members["at_least"] != nil:

@@ -48,7 +48,7 @@ struct JSONValueTests {
         }
     }
 
-    /// Apple's systems give a thread this much. Only to release the value takes more.
+    /// The stack size of a thread on Apple's systems. Releasing the value needs more.
     @Test(arguments: containers.indices)
     func aDeepValueIsHashedPrintedAndCutOnASmallStack(container: Int) async {
         await onThread(stackSize: 16 << 20) {
@@ -66,7 +66,7 @@ struct JSONValueTests {
             thread.stackSize = 512 << 10
             thread.start()
             isOver.wait()
-            // Releases the value on this thread, whose stack is large enough.
+            // Releases the value on this thread, which has a large stack.
             box.withLock { $0 = .null }
         }
     }
@@ -97,7 +97,7 @@ struct JSONValueTests {
 }
 
 extension JSONValue {
-    /// The value with another one in place of the number 1.
+    /// Returns the value with each number 1 replaced.
     fileprivate func replacingOne(by other: JSONValue) -> JSONValue {
         switch self {
         case .integer(1): other
@@ -108,7 +108,7 @@ extension JSONValue {
     }
 }
 
-/// Runs `body` on a thread with this stack, and returns when it is over.
+/// Runs `body` on a thread with this stack size, and waits for its end.
 private func onThread(stackSize: Int, _ body: @escaping @Sendable () -> Void) async {
     await withCheckedContinuation { continuation in
         let thread = Thread {

@@ -6,7 +6,7 @@ import Foundation
 import GatewayModel
 import Testing
 
-/// What a stored event says of the request that brought it.
+/// The authentication data that a stored event keeps from its request.
 @Suite(.timeLimit(.minutes(5)))
 struct EventProofTests {
     private func token(_ fixture: GatewayFixture, lifetime: Double = 600) throws -> String {

@@ -51,7 +51,7 @@ struct SessionCommandTests {
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
         #expect(mode?.intValue == 0o600)
         #expect(await run("client", "create", "shop", "--secret-file", path).code == .conflict)
-        // What could not be made leaves no file in the way of the next attempt.
+        // A failed command leaves no file that would block the next attempt.
         #expect(await run("client", "create", "nobody", "--secret-file", path + "2").code == .notFound)
         #expect(!FileManager.default.fileExists(atPath: path + "2"))
         let list = await run("client", "list", "shop", "--json")

@@ -3,12 +3,12 @@ import Testing
 
 @testable import CountersignCLI
 
-/// The gateway as a process of its own, with signals and sockets that are real.
+/// The gateway in its own process, with real signals and sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct GatewayProcessTests {
     private let folder = TemporaryFolder()
 
-    /// The status code of `curl`'s answer, or nil when nothing answers.
+    /// Returns the status code of the answer to `curl`, or nil without an answer.
     private func answer(_ url: URL, _ path: String) -> String? {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -35,7 +35,7 @@ struct GatewayProcessTests {
         #expect(answer(url, "/livez") == nil)
     }
 
-    /// A gateway that was sent a signal once it listened, its URL, and what it says from then on.
+    /// Starts a gateway and sends it a signal once it listens. Returns its URL and later messages.
     private func signalled(
         _ signal: Int32
     ) async throws -> (gateway: GatewayProcess, url: URL, messages: AsyncStream<String>.Iterator) {

@@ -7,7 +7,6 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `countersign doctor`.
 @Suite(.timeLimit(.minutes(5)))
 struct DoctorTests {
     private let folder = TemporaryFolder()
@@ -17,7 +16,7 @@ struct DoctorTests {
         data = folder.path + "/data"
     }
 
-    /// A data directory with an app.
+    /// Creates a data directory with an app.
     private func makeData() throws {
         try FolderTemplate.copy(to: data)
         _ = try AppDirectory(dataDirectory: data).createApp(id: "shop")
@@ -30,8 +29,8 @@ struct DoctorTests {
         return (code, io.output + io.talk)
     }
 
-    /// Every look, with paths that belong to another account (only root could really give them away) and with what keeps
-    /// this account from them.
+    /// Runs all checks. `foreign` simulates files of another account, because only root can change owners.
+    /// `obstacle` returns the `errno` of an access check, or 0.
     private func findings(
         foreign: @escaping @Sendable (_ path: String) -> Bool = { _ in true },
         _ obstacle: @escaping @Sendable (_ path: String, _ mode: Int32) -> Int32
@@ -189,7 +188,7 @@ struct DoctorTests {
         }
     }
 
-    /// A self-signed certificate for 400 days and its key.
+    /// Creates a self-signed certificate for 400 days, and its key.
     private func makeCertificate(_ name: String) async throws -> (certificate: String, key: String) {
         let (certificate, key) = (folder.path + "/\(name).pem", folder.path + "/\(name)-key.pem")
         let made = try await Shell(folder: folder.path).run(

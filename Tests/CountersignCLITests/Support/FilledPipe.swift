@@ -1,11 +1,11 @@
 import Foundation
 
-/// A pipe that holds a text and whose writer has ended, as a shell's `<(…)` makes it: readable once, with no size.
+/// A pipe with a text and a closed writing end, like a shell's `<(…)`. It has no size and can be read once.
 final class FilledPipe: Sendable {
     let path: String
     private let reading: Int32
 
-    /// The text fits into the pipe's buffer.
+    /// `text` must fit into the pipe's buffer.
     init(_ text: String) throws {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }

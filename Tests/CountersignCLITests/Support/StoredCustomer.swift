@@ -2,7 +2,7 @@ import CountersignCore
 import GatewayModel
 import GatewayStorage
 
-/// Keeps a customer of the app shop in a data directory, as a gateway does.
+/// Stores a customer of the app shop in a data directory, as a gateway does.
 func storeCustomer(_ user: String, plan: String, in data: String) throws {
     let store = try SQLiteEventStore(path: data + "/events.sqlite", pendingBytes: 1 << 20)
     var change = CustomerChange(
@@ -11,7 +11,7 @@ func storeCustomer(_ user: String, plan: String, in data: String) throws {
     store.append(
         EventBatch(appID: "shop", receivedMilliseconds: 1, body: [], events: [], customers: [change])
     ) { _ in }
-    // What waits is stored before it closes.
+    // Closing the store writes pending batches.
     store.close()
 }
 

@@ -145,7 +145,7 @@ struct InterleavedChangeTests {
         #expect(tag(of: kept) != current)
     }
 
-    /// One of two settings in the body is invalid, so neither is changed.
+    /// An invalid setting in the body also rejects the valid one.
     @Test func aChangeOfSeveralSettingsIsMadeWholeOrNotAtAll() throws {
         let read = first.answer("GET", "/apps/shop", query: nil, ifMatch: nil, body: [])
         let body = Array(#"{"retention_days":30,"name":""}"#.utf8)

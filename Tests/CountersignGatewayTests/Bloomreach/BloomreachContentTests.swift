@@ -148,7 +148,7 @@ struct BloomreachContentTests {
         #expect(client.post("/webxp/s/{p}/inappmessages?v=1", body)?.body.contains(#""id":"m""#) == false)
     }
 
-    // MARK: Neighbours
+    // MARK: Other endpoints
 
     @Test func whatClientsAskForAtStartIsValidAndEmpty() throws {
         struct List: Decodable {
@@ -176,7 +176,7 @@ struct BloomreachContentTests {
         }
     }
 
-    // MARK: Who may
+    // MARK: Authorization
 
     @Test func whereTokensAreRequiredAnIdentifiedCustomerNeedsOneEverywhere() throws {
         try client.edit { try $0.setEnforcement(.required, for: "shop") }

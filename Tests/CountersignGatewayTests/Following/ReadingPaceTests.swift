@@ -4,7 +4,7 @@ import Testing
 
 @testable import GatewayIngest
 
-/// How reading makes room for storing, with clocks by hand.
+/// Delays of reads in favour of storing, on manual clocks.
 struct ReadingPaceTests {
     private let arrivals = EventArrivals()
     private let times = Lock(ReadingPace.Times(clock: 1_000, ran: 0))
@@ -14,7 +14,7 @@ struct ReadingPaceTests {
         pace = ReadingPace(arrivals: arrivals) { [times] in times.withLock { $0 } }
     }
 
-    /// A look that runs and takes so many seconds. Returns for how many its answer is held back.
+    /// Reads with this CPU time and elapsed time in seconds. Returns the delay of the answer.
     private func look(ran: Double, took: Double) -> Double {
         pace.read {
             times.withLock {
@@ -30,11 +30,11 @@ struct ReadingPaceTests {
         store()
         let pause = 0.01 * (1 / ReadingPace.share - 1)
         #expect(abs(look(ran: 0.01, took: 0.02) - pause) < 1e-9)
-        // Another one pays for both.
+        // The second delay covers both reads.
         #expect(abs(look(ran: 0.01, took: 0.02) - (2 * pause - 0.02)) < 1e-9)
         times.withLock { $0.clock += 0.9 }
         store()
-        // What was made up for is over.
+        // Earlier delays have passed and are not added.
         #expect(abs(look(ran: 0.01, took: 0.02) - pause) < 1e-9)
     }
 
