@@ -5,7 +5,7 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// One scenario of `Conformance/scenarios`, whose README says what its members mean.
+/// A scenario of `Conformance/scenarios`. The README there describes the members.
 struct Scenario: Sendable, CustomTestStringConvertible {
     enum Mode: String, Sendable {
         case signedUser = "signed_user"
@@ -21,7 +21,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// What a client in this process calls itself in `clients`.
+    /// The name of this client in `clients`.
     private static let client = "swift"
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
@@ -37,7 +37,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { "\(mode.rawValue): \(name)" }
 
-    /// Those that this client has to pass.
+    /// All scenarios that apply to this client.
     static func all() throws -> [Scenario] {
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
         return try files.filter { $0.pathExtension == "json" }.sorted { $0.path < $1.path }.flatMap { file in
@@ -63,7 +63,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
         tokenLifetime = value["token_lifetime"]
     }
 
-    /// A token as a scenario writes it: `jwt ada 600` stands for one of `ada` that expires 600 seconds after the start.
+    /// Expands a scenario's token. `jwt ada 600` is a JWT of `ada` that expires 600 seconds after the start.
     static func token(_ text: String) -> String {
         let parts = text.split(separator: " ")
         guard parts.count == 3, parts[0] == "jwt", let seconds = Int(parts[2]) else { return text }

@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayIngest
 @testable import GatewayModel
 
-/// What a client sends holds up nobody but itself.
+/// A large request does not delay requests of other clients.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct LargeRequestsTests {
     /// A server whose `/large` is answered only when another request has been answered meanwhile.
@@ -36,7 +36,7 @@ struct LargeRequestsTests {
         let other = small.get("/small")?.status
         let answers = [other, large.answer()?.status]
         let records = [heard.next(), heard.next()]
-        // What was learnt of it elsewhere is heard of.
+        // The observer sees the context that the handler of the large request has set.
         #expect(records.contains { $0?.context.route == "own copy" })
         return answers
     }
@@ -96,7 +96,7 @@ struct LargeRequestsTests {
                 _ = goesOn.wait(timeout: .now() + 60)
                 return .answer(.text(200, "\(request.body.count)"))
             }
-            // The client goes: nobody asks for the answer.
+            // Simulates a client that disconnects and never reads the response.
             if case .later(let start, _) = outcome { start {} }
         }
         begin(900)
@@ -146,7 +146,7 @@ struct LargeRequestsTests {
         #expect(large.answer()?.status == 200)
         #expect(bomb.answer()?.status == 413)
         let statuses = (0..<22).map { _ in heard.next()?.status }
-        // Last, because unpacking queues up after the large one and delays nobody else.
+        // The bomb is last, because decompression waits for the large request. Small requests do not wait.
         #expect(statuses == Array(repeating: 200, count: 21) + [413])
     }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// What the engine owes to others that share its queue, and to those who wait for it.
+/// How the engine treats other clients of its queue and callers that wait for it.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct DeliveryEngineTests {
     /// Does something while the engine, which has claimed events, finds out their user's token.
@@ -99,7 +99,7 @@ struct DeliveryEngineTests {
         await client.close()
         #expect(await flush.ending == .closed)
         #expect(try Rival(bench).acquireLease() == nil)
-        // A holder that is gone would hold nobody up.
+        // Keeps the client alive: a deallocated client holds no lease.
         withExtendedLifetime(client) {}
     }
 
@@ -119,9 +119,9 @@ struct DeliveryEngineTests {
         #expect(batch.map { ($0["context"] as? [String: Any])?["sessionId"] as? String } == sessions)
     }
 
-    // MARK: What is still being written
+    // MARK: Pending writes
 
-    /// A client whose thread that writes is busy until the gate opens, and has an event to write then.
+    /// A client with one unwritten event. Its writer is blocked until the gate opens.
     private func clientThatWrites(_ bench: Bench) async throws -> (client: CountersignClient, gate: Handshake)
     {
         let client = try bench.makeClient()

@@ -9,13 +9,13 @@ import Testing
 @testable import GatewayPostgreSQL
 
 extension PostgreSQLTests {
-    /// What gateways of one database know of each other, without gateways.
+    /// Cluster membership of several members on one database, without gateways.
     @Suite(.timeLimit(.minutes(2)))
     struct MemberTests {
-        /// A member and what it was asked to do.
+        /// A member and a record of its callbacks.
         private final class Bench: Sendable {
             let member: any ClusterMember
-            /// What it judges by.
+            /// The control generation that the member read last.
             let seen = Lock<Int64>(0)
             let reports = Lock<[ClusterMemberWork.Report]>([])
             let reported = DispatchSemaphore(value: 0)
@@ -66,7 +66,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// One that was killed leaves its row; it is waited for until the row is old, and no longer.
+        /// A killed member leaves its row. `settle()` waits for the member only until the row is stale.
         @Test func oneThatIsGoneIsNotWaitedForLonger() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()

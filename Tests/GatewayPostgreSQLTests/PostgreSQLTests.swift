@@ -1,12 +1,12 @@
 import CountersignGatewayTesting
 import Testing
 
-/// All tests that need a server. Whoever follows events does so up to the oldest transaction of the server that is open: tests
-/// wait for those of others with ``TestDatabase/settle()`` before they read what they have stored.
+/// All tests that need a server. Followers read events only up to the server's oldest open transaction.
+/// Tests call ``TestDatabase/settle()`` before they read events, to wait for other tests' transactions.
 @Suite(.enabled(if: TestDatabase.server != nil), WaitingTests(), .timeLimit(.minutes(5)))
 struct PostgreSQLTests {}
 
-/// Each waits for the server on threads of its own.
+/// Runs each test on its own threads, because it blocks while it waits for the server.
 private struct WaitingTests: SuiteTrait, TestTrait, TestScoping {
     let isRecursive = true
 

@@ -8,22 +8,22 @@ import Foundation
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// A gateway whose clock stands still, with the app `shop`. It is stopped and what it keeps deleted with this object.
+/// A gateway with a manual clock and the app `shop`. Deallocation stops it and deletes its data.
 final class AdminBench: Sendable {
     typealias Answer = TestAnswer
 
-    /// Somebody who is signed in.
+    /// A signed-in console user.
     struct Visitor {
         let cookie: String
         let csrf: String
-        /// What a page of the gateway sends with a change.
+        /// Headers that the console sends with a change.
         var headers: [String: String] {
             ["Cookie": cookie, "X-CSRF-Token": csrf, "Origin": "http://localhost"]
         }
     }
 
     static let password = "correct horse battery"
-    /// At a cost that no test has to wait for.
+    /// Hashed at a low cost to keep tests fast.
     static let passwordHash = PasswordHash(password, cost: passwordCost)
     private static let passwordCost = Scrypt.Cost(n: 16, r: 8, p: 1)
 
@@ -58,7 +58,7 @@ final class AdminBench: Sendable {
         return gateway
     }
 
-    /// One who sends what apps send.
+    /// A client of the gateway's ingestion API.
     func client() throws -> any TestClient { try transport.client(of: gateway) }
 
     deinit { gateway.stop() }

@@ -16,10 +16,10 @@ struct AppDeletionTests {
 
     init() throws { bench = try AdminBench() }
 
-    /// What is kept of an app that was deleted: what was done, and what is still to do.
+    /// Tables that may keep rows of a deleted app.
     private static let lasting: Set<String> = ["audit", "app_deletion", "app"]
 
-    /// What requests are judged by, whichever engine keeps it.
+    /// Names of the tables of the control database, on any engine.
     private static func controlTables() throws -> Set<String> {
         let sqlite = try SQLiteConnection(path: ":memory:")
         try Schema.migrate(sqlite, ControlDatabase.migrations)
@@ -85,7 +85,7 @@ struct AppDeletionTests {
         }
     }
 
-    /// Knows no table, so that one which is added later is covered.
+    /// Reads the list of tables from the database, so that tables added later are covered.
     @Test func noTableKeepsARowOfTheApp() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
@@ -115,7 +115,7 @@ struct AppDeletionTests {
         bench.gateway.eraseDeletedApps()
         let left = try rows(of: "shop").filter { $0.value > 0 }
         #expect(Set(left.keys).isSubset(of: Self.lasting), "\(left)")
-        // Whatever hangs on a customer or a session, without a column of its own for the app.
+        // Rows of a customer or a session may have no column for the app.
         for text in users {
             for database in try WholeDatabase.all(of: bench.place) where database.name != "control" {
                 #expect(try database.tables(with: text).filter { $0 != "audit" }.isEmpty, "\(text)")
@@ -199,7 +199,7 @@ struct AppDeletionTests {
         bench.clock.advance(by: 86_000)
         bench.gateway.eraseDeletedApps()
         #expect(try make().status == 409)
-        // What was on its way when the rows went.
+        // Simulates requests that were in flight while the rows were deleted.
         for database in try WholeDatabase.all(of: bench.place) where database.name != "control" {
             _ = try database.addRows(
                 of: "shop", count: 2, except: try Self.controlTables().union(["event"]))
@@ -233,7 +233,7 @@ struct AppDeletionTests {
         #expect(try bench.apps.createApp(id: "shop").app.id == "shop")
     }
 
-    /// Deleted while no gateway ran, or one that ended before it was done.
+    /// The app was deleted while no gateway ran, or the gateway stopped before it had erased all rows.
     @Test func theNextGatewayGoesOn() throws {
         #expect(try send("m1", of: "ada", bench) == 200)
         bench.gateway.stop()

@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// Rows are shorter than what they say: their keys are numbers, and the ids of their requests bytes.
+/// Rows store keys as numbers and request UUIDs as bytes, to save space.
 @Suite(.onSQLite("its own columns of events"), .timeLimit(.minutes(5)))
 struct EventColumnsTests {
     private static let uuid = "01989f6e-7d3a-7c11-8e5b-0123456789ab"
@@ -34,7 +34,7 @@ struct EventColumnsTests {
         #expect(try log.store([batch], counting: nil)[0].accepted == 1)
     }
 
-    /// What a list and a follower read.
+    /// Proofs as a list and a follower read them.
     private func proofs() throws -> [[EventProof?]] {
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
         return [
@@ -73,7 +73,7 @@ struct EventColumnsTests {
         #expect(try rows("key_id", from: "stored_event") == keys.map { $0 ?? "" })
     }
 
-    /// The number that it had in there is another's then.
+    /// The number of a key whose transaction was rolled back goes to another key.
     @Test func theKeyOfACommitThatFailedHasNoNumber() throws {
         let log = try EventLogWriter(path: path)
         defer { log.close() }
@@ -89,7 +89,7 @@ struct EventColumnsTests {
         for found in try proofs() { #expect(found.map { $0?.keyID } == ["k-1", "k-3", "k-2"]) }
     }
 
-    /// And what has its number afterwards is another key.
+    /// The number of a deleted key goes to another key.
     @Test func theKeysOfAnAppGoWithIt() throws {
         let log = try EventLogWriter(path: path)
         defer { log.close() }
@@ -132,7 +132,7 @@ struct EventColumnsTests {
         log.close()
         for found in try proofs() { #expect(found == expected) }
         #expect(try rows("key_number") == ["", "", "", "1"])
-        // Two requests of the three events that nobody had counted.
+        // The three old events, which were not counted yet, came in two requests.
         #expect(try rows("verified", from: "(SELECT 1 AS seq, verified FROM key_use)") == ["2"])
     }
 }

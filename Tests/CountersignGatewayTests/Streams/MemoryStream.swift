@@ -9,7 +9,7 @@ import Testing
 @testable import CountersignGatewayTesting
 @testable import GatewayStorage
 
-/// A server with one stream, as JetStream behaves: what comes out of turn is refused, and what was lost can be taken again.
+/// A JetStream-like server with one stream. It rejects out-of-order messages and accepts lost messages again.
 final class MemoryStream: @unchecked Sendable {
     struct Message {
         var sequence: Int64
@@ -23,22 +23,22 @@ final class MemoryStream: @unchecked Sendable {
     var last: Int64 = 0
     var config: JSONObject?
     var isAway = false
-    /// The next so many messages are stored, and nobody hears of it.
+    /// The number of next messages to store without an acknowledgement.
     var unanswered = 0
-    /// The next so many messages get lost on their way.
+    /// The number of next messages to lose in transit.
     var lost = 0
     /// Answers wait until it is false.
     var isSilent = false
     var refusal: String?
     /// Only this event is refused; nil refuses all.
     var refused: String?
-    /// It says that it has each message already, and has not.
+    /// Acknowledges each message as a duplicate without storing it.
     var saysDuplicate = false
     var connections = 0
     var mostUnderWay = 0
     /// Messages that asked for an answer.
     var asked = 0
-    /// Milliseconds of the relay's clock; who waits in vain moves it on.
+    /// The relay's clock in milliseconds. A wait that times out advances it.
     let clock = Lock<Int64>(1_000)
 
     func connect() throws(SinkError) -> any StreamConnection {
@@ -183,7 +183,7 @@ final class StreamBench {
         try place.settle()
     }
 
-    /// Whether a place is after all events: that of the last one, or of where those who follow have come.
+    /// Whether a position is between the last event and the log's head.
     func isAtEnd(_ sequence: Int64) throws -> Bool {
         let last = try storage.log.newest(EventQuery(appID: "shop"), before: nil, limit: 1).events.first
         return try (last?.sequence ?? 0)...storage.log.positions().head ~= sequence

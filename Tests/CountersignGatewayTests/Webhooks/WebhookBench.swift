@@ -14,9 +14,9 @@ final class ListedEvents: WebhookEvents {
         var committed: [String: Int64] = [:]
         /// The positions cannot be read.
         var isBroken = false
-        /// Up to here retention has deleted them.
+        /// The sequence number of the last event that retention has deleted.
         var floor: Int64 = 0
-        /// The numbers of those that filters leave out.
+        /// Sequence numbers of events that filters exclude.
         var leftOut: Set<Int64> = []
     }
 
@@ -67,7 +67,7 @@ final class ListedEvents: WebhookEvents {
     }
 }
 
-/// A runner on a clock of its own, with a webhook in memory; what it keeps goes with it.
+/// A runner with a manual clock and an in-memory webhook. Its data is deleted with this object.
 final class WebhookBench: Sendable {
     struct Sent: Sendable, Equatable {
         var endpoint: String
@@ -77,7 +77,7 @@ final class WebhookBench: Sendable {
         var isReplay: Bool
         var isTest: Bool
         var isAfterGap: Bool
-        /// What was committed when it was sent.
+        /// The committed position when the delivery was sent.
         var committed: Int64
     }
 
