@@ -3,8 +3,8 @@ import CountersignDelivery
 import CountersignTransport
 import Foundation
 
-/// The server that all modes send to, and the one that refreshes access tokens: both answer by the scenario's rules, and
-/// otherwise as good servers do.
+/// The ingestion and token server of all modes. Without a matching rule of the scenario it behaves as a
+/// correct server.
 final class ScenarioServer: HTTPTransport {
     private struct Rule {
         let value: JSONValue
@@ -15,7 +15,7 @@ final class ScenarioServer: HTTPTransport {
         var rules: [Rule] = []
         var requests: [JSONValue] = []
         var stored: Set<String> = []
-        /// Names of what is stored, in the order in which it came.
+        /// Names of the stored events, in the order of arrival.
         var delivered: [JSONValue] = []
         var duplicates = 0
         var underWay = 0
@@ -31,7 +31,7 @@ final class ScenarioServer: HTTPTransport {
         case none
     }
 
-    /// More requests between two looks than any scenario expects: a client without waits would make them forever.
+    /// More requests between two steps than any scenario expects. Stops clients that retry without waiting.
     private static let mostRequests = 2_000
     static let url = "https://server.example"
     static let tokenURL = "https://tokens.example/refresh"
@@ -53,12 +53,12 @@ final class ScenarioServer: HTTPTransport {
         state.withLock { $0.rules = made }
     }
 
-    /// Calls back when the client makes requests without end, each of which then hangs.
+    /// Sets the function to call when the client exceeds `mostRequests`. Further requests hang.
     func onOverrun(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.overrun = body } }
 
-    // MARK: What a scenario looks at
+    // MARK: Observations
 
-    /// The requests since this was asked last.
+    /// Returns the requests since the last call.
     func takeRequests() -> [JSONValue] {
         state.withLock { state in
             defer { state.requests = [] }
@@ -131,7 +131,7 @@ final class ScenarioServer: HTTPTransport {
         return formatter.string(from: Date(timeIntervalSince1970: seconds))
     }
 
-    /// Takes everything but what the rule's `reject` names.
+    /// Stores all events except those in the rule's `reject`.
     private func good(_ request: ReceivedRequest, _ rule: JSONValue, _ state: inout State)
         -> TransportResponse
     {
@@ -159,7 +159,7 @@ final class ScenarioServer: HTTPTransport {
         return TransportResponse(status: 200, body: JSONValue.object(body).bytes)
     }
 
-    /// Rotates: the parent of the active refresh token gets the active one again, and an older one nothing.
+    /// Rotates the tokens. The active refresh token's parent gets the active one again. Older tokens fail.
     private func exchange(_ request: ReceivedRequest, _ state: inout State) -> TransportResponse {
         guard let serial = request.refreshToken.flatMap({ Int($0.dropFirst()) }),
             (state.exchanges - 1...state.exchanges).contains(serial)

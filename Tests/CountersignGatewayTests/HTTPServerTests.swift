@@ -25,7 +25,7 @@ struct HTTPServerTests {
         }
     }
 
-    // What libmicrohttpd lets through by itself.
+    // Malformed framing that libmicrohttpd accepts by default.
     @Test(arguments: [
         "Host: a\r\nHost: b\r\nContent-Length: 2", "Content-Length: 2",
         "Host: a\r\nContent-Length: 2\r\nContent-Length: 3",
@@ -106,7 +106,7 @@ struct HTTPServerTests {
             #expect(
                 connection.post(bytes: good + [0], headers: headers)?.json["code"] as? String
                     == "invalid_encoding")
-            // Another member, of the same size, whose events nobody would read.
+            // A second gzip member of the same size. Its events would be lost silently.
             let other = try gzip(Array(batch(trackEvent("m-2")).utf8))
             #expect(
                 connection.post(bytes: good + other, headers: headers)?.json["code"] as? String

@@ -49,7 +49,7 @@ struct CustomerTokenVerifierTests {
         let result = verifier.verify(token, at: now)
         #expect(result.report.isAccepted)
         #expect(result.identifiers.map(\.value) == ["jane"])
-        // The same token is none for one who signs users.
+        // The same token is not valid as a signed-user token.
         #expect(!ring.verify(token, userID: "jane", at: now).isAccepted)
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CountersignJOSE
 
-/// The published examples, where the folder with them stands beside the package.
+/// The published examples. Disabled unless the folder with the vectors exists.
 @Suite(.enabled(if: Vectors.exist))
 struct VectorTests {
     @Test(arguments: Vectors.jwtExamples)
@@ -21,7 +21,7 @@ struct VectorTests {
         let defensible = example.expectedAny + (Vectors.ours[example.name].map { [$0] } ?? [])
         #expect(defensible.contains(verdict), "\(report.faults)")
         #expect((verdict == "accept") == (report.claims != nil))
-        // What codes.md decides where several answers are defensible.
+        // Where several results are defensible, codes.md decides.
         if let ours = Vectors.ours[example.name] { #expect(verdict == ours) }
         if Vectors.ours[example.name] == nil { #expect(verdict == example.expected) }
     }
@@ -56,8 +56,7 @@ enum Vectors {
         let expectedAny: [String]
         var testDescription: String { name }
 
-        /// What the token's header names: the vectors say that a token to accept has an algorithm that is
-        /// allowed.
+        /// The algorithm in the token's header. The app allows it if the token is expected to be accepted.
         var algorithm: String { (try? CompactJWS(parsing: token ?? ""))?.algorithm ?? "" }
     }
 

@@ -22,7 +22,7 @@ extension PostgreSQLTests {
                     here.close()
                     there.close()
                 }
-                // The watch has seen that somebody waits; from now on it is events that wake.
+                // The watch wakes a new waiter once. After that only events wake it.
                 await Self.arrival(here.arrivals, since: here.arrivals.ticket)
                 for number in 0..<3 {
                     let ticket = here.arrivals.ticket

@@ -79,7 +79,7 @@ extension PostgreSQLTests {
                 ])
                 for result in results { #expect(try result.get().accepted == 1) }
                 #expect(try database.log.ids() == ["a", "b\u{FFFD}", "c"])
-                // What is sent again is known.
+                // A repeated event is a duplicate.
                 #expect(try store.store(.of(["b\0"], user: "\0", device: "d\0")).get().duplicates == 1)
             }
         }
@@ -106,7 +106,7 @@ extension PostgreSQLTests {
                 #expect(try both.map { try $0.get().accepted } == [1, 0])
                 let events = try database.log.everything()
                 #expect(events.map(\.userID) == ["ada", "bob", "eve"])
-                // Who follows ada's events does not see what became hers later.
+                // A follower of ada's events does not get an event that was assigned to her later.
                 let own = EventFollowing(appID: "shop", filter: EventFilter(userID: "ada"))
                 #expect(try database.log.follow(own, after: 0, limit: 9).events.isEmpty)
             }

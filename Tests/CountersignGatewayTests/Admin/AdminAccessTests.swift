@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignGateway
 @testable import GatewayModel
 
-/// Who may do what, with which credential, from which page.
+/// Permissions of the admin API by role, credential and origin.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminAccessTests {
     /// A path of an operation that leads to the app and to nothing in it.
@@ -83,7 +83,7 @@ struct AdminAccessTests {
         ("POST /apps/{app}/sinks/{name}/seek", .operator),
     ]
 
-    /// A second word on the table: who widens a role says so here too.
+    /// The test repeats the roles, so that widening a role needs a change here too.
     @Test func theRolesAreTheseAndNoOthers() throws {
         let bench = try AdminBench()
         let found = Set(try bench.operations().map { "\($0.method) \($0.path) \($0.role ?? "nobody")" })
@@ -193,7 +193,7 @@ struct AdminAccessTests {
         }
     }
 
-    /// Who may change one app may not reach into another by the ids of what it has.
+    /// A resource's id is not valid under another app.
     @Test func whatBelongsToAnAppIsNotThereUnderAnother() throws {
         let bench = try AdminBench()
         let headers = try bench.token("admin")

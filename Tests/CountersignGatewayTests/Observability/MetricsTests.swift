@@ -61,11 +61,11 @@ struct MetricsTests {
         #expect(samples["countersign_remembered_tokens"] == 1)
         #expect((samples["countersign_remembered_tokens_bytes"] ?? 0) > 500)
         #expect((samples["countersign_store_bytes"] ?? 0) > 0)
-        // What is free on a database server's disk, nobody here knows.
+        // The gateway cannot read the free disk space of a database server.
         let free = samples["countersign_disk_free_bytes"]
         #expect(TestEngine.standard == .sqlite ? free ?? 0 > 0 : free == nil)
         #expect(samples["countersign_connections"] == 1)
-        // The document names them all, and no other.
+        // The document lists exactly these metrics.
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../../docs/metrics.md").standardizedFileURL
         let rows = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
@@ -73,7 +73,7 @@ struct MetricsTests {
         let documented = rows.map { $0.split(separator: "`")[1] }
         let types = text.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }
         #expect(Set(documented) == Set(types.map { $0.split(separator: " ")[2] }))
-        // What a client sends is never a label.
+        // Values sent by clients are never labels.
         #expect(!text.contains("secret-"))
         #expect(!text.contains(fixture.writeKey))
     }

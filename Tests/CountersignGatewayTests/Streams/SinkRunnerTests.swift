@@ -40,14 +40,14 @@ struct SinkRunnerTests {
             turn(two)
             #expect(bench.stream.messages.count == 20)
         }
-        // The first was killed: nobody has renewed its lease.
+        // Simulates that the first runner was killed: its lease expires without a renewal.
         bench.pass(SinkStateStore.leaseMilliseconds)
         turn(two)
         #expect(bench.stream.positions == bench.stored)
         #expect(bench.stream.connections == 2)
         #expect(try bench.isAtEnd(consumer().partitions[0].committed))
         #expect(try consumer().settings.holdDays == 3)
-        // It comes back, and finds that it has nothing to say.
+        // The first runner returns without a lease and publishes nothing.
         try bench.store(5)
         turn(one)
         #expect(bench.stream.messages.count == 40)
@@ -65,7 +65,7 @@ struct SinkRunnerTests {
         runner.look()
         bench.stream.isAway = true
         turn(runner)
-        // Of this epoch, or nobody would be shown it.
+        // An error of another epoch would not be shown.
         #expect(try state()?.error?.code == .cannotConnect && state()?.epoch == sink.epoch)
         #expect(try state()?.failingSinceMilliseconds == bench.now.withLock { $0 })
         #expect(runner.counts.map(\.isFailing) == [true])
@@ -128,8 +128,8 @@ struct SinkRunnerTests {
         turn(runner)
         #expect(bench.stream.positions == bench.stored + bench.stored)
         #expect(try bench.isAtEnd(position()))
-        // The mark has moved on and is not placed yet, the renewal is due, and the stream is away: what is to be sent again
-        // must stay held.
+        // The checkpoint has advanced and is not saved yet, the lease renewal is due, and the stream is
+        // unreachable. Events that are to be sent again must stay held.
         for stop in [false, true] {
             bench.stream.isAway = false
             bench.pass(60_000)
@@ -145,7 +145,7 @@ struct SinkRunnerTests {
         }
     }
 
-    /// As long as a body runs the table of the sinks' states is not there.
+    /// Runs a body while the table of the sinks' states is missing.
     private func withoutStates(_ body: () throws -> Void) throws {
         let file = try SQLiteConnection(path: bench.place.folder + "/" + SinkStateStore.fileName)
         try file.execute("ALTER TABLE sink_state RENAME TO away")

@@ -3,7 +3,7 @@ import Testing
 @testable import CountersignGateway
 @testable import GatewayIngest
 
-/// What a token request may cost, whoever sends it.
+/// Limits the cost of parsing a token request.
 struct OAuthFormTests {
     @Test func aLongScopeIsNotTakenApart() {
         let words = { Array(repeating: TokenScope.all, count: $0).joined(separator: " ") }

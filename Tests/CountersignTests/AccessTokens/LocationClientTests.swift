@@ -171,7 +171,7 @@ struct LocationClientTests {
         try await client.update { $0.persistence.locationTemplate = "[<%= latitude %>, <%= longitude %>]" }
         try await client.record(here)
         #expect(try await client.records().last == [46.05, 14.51, ["k": "v"]])
-        // One that is not JSON loses nothing.
+        // With an invalid template the whole record is kept.
         try await client.update { $0.persistence.locationTemplate = "{<%= latitude }" }
         try await client.record(here)
         guard case .object(let record) = try await client.records().last else {
@@ -465,8 +465,7 @@ struct LocationClientTests {
         client.withLock { $0 = nil }
     }
 
-    /// What the gateway's half of the plan calls S1: after a run with refreshes and failures, nothing but the token store
-    /// has a token.
+    /// After a run with refreshes and failures, only the token store contains tokens.
     @Test func tokensAreInTheTokenStoreAlone() async throws {
         let secrets = ["secret-access-0", "secret-refresh-0", "secret-access-1", "secret-refresh-1"]
         bench.judge.withLock {
@@ -528,7 +527,7 @@ struct LocationClientTests {
         await #expect(throws: CountersignError.self) { try await next.accessToken() }
     }
 
-    // MARK: What a server may command
+    // MARK: Commands from the server
 
     @Test func commandsOfTheAllowListWork() async throws {
         bench.judge.withLock {

@@ -39,13 +39,13 @@ struct RefreshRequestTests {
         isOver.wait()
     }
 
-    /// As deep as the properties of an event, whatever the server's form.
+    /// JSON and form payloads have the same depth limit as event properties.
     @Test(arguments: ["application/json", "application/x-www-form-urlencoded"])
     func aPayloadThatIsNestedDeeplyIsCut(type: String) {
         var configuration = configuration
         configuration.refreshHeaders = ["Content-Type": type]
         let given = configuration
-        // To release the value takes 200 bytes of stack for each level.
+        // Releasing the value takes 200 bytes of stack for each level.
         onThread(stackSize: 16 << 20) {
             var configuration = given
             configuration.refreshPayload = [
@@ -60,7 +60,7 @@ struct RefreshRequestTests {
                 let request = RefreshRequest(configuration: deep).make(accessToken: nil, refreshToken: "R")
                 #expect(request?.body.isEmpty == false && request?.body.count ?? 0 < 1_000)
             }
-            // Releases the value on this thread, whose stack is large enough.
+            // Released here, because this thread's stack is large enough.
             box.withLock { $0.refreshPayload = nil }
         }
     }

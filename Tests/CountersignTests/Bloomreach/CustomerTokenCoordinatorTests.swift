@@ -64,7 +64,7 @@ struct CustomerTokenCoordinatorTests {
         await isCancelled.wait(count: 2)
     }
 
-    /// A provider that keeps tokens would give that of an earlier customer.
+    /// A provider that caches tokens would otherwise return an earlier customer's token.
     @Test func aProviderThatIsBusyForLongHearsOfTheCustomerAllTheSame() async {
         let clock = ManualClock()
         let provider = BusyProvider()
@@ -80,7 +80,7 @@ struct CustomerTokenCoordinatorTests {
         await clock.waitForSleeper()
         provider.gate.signal()
         await provider.hasHeard.wait()
-        // Of many that waited, the latest is enough, and they take no place from those that want a token.
+        // Only the latest waiting notification is delivered. Notifications do not delay token requests.
         #expect(provider.heard.withLock { $0 } == ["300"])
     }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// Where queues are when the app says nothing, and what becomes of those of earlier versions.
+/// The default location of queues, and the move of earlier versions' queues to it.
 @Suite(.closing)
 struct DataFolderTests {
     private let temporary = TemporaryFolder()
@@ -92,7 +92,6 @@ struct DataFolderTests {
         #expect(text(folder().directory(of: "other"), "opted-out") == nil)
     }
 
-    /// The whole way: events of an earlier version are sent, from the new place.
     @Test func eventsOfAnEarlierVersionAreSentFromTheNewPlace() async throws {
         var bench = try Bench()
         let before = try bench.makeClient()
