@@ -1,5 +1,5 @@
-// The Swift samples of Braze's page "SDK Authentication", in its order and unchanged. What stands around them is what the
-// page takes for granted: an app delegate that keeps the instance, and a delegate that can get a new signature.
+// The Swift samples of Braze's page "SDK Authentication", in its order and unchanged. The surrounding code
+// is assumed by the page: an app delegate that holds the instance, and a source of new signatures.
 import BrazeCompat
 
 @MainActor
@@ -55,7 +55,7 @@ final class SampleDelegate: BrazeSDKAuthDelegate {
         print("Invalid SDK Authentication signature.")
         let newSignature = getNewSignatureSomehow(error)
         AppDelegate.braze?.set(sdkAuthenticationSignature: newSignature)
-        // What follows is the test's.
+        // Added for the test.
         errors.append(error)
         failure.yield()
     }

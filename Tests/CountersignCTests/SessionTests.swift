@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct SessionTests {
-    /// Whose only method, `wait`, returns when the test lets it.
+    /// A mode whose calls return when the test signals `mayReturn`.
     private struct WaitingMode: Mode {
         let isCalled = Handshake()
         let mayReturn = Handshake()
@@ -27,7 +27,7 @@ struct SessionTests {
         func close() async { isClosed.signal() }
     }
 
-    /// What callbacks have said, in order.
+    /// Names of the callbacks called so far, in order.
     private final class Heard: Sendable {
         let lines = Lock([String]())
         let changed = Handshake()

@@ -3,8 +3,8 @@ import CountersignGatewayTesting
 import GatewayModel
 import Testing
 
-/// Requests as Braze's Web SDK sends them from a page: the order of its members and its headers are those of a capture of
-/// version 2.4.3 that somebody published, with names and ids of our own.
+/// Requests as Braze's Web SDK sends them from a page. Headers and the order of members come from a
+/// published capture of version 2.4.3; names and ids are replaced.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BrazeWebClientTests {
     private static let origin = "https://shop.example"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import GatewayHTTP
 
-/// What the gateway asks of others' servers, and how much it takes from them.
+/// Requests to other servers, and limits on their responses.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct OutboundRequestTests {
     private func ask(_ server: WebhookServer, maximumBytes: Int) throws(OutboundRequest.Failure) -> [UInt8] {
@@ -35,7 +35,7 @@ struct OutboundRequestTests {
         #expect(failure?.code == .longAnswer)
     }
 
-    /// Somebody else's slow server must not fill the gateway's memory.
+    /// A slow webhook server must not fill the gateway's memory.
     @Test func soManyDeliveriesWaitAndNoMore() throws {
         let mayAnswer = DispatchSemaphore(value: 0)
         let server = try WebhookServer { _ in

@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignCrypto
 @testable import CountersignJOSE
 
-/// One row of codes.md after the other: a fault of each kind, and a neighbour that is none.
+/// The rows of codes.md in order. Each test has a token with the fault and a similar valid token.
 struct TokenVerifierTests {
     @Test func aGoodTokenIsAcceptedWithItsClaims() throws {
         let claims = #"{"sub":"user-1","exp":1800000600.5,"iat":1,"iss":"i","aud":["a","b"],"x":{"y":[1]}}"#

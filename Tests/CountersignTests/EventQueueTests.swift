@@ -31,7 +31,7 @@ struct EventQueueTests {
         try queue.claim(ClaimRequest(maximumEvents: .max, maximumBytes: .max)).map(\.messageID)
     }
 
-    /// What was recorded is somewhere, and the counters know where.
+    /// Expects that the counters account for every recorded event.
     private func expectBalance(_ queue: EventQueue, sourceLocation: SourceLocation = #_sourceLocation) throws
     {
         func count(_ counter: EventQueue.Counter) throws -> Int { try queue.value(of: counter) }

@@ -8,7 +8,7 @@ import Testing
 @testable import CountersignLocations
 @testable import CountersignTransport
 
-/// Queues as version 0.1.0 left them on devices, byte for byte: whatever the SDK becomes, it delivers them.
+/// Queues as version 0.1.0 wrote them, byte for byte. Every later version must deliver them.
 @Suite(.closing)
 struct ReleasedQueueTests {
     private typealias Row = (messageID: String, userID: String, sessionID: String, body: String)

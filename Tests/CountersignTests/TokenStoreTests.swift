@@ -43,7 +43,7 @@ struct TokenStoreTests {
         #expect(try store.token(for: "bob") == "b99")
     }
 
-    /// Such as before the first unlock: what is in it must not be overwritten with less.
+    /// Before the device's first unlock a file is unreadable. Its tokens must not be overwritten.
     @Test func aFileThatCannotBeReadIsNotTakenForEmpty() throws {
         let file = directory.appendingPathComponent("tokens.json")
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)

@@ -8,10 +8,10 @@ import Testing
 @testable import GatewayStorage
 
 extension PostgreSQLTests {
-    /// What the stores that any engine may have promise to several gateways on one database.
+    /// Engine-independent stores, used by several gateways on one database.
     @Suite(.timeLimit(.minutes(2)))
     struct SharedStoresTests {
-        /// Runs `body` on as many threads, and waits for all.
+        /// Runs `body` on `count` threads and waits for all. Throws the first error.
         static func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
             let failures = Lock<[any Error]>([])
             let group = DispatchGroup()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// Commands whose effect cannot be undone, and what they do without somebody who confirms it.
+/// Irreversible commands run only with a confirmation.
 @Suite(.timeLimit(.minutes(5)))
 struct ConfirmationTests {
     private let fixture: GatewayFixture
@@ -27,7 +27,7 @@ struct ConfirmationTests {
     }
 
     @Test func aRetentionThatDeletesEventsNowIsConfirmed() async throws {
-        // Nothing is stored that they would delete.
+        // No stored event would be deleted, so no confirmation is needed.
         #expect(await run("app retention shop --bytes 10GB").code == .done)
         try store()
         #expect(await run("app retention shop --days 1").code == .done)
@@ -35,7 +35,7 @@ struct ConfirmationTests {
         #expect(code == .usage)
         #expect(io.talk.contains("delete the oldest events of shop, at once, until no more than 1B of them"))
         #expect(await run("app retention shop").io.output.contains("10GB"))
-        // No stricter than it is.
+        // A looser limit needs no confirmation.
         #expect(await run("app retention shop --bytes 20GB").code == .done)
         #expect(await run("app retention shop --bytes 1 --confirm kiosk").code == .usage)
         #expect(await run("app retention shop --bytes 1 --confirm shop").code == .done)

@@ -69,7 +69,7 @@ struct TokenCommandTests {
         #expect(!FileManager.default.fileExists(atPath: target))
     }
 
-    /// Whoever writes a token must not write to the terminal.
+    /// A token must not pass control characters to the terminal.
     @Test func aHostileTokenIsInspectedWithoutItsControlCharacters() async throws {
         let claims = #"{"\u001b[2JVERIFIED\nsub":"\u009bx","sub":"u\u202e"}"#
         let text = [#"{"alg":"none\u001b"}"#, claims, "x"].map { Base64URL.encode(Array($0.utf8)) }

@@ -11,7 +11,7 @@ import GatewayObservability
 import GatewayStorage
 import Testing
 
-/// Whatever a gateway notes with a time has it from the clock that the gateway was given.
+/// All recorded times come from the gateway's configured clock.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct GatewayClockTests {
     @Test(arguments: TestTransport.allCases)
@@ -34,10 +34,10 @@ struct GatewayClockTests {
         #expect(try time("received_ms", of: "apps/shop/events") == bench.now)
     }
 
-    /// Also when somebody else changes the sessions while the clock is ahead, so that they are read again.
+    /// Sessions are reloaded while the clock is ahead, because another process changes them.
     @Test func whatWasRevokedStaysSoAfterALeapOfTheClock() throws {
         let bench = try AdminBench()
-        // The place's key was made a moment later than this clock stands at.
+        // The key was created slightly later than the time of the manual clock.
         bench.clock.advance(by: 60)
         try bench.apps.setEnforcement(.required, for: "shop")
         try bench.gateway.refreshApps()

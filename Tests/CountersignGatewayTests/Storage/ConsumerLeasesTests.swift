@@ -2,7 +2,7 @@ import Testing
 
 @testable import GatewayStorage
 
-/// Who has which partition: the rules, without a clock or a disk.
+/// Rules of partition leases, without a clock or a disk.
 struct ConsumerLeasesTests {
     private func lease(_ id: String, _ partition: Int = 0, until deadline: Int64 = 100)
         -> ConsumerLeases.Lease
@@ -12,7 +12,7 @@ struct ConsumerLeasesTests {
             deadlineMilliseconds: deadline)
     }
 
-    /// What changes the leases cannot stand inside the macro.
+    /// Calls that mutate the leases cannot be arguments of `#expect`.
     private func check(
         _ isTrue: Bool, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation
     ) {

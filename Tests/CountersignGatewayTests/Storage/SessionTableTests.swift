@@ -189,7 +189,7 @@ struct SessionTableTests {
         if case .refused(.reused) = exchange { true } else { false }
     }
 
-    /// Tokens that we made and that this database does not know, as after a backup was restored: whoever has one is no thief.
+    /// Genuine tokens that are missing in the database, as after restoring a backup, do not count as reuse.
     @Test func aTokenThatTheDatabaseDoesNotKnowIsRefusedAndEndsNothing() throws {
         let store = try store()
         let first = try open(store)

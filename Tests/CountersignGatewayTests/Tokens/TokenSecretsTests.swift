@@ -76,7 +76,7 @@ import Testing
         #expect(try Set(keys) == Set(first.published(at: time).map(\.id)))
     }
 
-    /// Somebody else does something before each transaction.
+    /// A database that runs another change before each transaction, as a concurrent process would.
     private struct Overtaken: SQLDatabase {
         let database: any SQLDatabase
         let other: @Sendable () throws -> Void

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignLocations
 
-/// Tokens that a server refuses and nobody can refresh.
+/// Rejected tokens that cannot be refreshed.
 struct RefusedTokenTests {
     private let now = Date(timeIntervalSince1970: 1_750_000_000)
 
@@ -19,7 +19,7 @@ struct RefusedTokenTests {
         return instant
     }
 
-    /// The answer to a request with an earlier token may come late.
+    /// The response to a request with an earlier token may arrive late.
     @Test func whatAnEarlierTokenWasGoodForSaysNothingOfThisOne() {
         var machine = machine(TokenPair(accessToken: "a"))
         machine.adopted(TokenPair(accessToken: "b"), isOnDisk: true, now: now, uptime: 0, fraction: 1)

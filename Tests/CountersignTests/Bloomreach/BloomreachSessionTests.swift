@@ -24,7 +24,7 @@ struct BloomreachSessionTests {
         let device = try BloomreachDevice()
         device.client.startSession()
         device.clock.advance(by: 5)
-        // One that is open goes on.
+        // An open session continues.
         device.client.startSession()
         device.clock.advance(by: 5)
         device.client.endSession()

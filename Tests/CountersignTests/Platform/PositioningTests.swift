@@ -4,7 +4,7 @@ import Testing
 
 @testable import CountersignLocations
 
-/// What Core Location says, played by the test.
+/// Positioning with simulated Core Location updates.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct PositioningTests {
     private func location(accuracy: Double = 5, altitudeAccuracy: Double = 3, speed: Double = 1) -> Location?

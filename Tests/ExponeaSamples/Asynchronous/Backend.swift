@@ -1,6 +1,6 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
 
-// What the sample takes for granted: an app's own way to its backend.
+// A stand-in for the app's client of its own backend, which the sample assumes.
 import Foundation
 
 public struct TokenRequest: Sendable {}
