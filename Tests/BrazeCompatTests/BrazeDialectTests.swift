@@ -111,7 +111,7 @@ struct BrazeDialectTests {
                 ]))
     }
 
-    /// A request lists attributes after events, whatever their order in the queue was.
+    /// A request lists attributes after events, independent of their order in the queue.
     @Test func rejectionsAreOfTheRowsThatTheServerMeans() throws {
         let dialect = try dialect()
         let attributes = EventRecord(

@@ -5,7 +5,7 @@ import Testing
 /// The scenarios that every client passes (`Conformance/README.md`).
 @Suite(.timeLimit(.minutes(5)))
 struct ConformanceTests {
-    /// Where the outcomes go, a line of JSON for each, where somebody makes a table of them.
+    /// The file for the outcomes, one line of JSON each; nil if no report is requested.
     private static let report = ProcessInfo.processInfo.environment["COUNTERSIGN_CONFORMANCE_REPORT"].map {
         Lock($0)
     }

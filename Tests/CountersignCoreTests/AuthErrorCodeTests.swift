@@ -3,7 +3,7 @@ import Testing
 @testable import CountersignCore
 
 struct AuthErrorCodeTests {
-    // Seed 003, "Error codes", word for word.
+    // The codes and reasons of Braze's SDK Authentication.
     @Test(arguments: [
         (10, "EXPIRATION_REQUIRED"), (20, "DECODING_ERROR"), (21, "SUBJECT_MISMATCH"), (22, "EXPIRED"),
         (23, "INVALID_PAYLOAD"), (24, "INCORRECT_ALGORITHM"), (25, "PUBLIC_KEY_ERROR"), (26, "MISSING_TOKEN"),

@@ -55,7 +55,7 @@ struct GeolocationDialectTests {
             ])
     }
 
-    /// 200 all the same: the vendor's SDK sends a record that gets another status forever.
+    /// The status is 200, because the vendor's SDK repeats a record forever after any other status.
     @Test func anUploadWithNothingGoodInItDoesNotSaySuccess() throws {
         let authorization = "Bearer " + (try token())
         let bad = #"{"uuid":true,"coords":7}"#

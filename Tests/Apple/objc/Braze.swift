@@ -1,6 +1,6 @@
 // swift-format-ignore-file
-// What the façade uses of Swift's `Braze`. Declarations only: scripts/apple-check.sh checks the façade, without the word @objc,
-// against the real ones.
+// Declarations of those parts of Swift's `Braze` that the façade uses. scripts/apple-check.sh checks the
+// façade, without `@objc`, against the real declarations.
 public final class Braze: Sendable {
     public final class Configuration {
         public final class Api {

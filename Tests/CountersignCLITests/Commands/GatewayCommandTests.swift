@@ -86,7 +86,7 @@ struct GatewayCommandTests {
         let steps =
             #"{"auto_return":{"minimum_requests":100,"rejected_percent":5,"window_minutes":5},"ramp_percent":10,"#
         #expect(await shown() == steps + #""returned":null,"scheduled":null,"state":"required"}"# + "\n")
-        // Later: what holds now stays, and so does the way back.
+        // Scheduling a change keeps the present enforcement and the automatic return.
         #expect(
             await run("enforcement set shop required --at 2090-01-01T00:00:00Z --percent 50 --yes").0 == .done
         )

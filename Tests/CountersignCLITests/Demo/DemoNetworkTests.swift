@@ -87,7 +87,7 @@ struct DemoNetworkTests {
         #expect(waits.withLock { $0.count } == 1)
     }
 
-    /// A gateway that is killed meanwhile has not judged it: the demo has to show an expired token all the same.
+    /// A gateway that is killed during the hold has not verified the token, so the next request is held too.
     @Test func aHeldRequestThatNobodyAnswersDoesNotUseUpTheHold() async throws {
         let (network, server) = network()
         let token = try tokens.token(for: "a", reason: .missing)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `countersign doctor` of a gateway elsewhere, and what it says of apps everywhere.
+/// `countersign doctor` for a remote gateway, and its findings about apps.
 @Suite(.timeLimit(.minutes(5)))
 struct AdminDoctorTests {
     private let folder = TemporaryFolder()

@@ -60,7 +60,7 @@ struct SendRunTests {
             }, url: url, writeKey: "key", signingKey: key, token: nil, progress: { _ in },
             say: { line in said.withLock { $0.append(line) } },
             pause: { seconds in
-                // Nobody waits forever, and so does no test.
+                // Ends a run that would retry forever.
                 guard
                     pauses.withLock({
                         $0.append(seconds); return $0.count

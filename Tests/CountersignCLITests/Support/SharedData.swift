@@ -1,6 +1,6 @@
 import Foundation
 
-/// Real input beside the checkout, where that folder exists.
+/// Real input from a folder next to the checkout, if the folder exists.
 enum SharedData {
     static func path(_ name: String, from file: String = #filePath) -> String {
         // Tests/CountersignCLITests/Support/SharedData.swift is four levels below the package.

@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// The audit log for viewers, who see no ids, and its values, which never contain secrets.
+/// The audit log as viewers get it, without ids. Its values never contain secrets.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AuditMaskTests {
     private static let user = "Alice-zbevnica"

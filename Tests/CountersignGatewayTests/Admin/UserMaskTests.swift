@@ -265,7 +265,7 @@ struct UserMaskTests {
         }
         #expect(try find(late) == "user-24999" && looked == 5_000)
         #expect(try find(pseudonyms.user("user-00001")) == "user-00001" && looked == 0)
-        // Nobody's: the users are not gone through again at once.
+        // An unknown pseudonym does not start another scan of the users immediately.
         #expect(try find("u-aaaaaaaa", at: PseudonymIndex.pause - 1) == nil && looked == 0)
         for _ in 1...2 {
             #expect(throws: AdminProblem.self) { try find("u-aaaaaaaa", at: PseudonymIndex.pause) }

@@ -9,10 +9,10 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// What a gateway does with a dialect that it does not know: the example of docs/architecture.md, and what that one leaves out.
+/// Custom dialects: the example of docs/architecture.md, and a dialect that declares the rest.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 final class DialectTests {
-    /// Declares everything that a dialect may.
+    /// Uses every optional declaration of a dialect.
     private struct DeclaringDialect: Dialect {
         let endpoints = [
             Endpoint(method: "GET", path: "/declared") { _, _ in .answer(.json(200, Array("{}".utf8))) }

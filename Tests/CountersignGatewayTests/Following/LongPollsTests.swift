@@ -5,10 +5,10 @@ import Testing
 
 @testable import GatewayIngest
 
-/// Requests that wait for events, with a clock by hand.
+/// Requests that wait for events, with a manual clock.
 @Suite(.timeLimit(.minutes(5)))
 struct LongPollsTests {
-    /// A clock, and what is due when.
+    /// A manual clock with scheduled work.
     private final class Clock: Sendable {
         private struct State {
             var now: Int64 = 1_000
@@ -19,7 +19,7 @@ struct LongPollsTests {
         private let state = Lock(State())
         var now: Int64 { state.withLock { $0.now } }
 
-        /// Calls this whenever there is something that is due later.
+        /// Sets a function to call whenever work is scheduled.
         func onSchedule(_ scheduled: @escaping @Sendable () -> Void) {
             state.withLock { $0.scheduled = scheduled }
         }

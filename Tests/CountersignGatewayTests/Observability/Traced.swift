@@ -4,7 +4,7 @@
 enum Traced {
     static let caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-    /// One that was verified and stored, on a clock that began with it.
+    /// Returns a verified and stored request.
     static func record() -> RequestRecord {
         var context = RequestContext()
         context.route = "/v1/batch"

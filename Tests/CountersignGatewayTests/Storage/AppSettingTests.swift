@@ -7,7 +7,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// What holds for everything that an operator sets for an app.
+/// Settings of an app and their entries in the audit log.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AppSettingTests {
     private let place: TestPlace
@@ -65,7 +65,7 @@ struct AppSettingTests {
         try ClaimsPolicy(algorithms: [.es256], maximumLifetime: 0.5).check()
     }
 
-    /// A later version may have kept a word that this one does not know: it counts as the strictest.
+    /// An unknown value, stored by a later version, counts as the strictest one.
     @Test func aWordThatIsNotKnownCountsAsTheStrictest() throws {
         var project = ProjectSettings.standard(for: "shop")
         project.customerTokens = .allowed

@@ -5,7 +5,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// What only this engine's consumers may do; the rest is held by the conformance suite.
+/// Behaviour of SQLite's consumers only. The conformance suite tests the behaviour of both engines.
 @Suite(
     .onSQLite("its own consumers; both pass the same conformance checks"), .ownThreads,
     .timeLimit(.minutes(5)))

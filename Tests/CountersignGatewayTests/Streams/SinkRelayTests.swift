@@ -72,7 +72,7 @@ struct SinkRelayTests {
         try bench.run(relay)
         #expect(bench.stream.positions == bench.stored && bench.stream.asked < 20)
         #expect(bench.stream.mostUnderWay <= PublishWindow.mostMessages)
-        // In the middle of a page, where nobody asks at first.
+        // In the middle of a page, where messages first request no acknowledgement.
         (bench.stream.refusal, bench.stream.refused) = ("message size exceeds maximum", "m-2100")
         try bench.store(200)
         #expect {

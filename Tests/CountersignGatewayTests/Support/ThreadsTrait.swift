@@ -1,8 +1,8 @@
 import CountersignGatewayTesting
 import Testing
 
-/// Gives a test threads of its own. It may then wait for a socket or a disk: Swift's shared threads are as few as there are
-/// cores, and one that waits holds up all other tests.
+/// Runs a test on its own threads, so that the test may block on a socket or a disk. Swift's cooperative
+/// thread pool has one thread per core, so blocking it would delay all other tests.
 struct ThreadsTrait: SuiteTrait, TestTrait, TestScoping {
     let isRecursive = true
 
