@@ -19,12 +19,12 @@ struct LongPollsTests {
         private let state = Lock(State())
         var now: Int64 { state.withLock { $0.now } }
 
-        /// Sets a function to call whenever work is scheduled.
+        /// Sets a function to call whenever work is scheduled for later.
         func onSchedule(_ scheduled: @escaping @Sendable () -> Void) {
             state.withLock { $0.scheduled = scheduled }
         }
 
-        /// The pause between two looks is not a time here.
+        /// Runs work immediately that is due within the pause between two polls.
         func schedule(_ time: Int64, _ work: @escaping @Sendable () -> Void) {
             let isDue = state.withLock { state in
                 if time <= state.now + LongPolls.pause { return true }

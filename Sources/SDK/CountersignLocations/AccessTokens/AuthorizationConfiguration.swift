@@ -42,9 +42,9 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     /// string, in nested objects and arrays too.
     public var refreshPayload: JSONObject?
     /// Header fields of the request, with the same replacements. Nil: `Authorization` with the present access
-    /// token, as the strategy sends it: for SAS without `Bearer`. Empty: no header fields but the content
-    /// type, not even those that all requests carry. With a content type of `application/json` the payload is
-    /// sent as JSON, otherwise as a form.
+    /// token, as the strategy sends it: for SAS without `Bearer`. Empty: only the content type, without the
+    /// header fields common to all requests. With a content type of `application/json` the payload is sent as
+    /// JSON, otherwise as a form.
     public var refreshHeaders: [String: String]?
     /// Statuses other than 401 that mean a rejected token, such as 403, 419 or 498.
     ///

@@ -30,6 +30,6 @@ public struct AuthorizationState: Sendable, Hashable {
     public let kind: Kind
     /// The reason, as a code and text safe to log; nil without a reason.
     public let reason: String?
-    /// Seconds until the next try; nil if none is planned.
+    /// Seconds until the next attempt; nil if no attempt is planned.
     public let retryIn: TimeInterval?
 }

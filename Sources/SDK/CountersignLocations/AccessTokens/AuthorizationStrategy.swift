@@ -20,19 +20,19 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
     /// `Authorization: <token>`, as shared access signatures are sent.
     public static let sas = AuthorizationStrategy(rawValue: "SAS")
 
-    /// What is said of a token that cannot stand after `Bearer`.
+    /// The error text for a token that is not valid after `Bearer`.
     package static let malformedToken =
         "accessToken cannot stand after Bearer (RFC 6750, section 2.1): only letters, digits, -._~+/| and = at its end"
 
-    /// The value of the header field. An unknown word counts as JWT.
+    /// The value of the header field. An unknown strategy counts as JWT.
     package func headerValue(_ token: String) -> String {
         self == .sas ? token : "Bearer \(token)"
     }
 }
 
 extension SignedToken {
-    /// An access token that can stand in the header field that its strategy makes: after `Bearer` only what
-    /// RFC 6750, section 2.1, calls a b64token, and the `|` that Laravel Sanctum puts into its tokens.
+    /// Returns nil for a token that is not valid in the strategy's header field. After `Bearer` a token must
+    /// be a `b64token` (RFC 6750, section 2.1). `|` is accepted too, for Laravel Sanctum's tokens.
     package static func accessToken(_ text: String, strategy: AuthorizationStrategy) -> SignedToken? {
         if strategy == .sas { return accessToken(text) }
         let body = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }

@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import Foundation
 
-/// When a token expires, as a server or an app says it.
+/// When a token expires, according to a server or an app.
 ///
-/// The same word stands for seconds from now and for an instant in different systems, in one library's
-/// documentation even: so the size of the number decides, whatever the word is.
+/// Systems use the same member name for a lifetime and for an instant. Therefore the size of the number
+/// decides, not the name.
 enum Expiry: Equatable {
-    /// Seconds from the moment at which it was said.
+    /// Seconds from the moment of the response.
     case lifetime(TimeInterval)
     /// Seconds since 1970.
     case instant(TimeInterval)
@@ -50,8 +50,8 @@ enum Expiry: Equatable {
         }
     }
 
-    /// Seconds that are left at `now`, which is the server's clock as far as it is known; nil if it has
-    /// passed: a token that was never good is not one that needs a refresh, so nothing is concluded.
+    /// Seconds left at `now`, the estimated time of the server's clock. Nil if the expiry has passed: the
+    /// expiry of a token that was never valid is treated as unknown.
     func lifetime(at now: Date) -> TimeInterval? {
         let seconds: TimeInterval =
             switch self {

@@ -2,19 +2,17 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// What an authorization server has answered, and what that means.
+/// A response of an authorization server and its meaning.
 struct RefreshAnswer: Equatable {
     enum Meaning: Equatable {
         case granted(TokenFinder.Grant)
-        /// The refresh token is dead, or the app may not use it: no repetition will help.
+        /// The refresh token is invalid, or the app may not use it. A retry cannot succeed.
         case dead(ServerAnswer.Explanation)
-        /// 401 or 403 without a code that says why: the server, or a firewall in front of it that lets the
-        /// next request pass.
+        /// 401 or 403 without an error code. It may come from a firewall that lets a later request pass.
         case refused(ServerAnswer.Explanation)
-        /// The server refuses the request, or answers something that is not a token: it must be changed on
-        /// one of the two sides.
+        /// The server rejects the request, or its response has no token. The app or the server has a fault.
         case unusable(ServerAnswer.Explanation)
-        /// Anything that may be different soon.
+        /// A temporary failure.
         case transient(ServerAnswer.Explanation)
     }
 
@@ -22,13 +20,13 @@ struct RefreshAnswer: Equatable {
     let status: Int
     var response: JSONObject = [:]
     var retryAfter: TimeInterval?
-    /// The server's clock; nil for an answer that anything on the way could have given.
+    /// The server's clock; nil if the response may come from an intermediary.
     var serverTime: Date?
 
     /// True if the server may have exchanged the token although no answer came.
     var mayBeExchanged = false
 
-    /// There was no answer.
+    /// The outcome of a request without a response.
     init(failure: HTTPTransportError) {
         mayBeExchanged = [.timedOut, .connectionLost].contains(failure.code)
         let problem = ServerAnswer.Explanation(failure.code.rawValue, failure.detail)
@@ -36,7 +34,7 @@ struct RefreshAnswer: Equatable {
         status = 0
     }
 
-    /// `sent` has the tokens of the request, which a server may repeat in its answer.
+    /// `sent` are the tokens of the request. They are not used as an error code if the response repeats them.
     init(_ answer: TransportResponse, configuration: AuthorizationConfiguration, sent: [String?] = []) {
         status = answer.status
         let date = ServerAnswer.serverTime(in: answer)
@@ -67,7 +65,7 @@ struct RefreshAnswer: Equatable {
             }
         case _ where Self.isDead(code): meaning = .dead(explanation)
         case _ where Self.isTransient(code): meaning = .transient(explanation)
-        // The usual answer of a network that wants a login.
+        // Networks with a login page usually redirect.
         case 300..<400: meaning = .transient(.init("redirected", "redirects are not followed"))
         case 400..<500 where ServerAnswer.isPage(answer): meaning = .transient(page)
         case 401, 403: meaning = .refused(explanation)
@@ -126,7 +124,7 @@ struct RefreshAnswer: Equatable {
         }
     }
 
-    /// What the server says to people; nil if it says nothing, or too much.
+    /// The server's message for humans: 1 to 500 characters without control characters. Nil without one.
     var errorDescription: String? {
         var candidates = ["error_description", "errorDescription", "message", "msg", "detail"].compactMap {
             response[$0]
@@ -142,8 +140,7 @@ struct RefreshAnswer: Equatable {
         }.first
     }
 
-    /// A word for what went wrong, as servers put it in different places; nil if there is none that is safe
-    /// to repeat.
+    /// The error code, which servers put in different places. Nil if no code is safe to log.
     private static func errorCode(_ response: JSONObject) -> String? {
         var candidates = ["error", "error_code", "code", "errorCode"].compactMap { response[$0] }
         if let error = response["error"]?.object {

@@ -15,7 +15,7 @@ extension RefreshMachine {
         return .lock
     }
 
-    /// This process refreshes now, and `stored` is what the store has: perhaps another process was faster.
+    /// This process holds the lock. `stored` is the stored pair, which another process may have refreshed.
     mutating func locked(
         stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {

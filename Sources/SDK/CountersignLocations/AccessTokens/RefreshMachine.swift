@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// Decides when an access token is refreshed, what an answer means, and when to stop: a state machine without
-/// I/O, clock or randomness.
+/// Decides when to refresh an access token, how to react to a response, and when to stop. A state machine
+/// without I/O, clock or randomness.
 ///
 /// `AccessTokens` drives it: `demand` says whether a request may go. A refresh goes through `begin`,
 /// `locked`, `answered` and `saved`, each of which says what to do next. Instants are seconds of
@@ -10,28 +10,28 @@ internal import Foundation
 /// Each of its parts is a separate machine, and knows nothing of the others.
 struct RefreshMachine {
     struct Policy {
-        /// A token is refreshed this many seconds before it expires, or the share of its lifetime below,
-        /// whichever is less; and up to half of that earlier at random, so that devices do not come all at
-        /// once. Of what would be less than a second, nothing is left: servers count whole seconds.
+        /// A token is refreshed this many seconds before it expires, or `leewayShare` of its lifetime,
+        /// whichever is less. Up to half of that is added at random, so that devices do not refresh at once.
+        /// A leeway below one second counts as 0, because servers count whole seconds.
         var leeway: TimeInterval = 60
         var leewayShare = 0.04
-        /// This many refreshes in so many seconds that no expiry explains are too many.
+        /// The limit on refreshes within `window` seconds that no expiry explains.
         var windowCount = 5
         var window: TimeInterval = 30
-        /// Fresh tokens in a row that were refused.
+        /// The limit on consecutive fresh tokens that are rejected.
         var maximumRefusedTokens = 2
-        /// This many answers in a row, over at least so many seconds, that were no token and promise no
-        /// better.
+        /// The limit on consecutive unusable responses over at least `unusableSpan` seconds.
         var maximumUnusableAnswers = 3
         var unusableSpan: TimeInterval = 300
-        /// This many refusals in a row without a reason, over at least so many seconds, are final.
+        /// The limit on consecutive rejections without a reason, over at least `refusalSpan` seconds. They
+        /// are then final.
         var maximumRefusals = 3
         var refusalSpan: TimeInterval = 3_600
-        /// Seconds until one more try after any of these.
+        /// Seconds until the next attempt while suspended.
         var suspension: TimeInterval = 3_600
         var retry = RetryPolicy(baseDelay: 2, maximumDelay: 300)
-        /// The same after an exchange whose answer was lost: servers give it again for a minute, and a
-        /// request may take `AccessTokens.longestExchange` of that.
+        /// Retries after a lost response. Servers repeat it for a minute, of which a request may take
+        /// `AccessTokens.longestExchange`.
         var retryWhenLost = RetryPolicy(baseDelay: 2, maximumDelay: 30)
     }
 
@@ -51,13 +51,13 @@ struct RefreshMachine {
         case send(accessToken: String?, refreshToken: String)
         /// Make this durable; then `saved`.
         case save(TokenPair)
-        /// It is over.
+        /// End the refresh.
         case finish
     }
 
     enum State: Equatable {
         case resting
-        /// The base is what the store had when the lock was taken.
+        /// `base` is the stored pair when the lock was taken.
         case refreshing(generation: Int, base: TokenPair?)
         /// The running refresh uses outdated credentials.
         case outdated(base: TokenPair?)
@@ -92,15 +92,16 @@ struct RefreshMachine {
 
     // MARK: Calls from the app
 
-    /// What the store has, at the start; `configure` decides about it.
+    /// Takes the stored pair at the start. `configure` decides whether it is used.
     mutating func loaded(_ stored: TokenPair?) {
         token.loaded(stored)
         serverClock = ServerClock(offset: stored?.clockOffset)
     }
 
-    /// A configuration that is not sparse and has no tokens leaves what the store has where it is: it may be
-    /// a former user's, and is good again once the app comes with a token of that chain. Returns the pair to
-    /// make durable and then to hand to `adopted`; nil if nothing is new.
+    /// Returns the pair to make durable and then to pass to `adopted`; nil if nothing is new.
+    ///
+    /// A configuration that is not sparse and has no tokens leaves the stored pair unused, because the pair
+    /// may belong to a former user. It is used again once the app passes a token of its chain.
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval, now: Date,
         uptime: TimeInterval, fraction: Double

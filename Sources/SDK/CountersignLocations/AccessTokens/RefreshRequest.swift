@@ -2,16 +2,16 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// The request for a new access token, as the app has described it.
+/// The request for a new access token, according to the app's configuration.
 struct RefreshRequest {
     let configuration: AuthorizationConfiguration
     /// Header fields of all requests of the app.
     var commonHeaders: [String: String] = [:]
-    /// Where those requests go; their `Authorization` is for this origin alone.
+    /// The destination of the app's requests. Their `Authorization` is sent to this origin only.
     var commonOrigin: URL?
     var timeout: TimeInterval = 30
 
-    /// An answer that is longer than this, in bytes, is none.
+    /// The maximum length of a response in bytes.
     private static let maximumAnswerBytes = 262_144
 
     /// The server to ask; nil if tokens cannot be refreshed.

@@ -6,10 +6,10 @@ internal import Foundation
 /// Every key is ranked, and the best one wins, in any order of the keys. Arrays are searched only if there is
 /// no access token outside of them, because they often list older tokens or tokens of other devices.
 struct TokenFinder {
-    /// What an answer grants.
+    /// The tokens of a response.
     struct Grant: Equatable {
         var accessToken: String
-        /// Nil: the present one stays.
+        /// Nil keeps the present refresh token.
         var refreshToken: String?
         var expiry: Expiry?
     }

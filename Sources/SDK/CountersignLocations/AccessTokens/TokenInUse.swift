@@ -1,29 +1,28 @@
 internal import Foundation
 
-/// The pair of tokens in use, and how it stands with its access token.
+/// The pair of tokens in use, and the state of its access token.
 struct TokenInUse {
     enum State: Equatable {
         case none
-        /// What the store had at the start, as long as the app has not said that it goes on with it.
+        /// The pair stored at the start, which the app has not confirmed yet.
         case dormant(TokenPair)
-        /// On disk is what the store has, as far as this process knows.
+        /// `isOnDisk` is true if the store has this pair, as far as this process knows.
         case present(TokenPair, isOnDisk: Bool)
     }
 
     enum Lifetime: Equatable {
         case unknown
-        /// When the token is refreshed before it expires, and when it does.
+        /// Uptimes of the refresh and of the expiry.
         case known(refreshAt: TimeInterval, expiresAt: TimeInterval)
     }
 
     private(set) var state = State.none
     private var lifetime = Lifetime.unknown
-    /// Counts up with each change of the access token, so that a late refusal can be told from one of the
-    /// present token.
+    /// Incremented at each change of the access token, to detect late rejections of an earlier token.
     private(set) var generation = 0
-    /// When the present token came.
+    /// Uptime at which the present token was received.
     private var issuedAt: TimeInterval = 0
-    /// True when the present token was asked for since it came, so that an idle app does not refresh forever.
+    /// Whether the present token has been used. An unused token is not refreshed, so that an idle app stops.
     private(set) var isUsed = false
     private var isFromRefresh = false
     private var wasAccepted = false
@@ -32,7 +31,7 @@ struct TokenInUse {
         if case .present(let credential, _) = state { credential } else { nil }
     }
 
-    /// Also one that the app has not said anything about.
+    /// The pair in use, or the stored pair that the app has not confirmed yet.
     var known: TokenPair? {
         switch state {
         case .none: nil
@@ -52,13 +51,13 @@ struct TokenInUse {
         state = stored.map { .dormant($0) } ?? .none
     }
 
-    /// The app goes on with something else.
+    /// Drops a stored pair that the app did not confirm.
     mutating func dropDormant() {
         if case .dormant = state { state = .none }
     }
 
-    /// Another pair, or the same from another place; `isOnDisk` is nil if that is as before. Returns true if
-    /// the access token is another one.
+    /// Takes a new pair, or the same pair from another source. If `isOnDisk` is nil, the state on disk is
+    /// unchanged. Returns true if the access token has changed.
     mutating func take(
         _ credential: TokenPair, lifetime: TimeInterval?, isOnDisk: Bool? = nil,
         leeway longest: TimeInterval, share: Double, uptime: TimeInterval, fraction: Double
@@ -81,7 +80,7 @@ struct TokenInUse {
         return isAnother
     }
 
-    /// The app's own, from now on.
+    /// Marks the token as passed by the app.
     mutating func isGiven() {
         isFromRefresh = false
         isUsed = true
@@ -93,7 +92,7 @@ struct TokenInUse {
 
     mutating func isAccepted() { wasAccepted = true }
 
-    /// Its refresh token no longer works. Returns the pair as it is to be kept.
+    /// Marks the refresh token as invalid. Returns the pair to store.
     mutating func die(_ code: String) -> TokenPair? {
         guard case .present(var credential, let isOnDisk) = state else { return nil }
         credential.deathCode = code
@@ -107,8 +106,8 @@ struct TokenInUse {
         generation += 1
     }
 
-    /// Whether the token has been good for as long as the server said, which explains a refresh. Servers
-    /// whose clock counts whole seconds may call it expired up to one second early.
+    /// Whether the token has reached its expiry, which explains a refresh. Allows one second, because servers
+    /// that count whole seconds may report expiry up to one second early.
     func hasLived(at uptime: TimeInterval) -> Bool {
         guard case .known(let refreshAt, let expiresAt) = lifetime, uptime - issuedAt >= 1 else {
             return false

@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// A pair of tokens, where it comes from, and what became of it: all that is kept between two runs.
+/// A pair of tokens with its history. This is the complete state stored between two runs.
 struct TokenPair: Codable, Equatable, Sendable {
     var accessToken: String?
     var refreshToken: String?
-    /// The server's clock when the access token expires, in seconds since 1970; nil if that is not known.
+    /// Expiry of the access token by the server's clock, in seconds since 1970; nil if unknown.
     var expiresAt: TimeInterval?
-    /// Seconds that the access token is valid for in all, and never longer, whatever the device clock says.
+    /// Total lifetime of the access token in seconds. Limits its use when the device clock is wrong.
     var lifetime: TimeInterval?
     /// Seconds by which the server's clock was ahead of the device's when the token came.
     var clockOffset: TimeInterval = 0
-    /// Why the refresh token is dead; nil if it is not, as far as is known.
+    /// Why the refresh token is invalid; nil if it is not known to be invalid.
     var deathCode: String?
     /// Fingerprints of all tokens of the chain, the present ones included, oldest first.
     var known: [UInt64] = []
 
-    /// Older tokens of a chain than this are forgotten.
+    /// The maximum number of fingerprints. The oldest are dropped.
     private static let maximumKnown = 256
 
     /// Whether a token belongs or belonged to this chain.
@@ -26,14 +26,14 @@ struct TokenPair: Codable, Equatable, Sendable {
         known.removeFirst(max(0, known.count - Self.maximumKnown))
     }
 
-    /// FNV-1a, which tells tokens apart; it keeps nothing secret, and the file holds the tokens themselves.
+    /// FNV-1a. It need not be secure, because the file holds the tokens themselves.
     private static func fingerprint(_ token: String) -> UInt64 {
         token.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 }
 
 extension TokenPair: CustomStringConvertible, CustomReflectable {
-    /// Which tokens there are, never the tokens.
+    /// Names the tokens that exist, without their values.
     var description: String {
         "TokenPair(accessToken: \(accessToken == nil ? "none" : "redacted"), "
             + "refreshToken: \(refreshToken == nil ? "none" : "redacted"), deathCode: \(deathCode ?? "none"))"
@@ -43,8 +43,8 @@ extension TokenPair: CustomStringConvertible, CustomReflectable {
 }
 
 extension TokenPair {
-    /// What the app hands over, unless it is of the chain that there is already: then that is as new or
-    /// newer. Returns the pair to go on with; nil to go on with what there is.
+    /// Returns a pair with the app's tokens. Nil keeps `present`: the app passed no tokens, or tokens of the
+    /// same chain, which are not newer.
     static func adopting(
         _ configuration: AuthorizationConfiguration, over present: TokenPair?, isSparse: Bool, now: Date,
         clockOffset: TimeInterval
@@ -61,7 +61,7 @@ extension TokenPair {
             if knowsAccess && knowsRefresh { return nil }
             if access == nil && isSparse { next.accessToken = present.accessToken }
             if let refresh, present.knows(refresh) {
-                // The same chain: never back to a refresh token that was rotated away.
+                // The same chain: do not return to a refresh token that was rotated.
                 next.refreshToken = present.refreshToken
                 next.known = present.known
             } else if refresh == nil && isSparse && present.deathCode == nil {
@@ -71,7 +71,7 @@ extension TokenPair {
         }
         switch access == nil ? nil : Expiry(number: configuration.expires, unit: configuration.expiresUnit) {
         case .lifetime(let seconds): next.expire(after: seconds, at: now)
-        // One that has passed already is refreshed at once.
+        // An expired token is refreshed immediately.
         case .instant(let instant): next.expire(after: max(0, instant - now.timeIntervalSince1970), at: now)
         case nil: break
         }
@@ -98,12 +98,12 @@ extension TokenPair {
         expiresAt = lifetime.map { now.timeIntervalSince1970 + $0 }
     }
 
-    /// What a token that is a JWT says of itself, where the server says nothing.
+    /// The lifetime according to `exp` of a JWT, used if the server sends no expiry.
     private static func hint(_ token: String, at now: Date) -> TimeInterval? {
         SignedToken(token)?.expiresAt.flatMap { Expiry(number: $0, unit: .epochSeconds)?.lifetime(at: now) }
     }
 
-    /// Seconds that the access token is good for, after a restart; nil if that is not known.
+    /// Seconds until the access token expires, after a restart; nil if unknown.
     func remaining(now: Date) -> TimeInterval? {
         guard let expiresAt, let lifetime else { return nil }
         return min(lifetime, expiresAt - now.timeIntervalSince1970 - clockOffset)

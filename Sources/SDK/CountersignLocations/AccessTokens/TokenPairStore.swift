@@ -3,22 +3,21 @@ internal import Foundation
 
 /// Keeps the pair of tokens in a `TokenStore`, and lets one process at a time refresh it.
 ///
-/// What an actor asks for is done in the order in which it asks.
+/// Calls of one actor are executed in their order.
 ///
 /// `@unchecked Sendable`: `descriptor` is only used on `queue`, which is serial.
 final class TokenPairStore: @unchecked Sendable {
     /// Seconds to wait for a process that is refreshing: longer than its request may take.
     private static let patience: TimeInterval = 45
-    /// The name under which the pair stands in the store.
+    /// The name of the pair in the store.
     private static let key = "access-token"
 
     private let queue = DispatchQueue(label: "countersign.credentials", qos: .utility)
     private let store: any TokenStore
     private let lockFile: URL
-    /// Of the lock for a single change; the other one is held for as long as a refresh takes.
+    /// Path of the lock for a single change. `lockFile` is locked during a whole refresh.
     private let changeLock: String
-    /// Holds another id after each call of `forget()`. Pairs of before are void then, wherever they are still
-    /// kept.
+    /// Gets a new id at each call of `forget()`, which invalidates all earlier pairs.
     private let epochFile: SlotFile
     private var descriptor: Int32 = -1
 
@@ -36,7 +35,7 @@ final class TokenPairStore: @unchecked Sendable {
         }
 
         let pair: TokenPair
-        /// Empty if no tokens had been forgotten before.
+        /// Empty before the first deletion of tokens.
         let epoch: String?
 
         init(pair: TokenPair, epoch: String) {
