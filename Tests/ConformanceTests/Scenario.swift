@@ -48,7 +48,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Nil for a scenario of other clients only.
+    /// Returns nil for a scenario that is limited to other clients.
     init?(_ value: JSONValue, mode: Mode) throws {
         guard let name = value["name"]?.string, let steps = value["steps"]?.array else {
             throw Failure("a scenario without a name or steps")

@@ -10,7 +10,7 @@ import Testing
 /// A large request does not delay requests of other clients.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct LargeRequestsTests {
-    /// A server whose `/large` is answered only when another request has been answered meanwhile.
+    /// Statuses of a small and a large request. The large request fails if the small one had to wait for it.
     private func answers(_ body: [UInt8], _ headers: [String: String]) throws -> [Int?] {
         let began = DispatchSemaphore(value: 0)
         let passed = DispatchSemaphore(value: 0)
@@ -48,7 +48,7 @@ struct LargeRequestsTests {
 
     @Test func aCompressedBodyIsReadBesideTheOthers() throws {
         let random = (0..<1_000).map { _ in UInt8.random(in: 0...255) }
-        // Small when it came, large when it was decompressed.
+        // The compressed body is small, the decompressed body is large.
         let packed = try gzip(Array(repeatElement(random, count: 70).joined()))
         #expect(packed.count < LargeRequests.smallBytes)
         #expect(try answers(packed, ["Content-Encoding": "gzip"]) == [200, 200])
@@ -103,7 +103,7 @@ struct LargeRequestsTests {
         try began.waitForSignal()
         #expect(!HeldMemory(memory).take(200))
         goesOn.signal()
-        // One after another: once the next but one begins, the first has finished.
+        // Requests run one after another. Once the next but one begins, the first has finished.
         begin(10)
         goesOn.signal()
         try began.waitForSignal()

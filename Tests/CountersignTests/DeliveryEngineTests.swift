@@ -9,7 +9,7 @@ import Testing
 /// How the engine treats other clients of its queue and callers that wait for it.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct DeliveryEngineTests {
-    /// Does something while the engine, which has claimed events, finds out their user's token.
+    /// Runs `whileAsked` while the engine has claimed events and reads their user's token.
     private struct WatchedStore: TokenStore {
         let whileAsked: @Sendable () throws -> Void
 
@@ -34,7 +34,7 @@ struct DeliveryEngineTests {
             clock = bench.clock
         }
 
-        /// Nil if it may send now.
+        /// Nil if this client may send now.
         func acquireLease() throws -> TimeInterval? {
             try EventQueue(path: path, limits: QueueLimits(), clock: clock).acquireLease(
                 for: holder, uptime: clock.uptime, request: 30)
@@ -88,7 +88,7 @@ struct DeliveryEngineTests {
     @Test func aClientThatIsClosedWhileItSendsLetsOthersSend() async throws {
         let bench = try Bench()
         bench.transport.setHandler { _ in
-            // An answer never comes: this ends with the request's task.
+            // Never responds. The wait ends with the request's task.
             await Handshake().wait()
             throw CancellationError()
         }

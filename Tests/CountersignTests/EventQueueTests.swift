@@ -46,7 +46,7 @@ struct EventQueueTests {
         #expect(try real == [count(.rows), count(.bytes)], sourceLocation: sourceLocation)
     }
 
-    // MARK: Limits (D15)
+    // MARK: Limits
 
     @Test func tooManyEventsPushOutTheOldest() throws {
         let queue = try open(QueueLimits(maximumEvents: 10))
@@ -140,7 +140,7 @@ struct EventQueueTests {
         try expectBalance(queue)
     }
 
-    // MARK: The clock (D8)
+    // MARK: Clock changes
 
     @Test func aJumpingDeviceClockMakesNoFreshEventOld() throws {
         let limits = QueueLimits(maximumAge: 30 * 86_400)
@@ -265,9 +265,9 @@ struct EventQueueTests {
         #expect(try acquire(first, holder, 201) == 260)
         try second.releaseLease(of: other)
         #expect(try acquire(first, holder, 202) == nil)
-        // The machine was restarted: uptime begins again.
+        // The machine was restarted, so uptime starts at 0.
         #expect(try acquire(second, other, 1) == nil)
-        // A process that is gone, and an earlier life of this one.
+        // A process that has ended, and an earlier run of this process.
         for processID in [0x3FFF_FFFF, Int(ProcessInfo.processInfo.processIdentifier)] {
             try first.connection.execute("UPDATE lease SET holder = 'gone', process_id = \(processID)")
             #expect(try acquire(first, holder, 2) == nil)
@@ -322,7 +322,7 @@ struct EventQueueTests {
         #expect(try second.acquireLease(for: other, uptime: 1_002, request: 30) == nil)
     }
 
-    // MARK: Schema (D16)
+    // MARK: Schema
 
     @Test func fileOfANewerVersionIsUsedAndLosesNothing() throws {
         try open().append(rows(1...50), clock: clock)

@@ -63,7 +63,7 @@ final class AdminBench: Sendable {
 
     deinit { gateway.stop() }
 
-    /// One request, from a client of its own unless one is given.
+    /// Sends a request, from a new client unless a client is given.
     func ask(
         _ method: String, _ path: String, _ body: String? = nil, _ headers: [String: String] = [:],
         by client: (any TestClient)? = nil
@@ -102,7 +102,7 @@ final class AdminBench: Sendable {
         return Visitor(cookie: cookie ?? "", csrf: answer.json["csrf"] as? String ?? "")
     }
 
-    /// Every operation of the API as its document has it: method, path and the role that it needs.
+    /// Every operation in the API's OpenAPI document: method, path and required role.
     func operations() throws -> [(method: String, path: String, role: String?)] {
         let document = try ask("GET", "openapi.json", nil, token("read")).json
         return (document["paths"] as? [String: [String: [String: Any]]] ?? [:]).flatMap { path, item in

@@ -9,7 +9,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// An app that is deleted: nothing of it is accepted from then on, and nothing of it is kept.
+/// After an app is deleted, its requests are rejected and its data is erased.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AppDeletionTests {
     private let bench: AdminBench
@@ -26,7 +26,7 @@ struct AppDeletionTests {
         return Set(try sqlite.all("SELECT name FROM sqlite_schema WHERE type = 'table'") { $0.text(0) })
     }
 
-    /// How many rows of an app there are in each table.
+    /// The number of an app's rows in each table.
     private func rows(of app: String) throws -> [String: Int] {
         try WholeDatabase.all(of: bench.place).reduce(into: [:]) { rows, database in
             try rows.merge(database.rows(of: app)) { $0 + $1 }
@@ -89,9 +89,9 @@ struct AppDeletionTests {
     @Test func noTableKeepsARowOfTheApp() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
-        // First, since the first commit is counted at once, and later ones within a second.
+        // First, because the first commit is counted immediately, and later ones within a second.
         #expect(try send("m3", of: "cleo", bench, key: other) == 200)
-        // Long enough to be in no random id or key by chance.
+        // Long enough not to occur in a random id or key by chance.
         let users = ["ada@example.com", "bob@example.com"]
         for (index, user) in users.enumerated() { #expect(try send("m\(index)", of: user, bench) == 200) }
         bench.gateway.analytics.flush()

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct MetricsTests {
-    /// The samples of a text, by name and labels.
+    /// Parses the samples of a metrics text, by name and labels.
     private func samples(_ text: String) -> [String: Double] {
         var samples: [String: Double] = [:]
         for line in text.split(separator: "\n") where !line.hasPrefix("#") {

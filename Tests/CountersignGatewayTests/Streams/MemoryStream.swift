@@ -18,7 +18,7 @@ final class MemoryStream: @unchecked Sendable {
         var body: String
     }
 
-    /// Belongs to the thread of the test, like its connections.
+    /// Accessed by the test's thread only, like the connections.
     var messages: [Message] = []
     var last: Int64 = 0
     var config: JSONObject?
@@ -27,16 +27,16 @@ final class MemoryStream: @unchecked Sendable {
     var unanswered = 0
     /// The number of next messages to lose in transit.
     var lost = 0
-    /// Answers wait until it is false.
+    /// Acknowledgements are withheld while this is true.
     var isSilent = false
     var refusal: String?
-    /// Only this event is refused; nil refuses all.
+    /// The id of the only event that `refusal` rejects; nil rejects all events.
     var refused: String?
     /// Acknowledges each message as a duplicate without storing it.
     var saysDuplicate = false
     var connections = 0
     var mostUnderWay = 0
-    /// Messages that asked for an answer.
+    /// The number of messages that requested an acknowledgement.
     var asked = 0
     /// The relay's clock in milliseconds. A wait that times out advances it.
     let clock = Lock<Int64>(1_000)
@@ -49,7 +49,7 @@ final class MemoryStream: @unchecked Sendable {
 
     var positions: [String] { messages.compactMap { $0.headers["Countersign-Message-Id"] } }
 
-    /// As after a crash of a server that had not written its last messages.
+    /// Simulates a server crash that loses unwritten messages.
     func loseTail(_ count: Int) {
         messages.removeLast(count)
         last = messages.last?.sequence ?? 0
@@ -57,7 +57,7 @@ final class MemoryStream: @unchecked Sendable {
 
     private final class Connection: StreamConnection {
         let stream: MemoryStream
-        /// Each with how many messages were published by then.
+        /// Acknowledgements with the number of messages published before each.
         var answers: [(StreamAnswer, messages: Int)] = []
         var published = 0
         var answered = 0
@@ -153,7 +153,7 @@ final class MemoryStream: @unchecked Sendable {
     }
 }
 
-/// Stored events, a stream in memory, and relays between them.
+/// Stored events, an in-memory stream, and relays between them.
 final class StreamBench {
     let place: TestPlace
     let storage: any Storage

@@ -7,7 +7,7 @@ import Testing
 
 @testable import GatewayStorage
 
-/// Leases, pauses, failures and alerts of sinks, on clocks by hand and without threads.
+/// Leases, pauses, failures and alerts of sinks, with manual clocks and without threads.
 @Suite(.ownThreads, .timeLimit(.minutes(2)))
 struct SinkRunnerTests {
     let bench: StreamBench
@@ -51,7 +51,7 @@ struct SinkRunnerTests {
         try bench.store(5)
         turn(one)
         #expect(bench.stream.messages.count == 40)
-        // A gateway that ends gives its leases back.
+        // A gateway that stops releases its leases.
         two.stop()
         bench.pass(1_000)
         turn(one)
@@ -69,7 +69,7 @@ struct SinkRunnerTests {
         #expect(try state()?.error?.code == .cannotConnect && state()?.epoch == sink.epoch)
         #expect(try state()?.failingSinceMilliseconds == bench.now.withLock { $0 })
         #expect(runner.counts.map(\.isFailing) == [true])
-        // Not before its pause is over.
+        // No connection before the back-off ends.
         bench.stream.isAway = false
         turn(runner)
         #expect(bench.stream.connections == 0)
@@ -106,7 +106,7 @@ struct SinkRunnerTests {
         #expect(try bench.storage.sinks.states().isEmpty)
     }
 
-    /// As the admin API does it.
+    /// Seeks like the admin API.
     private func seek(_ sequence: Int64) throws {
         try bench.directory.sinks.seek("out", of: "shop", after: sequence, at: bench.now.withLock { $0 })
         try bench.storage.openConsumers(with: nil, now: { 0 }).place(

@@ -7,12 +7,12 @@ import GatewayObservability
 import GatewayStorage
 import GatewayWebhooks
 
-/// Events in memory, of which each endpoint's position is noted.
+/// In-memory events and the committed position of each endpoint.
 final class ListedEvents: WebhookEvents {
     struct State {
         var events: [StoredEvent] = []
         var committed: [String: Int64] = [:]
-        /// The positions cannot be read.
+        /// Makes reads of positions fail.
         var isBroken = false
         /// The sequence number of the last event that retention has deleted.
         var floor: Int64 = 0
@@ -133,7 +133,7 @@ final class WebhookBench: Sendable {
         ).endpoint
     }
 
-    /// Lets everything happen that is due after a time.
+    /// Advances the clock and waits until all due deliveries are done.
     func look(after milliseconds: Int64 = 0) {
         now.withLock { $0 += milliseconds }
         runner.look()

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachSessionTests {
-    /// Type, session properties and time of each event that was sent.
+    /// The type, session properties and time of each sent event.
     private func events(_ device: BloomreachDevice) async -> [String] {
         await device.client.flush()
         return device.requests.compactMap { request in
@@ -140,7 +140,7 @@ struct BloomreachSessionTests {
             ])
     }
 
-    /// A process that is killed in front stores no end.
+    /// A process that is killed in the foreground stores no session end.
     @Test func aSessionOfAKilledProcessEndsWithWhatItRecordedLast() throws {
         var state = BloomreachDeviceState()
         _ = state.start(now: 0, timeout: 60, closesEarlier: true)

@@ -51,8 +51,7 @@ extension RefreshMachine {
         }
     }
 
-    /// An app has handed over other credentials, in another process, while this one refreshed, or has
-    /// forgotten its user.
+    /// Handles credentials that another process has replaced or deleted during the refresh.
     mutating func superseded(
         by stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {
@@ -60,7 +59,7 @@ extension RefreshMachine {
         return finish()
     }
 
-    /// Another process has forgotten the pair in use, and perhaps has another one by now.
+    /// Takes the stored pair after another process has deleted the pair in use.
     mutating func reloaded(_ stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double) {
         guard let stored else { return forget() }
         unsaved = nil
@@ -112,13 +111,13 @@ extension RefreshMachine {
         return finish()
     }
 
-    /// What `save` named is on disk, unless there is a failure.
+    /// Handles the end of `save`. The pair is on disk if `failure` is nil.
     mutating func saved(
         _ failure: ServerAnswer.Explanation?, uptime: TimeInterval, fraction: Double
     ) -> Action {
         guard isUpToDate, let next = unsaved else { return finish() }
         if let failure {
-            // Not used before it is on disk; the next try begins with the disk.
+            // The pair is not used before it is on disk. The next attempt saves it first.
             wait(failure, serverDelay: nil, uptime: uptime, fraction: fraction)
             return finish()
         }
@@ -145,7 +144,7 @@ extension RefreshMachine {
 }
 
 extension RefreshMachine {
-    /// How it stands, for the app.
+    /// The state as reported to the app.
     func authorizationState(uptime: TimeInterval) -> AuthorizationState {
         func reason(_ problem: ServerAnswer.Explanation) -> String { "\(problem.code): \(problem.reason)" }
         guard let credential else {

@@ -124,7 +124,7 @@ struct RefreshMachine {
         return next
     }
 
-    /// The app's new pair is on disk, or cannot be: it is used either way, since the app has it too.
+    /// Uses the app's new pair, even if it could not be stored, because the app has it too.
     mutating func adopted(
         _ credential: TokenPair, isOnDisk: Bool, now: Date, uptime: TimeInterval, fraction: Double
     ) {
@@ -137,7 +137,7 @@ struct RefreshMachine {
         rate.reset()
     }
 
-    /// The app forgets its user.
+    /// Deletes the pair in use.
     mutating func forget() {
         token.forget()
         unsaved = nil
@@ -173,8 +173,8 @@ struct RefreshMachine {
         serverClock.offset(now: now, uptime: uptime)
     }
 
-    /// A request wants to go. `rejected` is the generation of the token that a server has refused, and
-    /// `hasWaited` is true for a request that has waited for a refresh already: it never leads to another.
+    /// Decides whether a request may be sent. `rejected` is the generation of a token that a server has
+    /// rejected. With `hasWaited` the request has waited for a refresh and starts no second one.
     mutating func demand(rejected: Int?, hasWaited: Bool, uptime: TimeInterval) -> Demand {
         token.isWanted()
         guard let credential else {
@@ -183,7 +183,7 @@ struct RefreshMachine {
         }
         let isRejected = rejected == generation || credential.accessToken == nil
         if let code = credential.deathCode {
-            // An access token outlives its refresh token, and a wrong clock may have called it old.
+            // The access token may still be valid, even if it looks expired because of a wrong clock.
             guard isRejected else { return .use(generation: generation) }
             return .unavailable(
                 .init(code, "the refresh token is dead; the app needs new credentials"), retryAt: nil)
@@ -219,7 +219,7 @@ struct RefreshMachine {
             retryAt: instant)
     }
 
-    /// Fresh tokens are refused at once; more of them would not help.
+    /// Suspends refreshes if fresh tokens are rejected repeatedly.
     private mutating func noteRefusal(uptime: TimeInterval) {
         guard token.isFresh(at: uptime, window: policy.window),
             rate.refused(generation, maximum: policy.maximumRefusedTokens)
@@ -232,7 +232,7 @@ struct RefreshMachine {
         obstacle.suspend(problem, until: uptime + policy.suspension)
     }
 
-    /// When to refresh without a request that asks for it: a used token that is about to expire.
+    /// Uptime of the next refresh without a request, for a used token that will expire. Nil without one.
     var timer: TimeInterval? {
         guard state == .resting, token.isUsed, canRefresh, credential?.deathCode == nil,
             let refreshAt = token.refreshAt

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Why there is no refresh now.
+/// The reason why refreshes wait.
 struct RefreshObstacle {
     enum State: Equatable {
         case none
@@ -9,12 +9,12 @@ struct RefreshObstacle {
     }
 
     private(set) var state = State.none
-    /// Answers of one kind, with none between them that granted a token.
+    /// Responses of one kind without a granted token between them.
     struct Series: Equatable {
         private var count = 0
         private var start: TimeInterval = 0
 
-        /// Counts an answer. Returns true if there are that many, over that many seconds.
+        /// Counts a response. Returns true after `enough` responses over at least `span` seconds.
         mutating func add(at uptime: TimeInterval, count enough: Int, span: TimeInterval) -> Bool {
             if count == 0 { start = uptime }
             count += 1
@@ -26,7 +26,7 @@ struct RefreshObstacle {
     private var unusableAnswers = Series()
     private var refusals = Series()
 
-    /// Until when, and why.
+    /// Uptime at which the wait ends, and its reason.
     var wait: (until: TimeInterval, problem: ServerAnswer.Explanation)? {
         switch state {
         case .none: nil
@@ -34,7 +34,7 @@ struct RefreshObstacle {
         }
     }
 
-    /// The next refresh begins.
+    /// Ends the wait when a refresh begins.
     mutating func pass() { state = .none }
 
     mutating func wait(
@@ -43,7 +43,7 @@ struct RefreshObstacle {
     ) {
         failures += 1
         let delay = retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction)
-        // Not at once even if chance says so: a refresh is never worth a busy loop.
+        // At least one second, because jitter may be 0, and to avoid a busy loop.
         state = .waiting(until: uptime + max(delay, 1), problem)
     }
 
@@ -51,20 +51,19 @@ struct RefreshObstacle {
         state = .suspended(until: instant, problem)
     }
 
-    /// Counts an answer without a token that promises no better. Returns true if there were `count` over
-    /// `span` seconds.
+    /// Counts an unusable response. Returns true after `count` responses over at least `span` seconds.
     mutating func isUnusable(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
         let isTooMuch = unusableAnswers.add(at: uptime, count: count, span: span)
         if isTooMuch { unusableAnswers = Series() }
         return isTooMuch
     }
 
-    /// Counts a refusal without a reason. Returns true if there were `count` over `span` seconds.
+    /// Counts a rejection without a reason. Returns true after `count` over at least `span` seconds.
     mutating func isRefusedForGood(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
         refusals.add(at: uptime, count: count, span: span)
     }
 
-    /// A token was granted, to this process or another.
+    /// Resets all counts after a token was granted to this process or another.
     mutating func forgive() {
         failures = 0
         unusableAnswers = Series()

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// How many refreshes there were lately that no expiry explains, and how many fresh tokens were refused.
+/// Counts recent refreshes that no expiry explains, and rejected fresh tokens.
 struct RefreshRate {
     enum Refusals: Equatable {
         case none
-        /// Fresh tokens in a row that were refused, and the generation of the last one.
+        /// The number of consecutive rejected fresh tokens, and the generation of the last.
         case counted(Int, last: Int)
     }
 
@@ -13,13 +13,13 @@ struct RefreshRate {
 
     mutating func refreshed(at uptime: TimeInterval) { refreshes.append(uptime) }
 
-    /// Refreshes within the window before this instant.
+    /// The number of refreshes within `window` seconds before `uptime`.
     mutating func count(at uptime: TimeInterval, window: TimeInterval) -> Int {
         refreshes.removeAll { $0 <= uptime - window }
         return refreshes.count
     }
 
-    /// A fresh token was refused; each counts once. Returns true if that is one too many.
+    /// Counts a rejected fresh token once. Returns true if `maximum` is reached.
     mutating func refused(_ generation: Int, maximum: Int) -> Bool {
         var count = 1
         if case .counted(let before, let last) = refusals {
@@ -35,7 +35,7 @@ struct RefreshRate {
         if case .counted(_, let last) = refusals { refusals = .counted(0, last: last) }
     }
 
-    /// The app has handed over other tokens.
+    /// Resets the counts after the app has passed other tokens.
     mutating func reset() {
         refreshes = []
         accepted()
