@@ -45,7 +45,7 @@ struct LongPollsTests {
         }
     }
 
-    /// One request whose looks are counted.
+    /// A request that counts its polls.
     private final class Reader: Sendable {
         let looks = AsyncStream<Int>.makeStream()
         let answered = AsyncStream<Void>.makeStream()
@@ -138,10 +138,10 @@ struct LongPollsTests {
         #expect(await late() == "nothing")
     }
 
-    /// For how long an answer of `paced` is held back, in milliseconds.
+    /// Delay of each response of `paced`, in milliseconds.
     private static let pause = Int64((10 * (1 / ReadingPace.share - 1)).rounded(.up))
 
-    /// Requests whose looks run for 10 ms each, and take so long that each answer is held back.
+    /// Long polls whose queries take 10 ms each, so that pacing delays each response.
     private var paced: LongPolls {
         let readings = Lock(0)
         arrivals.note(["shop"])
@@ -187,7 +187,7 @@ struct LongPollsTests {
         withExtendedLifetime(begun) {}
     }
 
-    /// At once, not when it is next looked for something.
+    /// The slot is free immediately, not only after the next poll.
     @Test func whoHangsUpGivesItsPlaceBack() throws {
         var begun = try (0..<LongPolls.mostOfApp).map { _ in
             try #require(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) })

@@ -6,7 +6,8 @@ import Testing
 
 @testable import GatewayStorage
 
-/// Events to a stream in memory that loses messages, answers and its memory. Each must be there once and in order.
+/// Publishing to an in-memory stream that loses messages, acknowledgements and state. Each event must be
+/// in the stream once and in order.
 @Suite(.ownThreads, .timeLimit(.minutes(2)))
 struct SinkRelayTests {
     let bench: StreamBench
@@ -56,7 +57,7 @@ struct SinkRelayTests {
         bench.stream.lost = 7
         try bench.run(relay)
         #expect(bench.stream.positions == bench.stored)
-        // All of it lost, so that only the time-out says so.
+        // All messages are lost, so only the time-out detects the loss.
         try bench.store(5)
         bench.stream.lost = 5
         try bench.run(relay)
@@ -103,7 +104,7 @@ struct SinkRelayTests {
         try bench.store(10)
         try bench.run(relay)
         #expect(bench.stream.positions == bench.stored)
-        // Deleted there one by one, which leaves the stream's number where it was; and nothing new comes.
+        // Deleting single messages does not change the stream's last sequence. No new event follows.
         bench.stream.messages.removeLast(30)
         bench.pass(SinkRelay.checkPauseMilliseconds)
         try bench.run(relay)
@@ -121,7 +122,7 @@ struct SinkRelayTests {
         relay = try bench.relay(sink, relay.state)
         try bench.run(relay)
         #expect(bench.stream.positions == Array(bench.stored.suffix(3)))
-        // Deleted: it is made again and filled from where the sink began.
+        // A deleted stream is created again and filled from the sink's start.
         (bench.stream.messages, bench.stream.last, bench.stream.config) = ([], 0, nil)
         try bench.store(1)
         try bench.run(relay)
@@ -144,16 +145,16 @@ struct SinkRelayTests {
         let first = try bench.sink()
         let relay = try bench.relay(first)
         try bench.run(relay)
-        // Moved: the mark in the stream is of before.
+        // After a seek the checkpoint in the stream belongs to the earlier epoch.
         let middle = try bench.storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 5).events[4]
         try bench.directory.sinks.seek("out", of: "shop", after: middle.sequence, at: 5)
         let moved = try bench.directory.sinks.sink("out", of: "shop")
         #expect(moved.epoch == first.epoch + 1)
         try bench.run(try bench.relay(moved, relay.state))
         #expect(bench.stream.positions == bench.stored + Array(bench.stored.suffix(5)))
-        // A gateway that was put back to before that must not publish over it.
+        // A gateway restored to an earlier epoch must not publish to the stream.
         #expect(code { try bench.run(try bench.relay(first, relay.state)) } == .markUnusable)
-        // Nor one whose log is another.
+        // A gateway with another log must not publish either.
         bench.stream.messages[bench.stream.messages.count - 1].headers["Countersign-Position"] = "AAAA"
         #expect(code { try bench.run(try bench.relay(moved)) } == .markUnusable)
         bench.stream.messages[bench.stream.messages.count - 1].headers = [:]
