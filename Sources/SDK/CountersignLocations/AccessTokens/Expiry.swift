@@ -6,7 +6,7 @@ internal import Foundation
 /// Systems use the same member name for a lifetime and for an instant. Therefore the size of the number
 /// decides, not the name.
 enum Expiry: Equatable {
-    /// Seconds from the moment of the response.
+    /// Seconds from the moment at which the value was received.
     case lifetime(TimeInterval)
     /// Seconds since 1970.
     case instant(TimeInterval)
