@@ -9,6 +9,7 @@ let client = null;
 let isAuthenticating = false;
 /** @type {Map<string, () => void>} */
 const subscriptions = new Map();
+let lastSubscription = 0;
 
 /**
  * @typedef {object} SdkAuthenticationError
@@ -60,7 +61,7 @@ export function setSdkAuthenticationSignature(signature) {
  */
 export function subscribeToSdkAuthenticationFailures(subscriber) {
   if (!client) return undefined;
-  const id = `${subscriptions.size + 1}`;
+  const id = `${++lastSubscription}`;
   subscriptions.set(id, client.onAuthenticationFailure(({ code, reason, userId, token, isOptional }) =>
     subscriber({ errorCode: code, reason, userId, signature: token ?? '', optional: isOptional })));
   return id;
@@ -69,6 +70,7 @@ export function subscribeToSdkAuthenticationFailures(subscriber) {
 /** @param {string} id */
 export function removeSubscription(id) {
   subscriptions.get(id)?.();
+  subscriptions.delete(id);
 }
 
 /** @param {string} name @param {Record<string, unknown>} [properties] @returns {boolean} False without a client or a name. */

@@ -368,6 +368,17 @@ test('a failure in state optional is marked as such, as in the Swift SDK', async
   await braze.destroy();
 });
 
+test('a subscription that ends does not give its id to another one', async () => {
+  const bench = new Bench();
+  braze.initialize('key', { baseUrl: 'gateway.example', enableSdkAuthentication: true }, bench.platform());
+  const first = braze.subscribeToSdkAuthenticationFailures(() => {});
+  const second = braze.subscribeToSdkAuthenticationFailures(() => {});
+  braze.removeSubscription(first);
+  const third = braze.subscribeToSdkAuthenticationFailures(() => {});
+  assert.equal(new Set([first, second, third]).size, 3);
+  await braze.destroy();
+});
+
 test('a user id that is not a text is logged and changes nothing', async (t) => {
   const logged = t.mock.method(console, 'error', () => {});
   const bench = new Bench();
