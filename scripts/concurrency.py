@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+"""Fails when docs/internals/concurrency.md and the threads, queues and actors of Sources differ."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = "docs/internals/concurrency.md"
+CREATES = re.compile(
+    r"^(?!\s*//).*(@unchecked Sendable|\bDispatchQueue\(|\bOperationQueue\(|\bThread \{|\bdetachNewThread)"
+    r"|^(package |public |private |final )*actor [A-Z]", re.MULTILINE)
+
+found = {path.stem for path in (ROOT / "Sources").rglob("*.swift") if CREATES.search(path.read_text())}
+rows = {name for row in re.findall(r"^\| (`[^|]*) \|", (ROOT / PAGE).read_text(), re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+for name in sorted(found - rows):
+    print(f"{PAGE}: add {name}, which creates a thread, a queue or an actor, or is @unchecked Sendable")
+for name in sorted(rows - found):
+    print(f"{PAGE}: delete {name}, which does so no more")
+sys.exit(found != rows)
