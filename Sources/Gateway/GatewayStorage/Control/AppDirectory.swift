@@ -166,8 +166,8 @@ public final class AppDirectory: ControlStore {
                 .invalid, "the JWK Set has no usable public key; each needs kty and its members")
         }
         return try write { connection in
-            let present = try Self.keys(of: appID, connection).map(\.key.id)
-            return try keys.filter { !present.contains($0.thumbprint) }.map { key in
+            var present = Set(try Self.keys(of: appID, connection).map(\.key.id))
+            return try keys.filter { present.insert($0.thumbprint).inserted }.map { key in
                 try add(key, text: key.jwk, description: key.kid ?? "", to: appID, connection)
             }
         }

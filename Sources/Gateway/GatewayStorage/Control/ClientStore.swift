@@ -26,7 +26,6 @@ public struct ClientStore: ControlStore {
         of appID: String, name: String, publicKey: String? = nil,
         grants: Set<OAuthClient.Grant> = Set(OAuthClient.Grant.allCases)
     ) throws(GatewayError) -> (client: OAuthClient, secret: String?) {
-        try read { try Self.checkApp(appID, $0) }
         guard !grants.isEmpty else { throw GatewayError(.invalid, "a client needs at least one grant") }
         if let publicKey {
             do {
@@ -41,6 +40,7 @@ public struct ClientStore: ControlStore {
             publicKey: publicKey, createdMilliseconds: nowMilliseconds,
             secretHash: secret.map { SHA256.digest($0) })
         try write {
+            try Self.checkApp(appID, $0)
             try audit($0, "client.create", client.id, app: client.appID, after: client.json)
             try $0.run(
                 """

@@ -57,12 +57,15 @@ package struct DataDirectory: Sendable {
     package func lock() throws(GatewayError) -> DataDirectoryLock {
         let file = try self.file("gateway.lock")
         let descriptor = open(file, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw GatewayError(.dataDirectory, "cannot open \(file): \(String(cString: strerror(errno)))")
+        }
         // A check for a running gateway holds the lock for a moment, so retry.
-        for _ in 0..<50 where descriptor >= 0 {
+        for _ in 0..<50 {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return DataDirectoryLock(descriptor: descriptor) }
             usleep(10_000)
         }
-        if descriptor >= 0 { close(descriptor) }
+        close(descriptor)
         throw GatewayError(
             .alreadyRunning, "another gateway is running on \(path)",
             hint: "Stop it, or give another folder.")
