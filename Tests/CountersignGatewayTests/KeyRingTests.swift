@@ -56,7 +56,8 @@ struct KeyRingTests {
                 try fixture.apps.addKey(fixture.signingKey.publicKey.jwk, to: "shop")
             }?.code == .conflict)
         let more = try (0..<3).map { _ in try SigningKey.generate(.es256).publicKey }
-        let added = try fixture.apps.importKeys(fromJWKSet: JWKSet(keys: [more[0], more[0], more[1]]).json, to: "shop")
+        let twice = JWKSet(keys: [more[0], more[0], more[1]])
+        let added = try fixture.apps.importKeys(fromJWKSet: twice.json, to: "shop")
         #expect(added.map(\.slot) == [.secondary, .tertiary])
         #expect(
             #expect(throws: GatewayError.self) { try fixture.apps.addKey(more[2].pem, to: "shop") }?.code

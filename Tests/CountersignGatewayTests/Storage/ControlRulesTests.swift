@@ -225,12 +225,6 @@ struct StorageRulesTests {
         #expect(#expect(throws: GatewayError.self) { try directory.lock() }?.code == .dataDirectory)
     }
 
-    @Test func errorOfAProjectsWebhookNamesTheMember() {
-        var settings = ProjectSettings.standard(for: "shop")
-        settings.webhook = PushWebhook(url: "ftp://x", secret: [], allowsPrivateAddresses: false)
-        #expect(#expect(throws: GatewayError.self) { try settings.check() }?.member == "webhook")
-    }
-
     @Test(arguments: [0, 31, 33]) func aTokenKeyHas32Bytes(count: Int) throws {
         let path = FileManager.default.temporaryDirectory.path + "/token-key-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: path) }
