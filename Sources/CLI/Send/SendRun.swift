@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignDelivery
 internal import CountersignJOSE
 internal import CountersignTransport
 internal import Foundation
@@ -31,6 +30,7 @@ struct SendRun: Sendable {
     private static let retries = RetryPolicy(baseDelay: 0.5, maximumDelay: 60, maximumServerDelay: 60)
     /// The number of attempts before the first response, with pauses of 2, 4, 8 and 16 s.
     private static let firstAttempts = 5
+    private static let firstRetries = RetryPolicy(baseDelay: 2, maximumDelay: 16)
 
     /// Throws `unavailable` if the gateway was never reached, `notAuthorized` if the key or a token was
     /// rejected, and `failed` for other permanent errors.
@@ -56,7 +56,10 @@ struct SendRun: Sendable {
                             "is the URL right, and is the gateway running? `countersign doctor` looks for the reason"
                     )
                 }
-                let wait = wasReached ? Self.wait(nil, tries: tries - 1) : pow(2, Double(tries))
+                let wait =
+                    wasReached
+                    ? Self.wait(nil, tries: tries - 1)
+                    : Self.firstRetries.delay(afterFailure: tries, fraction: 1)
                 try await pause(wait, because: Self.words(for: error))
                 continue
             }

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import CountersignDelivery
 internal import GatewayModel
 
 /// Follows live verification results and reconnects when a connection ends.

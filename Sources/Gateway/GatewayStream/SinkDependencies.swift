@@ -15,14 +15,14 @@ package struct SinkDependencies: Sendable {
     package var now: @Sendable () -> Date
     /// Milliseconds of a monotonic clock.
     package var clock: @Sendable () -> Int64
-    package var random: @Sendable (ClosedRange<Int64>) -> Int64
+    package var random: @Sendable () -> Double
     package var connect: @Sendable (EventSink) throws(SinkError) -> any StreamConnection
 
     package init(
         events: any EventLog, arrivals: EventArrivals, consumers: any EventConsumers, store: SinkStateStore,
         log: GatewayLog, holder: String = UUIDv7.make(), now: @escaping @Sendable () -> Date,
         clock: @escaping @Sendable () -> Int64 = { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) },
-        random: @escaping @Sendable (ClosedRange<Int64>) -> Int64 = { Int64.random(in: $0) },
+        random: @escaping @Sendable () -> Double = { .random(in: 0...1) },
         connect: @escaping @Sendable (EventSink) throws(SinkError) -> any StreamConnection
     ) {
         self.events = events

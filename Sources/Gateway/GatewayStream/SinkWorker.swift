@@ -25,6 +25,8 @@ final class SinkWorker: @unchecked Sendable {
     /// The interval at which the lease is renewed and progress is stored.
     private static let keepPauseMilliseconds: Int64 = 1_000
 
+    private static let retry = RetryPolicy(baseDelay: 0.5, maximumDelay: 30)
+
     private let dependencies: SinkDependencies
     private let state: Lock<State>
     private let bell = SinkBell()
@@ -238,7 +240,9 @@ final class SinkWorker: @unchecked Sendable {
         disconnect()
         failures += 1
         let now = dependencies.clock()
-        nextTry = now + SinkPause.milliseconds(failures: failures, random: dependencies.random)
+        let fraction = 0.5 + dependencies.random() / 2
+        nextTry =
+            now + Milliseconds(seconds: Self.retry.delay(afterFailure: failures, fraction: fraction)).count
         let reason = error as? SinkError ?? SinkError(.storage, "\(error)")
         let isNew = kept.error?.code != reason.code || failures == 1
         kept.error = reason

@@ -36,7 +36,7 @@ struct DeliveryLane: Sendable {
     mutating func begin(atMilliseconds now: Int64) -> Job? {
         if isBusy { return nil }
         let request = requests.first {
-            DueTime.hasCome($0.nextMilliseconds, at: now, within: RetryPause.longest)
+            DueTime.hasCome($0.nextMilliseconds, at: now, within: DeliveryMachine.longestPause)
         }
         if let request, isRequestsTurn { return begin(request) }
         if case .deliver(let work) = machine.next(atMilliseconds: now) {

@@ -7,6 +7,25 @@ package struct DeliveryMachine: Sendable {
     /// Milliseconds without a successful delivery after which an endpoint is paused. Five days is longer than
     /// the example schedule of the specification.
     package static let patience: Int64 = 5 * 86_400_000
+    /// The back-off after a failed attempt: from 5 s up to a day. A `Retry-After` of up to a day is respected.
+    static let retry = RetryPolicy(baseDelay: 5, maximumDelay: 86_400, maximumServerDelay: 86_400)
+    /// The shortest back-off in milliseconds, so that jitter cannot cause rapid retries.
+    static let leastPause: Int64 = 1_000
+    static var longestPause: Int64 { Milliseconds(seconds: retry.maximumDelay).count }
+
+    /// The milliseconds until the next attempt after `failures` consecutive failures.
+    static func pause(failures: Int, retryAfterSeconds: Int?, fraction: Double) -> Int64 {
+        let seconds = retry.delay(
+            afterFailure: failures, serverDelay: retryAfterSeconds.map(Double.init), fraction: fraction)
+        return max(leastPause, Milliseconds(seconds: seconds).count)
+    }
+
+    /// The `Retry-After` delay in milliseconds; 0 without the header.
+    static func retryAfter(_ seconds: Int?) -> Int64 {
+        Milliseconds(
+            seconds: retry.delay(afterFailure: 1, serverDelay: seconds.map(Double.init), fraction: 0)
+        ).count
+    }
 
     package struct Work: Sendable, Equatable {
         /// The last sequence number before the delivery.
@@ -58,7 +77,7 @@ package struct DeliveryMachine: Sendable {
     package mutating func next(atMilliseconds now: Int64) -> Step {
         if isDelivering || isPaused || !mayHaveMore { return .rest(untilMilliseconds: nil) }
         let due = progress.nextMilliseconds
-        guard DueTime.hasCome(due, at: now, within: RetryPause.longest) else {
+        guard DueTime.hasCome(due, at: now, within: Self.longestPause) else {
             return .rest(untilMilliseconds: due)
         }
         isDelivering = true
@@ -81,7 +100,7 @@ package struct DeliveryMachine: Sendable {
 
     /// Ends a step. Returns the reason if the endpoint must be paused; otherwise nil.
     package mutating func ended(
-        _ outcome: Outcome, atMilliseconds now: Int64, random: (ClosedRange<Int64>) -> Int64
+        _ outcome: Outcome, atMilliseconds now: Int64, fraction: Double
     ) -> WebhookEndpoint.Pause.Reason? {
         isDelivering = false
         switch outcome {
@@ -93,11 +112,11 @@ package struct DeliveryMachine: Sendable {
             mayHaveMore = mayHaveMore || hasMore
         case .notTried:
             mayHaveMore = true
-            progress.nextMilliseconds = now + RetryPause.least
+            progress.nextMilliseconds = now + Self.leastPause
         case .tooLarge(let retryAfterSeconds):
             mayHaveMore = true
             progress.failingSinceMilliseconds = min(progress.failingSinceMilliseconds ?? now, now)
-            progress.nextMilliseconds = now + RetryPause.wanted(retryAfterSeconds)
+            progress.nextMilliseconds = now + Self.retryAfter(retryAfterSeconds)
         case .failed(let status, let retryAfterSeconds):
             mayHaveMore = true
             progress.failures += 1
@@ -105,8 +124,8 @@ package struct DeliveryMachine: Sendable {
             progress.failingSinceMilliseconds = since
             progress.nextMilliseconds =
                 now
-                + RetryPause.milliseconds(
-                    failures: progress.failures, retryAfterSeconds: retryAfterSeconds, random: random)
+                + Self.pause(
+                    failures: progress.failures, retryAfterSeconds: retryAfterSeconds, fraction: fraction)
             let reason: WebhookEndpoint.Pause.Reason? =
                 status == 410 ? .gone : now - since >= Self.patience ? .failing : nil
             if reason != nil { isPaused = true }
@@ -155,11 +174,11 @@ extension WebhookRequest {
     /// number of a successful delivery. `isTooLarge` repeats the delivery with fewer events.
     package func after(
         delivered: Bool, through: Int64, hasMore: Bool, isTooLarge: Bool = false, retryAfterSeconds: Int?,
-        atMilliseconds now: Int64, newID: () -> String, random: (ClosedRange<Int64>) -> Int64
+        atMilliseconds now: Int64, newID: () -> String, fraction: Double
     ) -> WebhookRequest? {
         var next = self
         if isTooLarge {
-            next.nextMilliseconds = now + RetryPause.wanted(retryAfterSeconds)
+            next.nextMilliseconds = now + DeliveryMachine.retryAfter(retryAfterSeconds)
             return next
         }
         if delivered {
@@ -175,8 +194,8 @@ extension WebhookRequest {
         guard kind == .replay, next.failures < Self.mostAttempts else { return nil }
         next.nextMilliseconds =
             now
-            + RetryPause.milliseconds(
-                failures: next.failures, retryAfterSeconds: retryAfterSeconds, random: random)
+            + DeliveryMachine.pause(
+                failures: next.failures, retryAfterSeconds: retryAfterSeconds, fraction: fraction)
         return next
     }
 }

@@ -38,7 +38,7 @@ package final class WebhookRunner: Sendable {
     private let log: GatewayLog
     private let hasDuty: @Sendable () -> Bool
     private let now: @Sendable () -> Date
-    private let random: @Sendable (ClosedRange<Int64>) -> Int64
+    private let random: @Sendable () -> Double
     private let state = Lock(State())
     /// Serializes access to the control database.
     private let queue = DispatchQueue(label: "webhooks")
@@ -51,7 +51,7 @@ package final class WebhookRunner: Sendable {
         directory: AppDirectory, events: any WebhookEvents, store: DeliveryStore, log: GatewayLog,
         now: @escaping @Sendable () -> Date,
         hasDuty: @escaping @Sendable () -> Bool = { true },
-        random: @escaping @Sendable (ClosedRange<Int64>) -> Int64 = { Int64.random(in: $0) },
+        random: @escaping @Sendable () -> Double = { .random(in: 0...1) },
         send: @escaping Send
     ) {
         self.directory = directory
@@ -302,7 +302,7 @@ package final class WebhookRunner: Sendable {
         let (progress, reason) = state.withLock {
             state -> (DeliveryProgress?, WebhookEndpoint.Pause.Reason?) in
             guard var lane = state.lanes[endpoint.id] else { return (nil, nil) }
-            let reason = lane.machine.ended(outcome, atMilliseconds: now, random: random)
+            let reason = lane.machine.ended(outcome, atMilliseconds: now, fraction: random())
             if case .delivered = outcome { lane.grow() }
             state.lanes[endpoint.id] = lane
             return (lane.machine.progress, reason)
@@ -382,13 +382,13 @@ package final class WebhookRunner: Sendable {
                     delivered: attempt.error == nil, through: reading?.reached ?? 0,
                     hasMore: reading?.hasMore ?? false, isTooLarge: isTooLarge,
                     retryAfterSeconds: attempt.retryAfterSeconds, atMilliseconds: milliseconds,
-                    newID: WebhookMessage.newID, random: random)
+                    newID: WebhookMessage.newID, fraction: random())
             }
         } catch {
             log.note(
                 .error, "webhook not delivered",
                 [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
-            next?.nextMilliseconds = milliseconds + RetryPause.least
+            next?.nextMilliseconds = milliseconds + DeliveryMachine.leastPause
         }
         if next != request {
             let next = next

@@ -1,3 +1,4 @@
+import CountersignCore
 import Testing
 
 @testable import GatewayObservability
@@ -88,7 +89,7 @@ struct ExportScheduleTests {
         schedule.ended(.failed(retryAfter: nil), at: 8, jitter: 0)
         #expect(wait(at: 8) == 2)
         for _ in 0..<20 { schedule.ended(.failed(retryAfter: nil), at: 8, jitter: 1) }
-        #expect(wait(at: 8) == ExportSchedule.longestPause)
+        #expect(wait(at: 8) == ExportSchedule.retry.maximumDelay)
         #expect(schedule.droppedSpans == 0)
     }
 
@@ -99,7 +100,7 @@ struct ExportScheduleTests {
         #expect(wait(at: 5) == 30)
         #expect(traces(at: 35) == 1)
         schedule.ended(.failed(retryAfter: 86_400), at: 35, jitter: 1)
-        #expect(wait(at: 35) == ExportSchedule.longestRetryAfter)
+        #expect(wait(at: 35) == ExportSchedule.retry.maximumServerDelay)
     }
 
     @Test func whatIsRefusedIsNotSentAgain() {

@@ -221,7 +221,7 @@ final class StreamBench {
                 consumers: storage.openConsumers(with: events, now: { now.withLock { $0 } }),
                 store: try storage.openSinks(), log: GatewayLog(level: .off), holder: holder,
                 now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) },
-                clock: { clock.withLock { $0 } }, random: { $0.upperBound },
+                clock: { clock.withLock { $0 } }, random: { 1 },
                 connect: { [stream] _ throws(SinkError) in try stream.connect() }), hasThreads: false)
     }
 

@@ -19,7 +19,7 @@ struct DeliveryMachineTests {
     }
 
     /// Jitter that always chooses the longest pause.
-    private func longest(_ range: ClosedRange<Int64>) -> Int64 { range.upperBound }
+    private let longest = 1.0
 
     @Test func aBatchIsTriedAgainUnderItsIdUntilItIsTakenAndThenTheNextBegins() throws {
         var machine = machine(committed: 7)
@@ -29,7 +29,8 @@ struct DeliveryMachineTests {
         #expect(machine.willSend(through: 12, digest: "one") { "msg_a" } == "msg_a")
         #expect(
             machine.ended(
-                .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start, random: longest) == nil)
+                .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start, fraction: longest) == nil
+        )
         #expect(machine.progress.committed == 7)
         #expect(
             machine.next(atMilliseconds: start + 4_999)
@@ -37,7 +38,7 @@ struct DeliveryMachineTests {
         let second = try work(machine.next(atMilliseconds: start + 5_000))
         #expect(second == .init(after: 7, through: 12, attempt: 2))
         #expect(machine.willSend(through: 12, digest: "one") { "msg_x" } == "msg_a")
-        _ = machine.ended(.delivered(through: 12), atMilliseconds: start + 5_000, random: longest)
+        _ = machine.ended(.delivered(through: 12), atMilliseconds: start + 5_000, fraction: longest)
         #expect(machine.progress == DeliveryProgress(committed: 12))
         let third = try work(machine.next(atMilliseconds: start + 5_000))
         #expect(third == .init(after: 12, through: nil, attempt: 1))
@@ -48,26 +49,25 @@ struct DeliveryMachineTests {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         _ = machine.ended(
-            .nothing(through: 3, hasMore: false, isAfterGap: false), atMilliseconds: start, random: longest)
+            .nothing(through: 3, hasMore: false, isAfterGap: false), atMilliseconds: start, fraction: longest)
         #expect(machine.next(atMilliseconds: start + day) == .rest(untilMilliseconds: nil))
         machine.wake()
         _ = try work(machine.next(atMilliseconds: start))
         // An event is stored while the batch is read.
         machine.wake()
         _ = machine.ended(
-            .nothing(through: 4, hasMore: false, isAfterGap: false), atMilliseconds: start, random: longest)
+            .nothing(through: 4, hasMore: false, isAfterGap: false), atMilliseconds: start, fraction: longest)
         #expect(try work(machine.next(atMilliseconds: start)).after == 4)
         // When a filter excludes every event, reading continues at once.
         _ = machine.ended(
-            .nothing(through: 9, hasMore: true, isAfterGap: false), atMilliseconds: start, random: longest)
+            .nothing(through: 9, hasMore: true, isAfterGap: false), atMilliseconds: start, fraction: longest)
         #expect(try work(machine.next(atMilliseconds: start)).after == 9)
     }
 
     @Test func pausesGrowFromSecondsToADayWithFullJitter() {
         func pause(_ failures: Int, _ retryAfter: Int? = nil, least: Bool = false) -> Int64 {
-            RetryPause.milliseconds(failures: failures, retryAfterSeconds: retryAfter) {
-                least ? $0.lowerBound : $0.upperBound
-            }
+            DeliveryMachine.pause(
+                failures: failures, retryAfterSeconds: retryAfter, fraction: least ? 0 : longest)
         }
         #expect([1, 2, 3, 4].map { pause($0) } == [5_000, 10_000, 20_000, 40_000])
         #expect(pause(15) == 81_920_000 && pause(16) == day && pause(1_000_000) == day)
@@ -83,12 +83,12 @@ struct DeliveryMachineTests {
             _ = try work(machine.next(atMilliseconds: time))
             return machine.ended(
                 .failed(status: nil, retryAfterSeconds: nil), atMilliseconds: time,
-                random: { $0.lowerBound })
+                fraction: 0)
         }
         #expect(try fail(at: start) == nil)
         #expect(try fail(at: start + 4 * day) == nil)
         _ = try work(machine.next(atMilliseconds: start + 5 * day - 5_000))
-        _ = machine.ended(.delivered(through: 1), atMilliseconds: start, random: longest)
+        _ = machine.ended(.delivered(through: 1), atMilliseconds: start, fraction: longest)
         #expect(try fail(at: start + 5 * day) == nil)
         #expect(try fail(at: start + 10 * day - 1) == nil)
         #expect(try fail(at: start + 10 * day + 1_000) == .failing)
@@ -102,7 +102,7 @@ struct DeliveryMachineTests {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         let reason = machine.ended(
-            .failed(status: 410, retryAfterSeconds: nil), atMilliseconds: start, random: longest)
+            .failed(status: 410, retryAfterSeconds: nil), atMilliseconds: start, fraction: longest)
         #expect(reason == .gone && machine.isPaused && machine.progress.committed == 0)
     }
 
@@ -111,7 +111,7 @@ struct DeliveryMachineTests {
         let first = try work(machine.next(atMilliseconds: start))
         #expect(first == .init(after: 0, through: nil, attempt: 1))
         #expect(machine.willSend(through: 5, digest: "one") { "a" } == "a")
-        _ = machine.ended(.notTried, atMilliseconds: start, random: longest)
+        _ = machine.ended(.notTried, atMilliseconds: start, fraction: longest)
         #expect(machine.progress.failures == 0)
         let again = try work(machine.next(atMilliseconds: start + 1_000))
         #expect(again == .init(after: 0, through: 5, attempt: 1))
@@ -122,7 +122,8 @@ struct DeliveryMachineTests {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start + 365 * day))
         _ = machine.ended(
-            .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start + 365 * day, random: longest)
+            .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start + 365 * day, fraction: longest
+        )
         let again = try work(machine.next(atMilliseconds: start))
         #expect(again == .init(after: 0, through: nil, attempt: 2))
     }
@@ -149,7 +150,7 @@ struct DeliveryMachineTests {
         func after(_ request: WebhookRequest, delivered: Bool, hasMore: Bool) -> WebhookRequest? {
             request.after(
                 delivered: delivered, through: 4, hasMore: hasMore, retryAfterSeconds: nil,
-                atMilliseconds: start, newID: { "b" }, random: longest)
+                atMilliseconds: start, newID: { "b" }, fraction: longest)
         }
         let next = try #require(after(request, delivered: true, hasMore: true))
         #expect(next.after == 4 && next.messageID == "b" && next.nextMilliseconds == start)

@@ -109,7 +109,7 @@ final class WebhookBench: Sendable {
             directory: try storage.openControl(as: .schedule), events: events, store: store,
             log: GatewayLog(level: .off),
             now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) },
-            random: { $0.upperBound }
+            random: { 1 }
         ) { [sent] body, messageID, endpoint, _ in
             let text = String(decoding: body, as: UTF8.self)
             let json = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Decides what to export and when. It has no clock and sends nothing. Times are in seconds.
 ///
 /// Memory is bounded: at most ``mostWaiting`` requests and the batch in flight. A failed batch is retried
@@ -11,9 +13,7 @@ struct ExportSchedule {
     static let gatherSeconds = 5.0
     /// The interval of metric exports.
     static let metricSeconds = 60.0
-    /// The maximum back-off after a failure, and the maximum `Retry-After` that is respected.
-    static let longestPause = 60.0
-    static let longestRetryAfter = 300.0
+    static let retry = RetryPolicy(baseDelay: 1, maximumDelay: 60, maximumServerDelay: 300)
 
     enum Action {
         case traces([TracedRequest])
@@ -105,8 +105,10 @@ struct ExportSchedule {
             return
         }
         failures += 1
-        let pause = min(Self.longestPause, Double(1 << min(failures - 1, 6))) * (0.5 + jitter / 2)
-        notBefore = now + max(pause, min(Self.longestRetryAfter, Double(retryAfter ?? 0)))
+        notBefore =
+            now
+            + Self.retry.delay(
+                afterFailure: failures, serverDelay: retryAfter.map(Double.init), fraction: 0.5 + jitter / 2)
     }
 
     private mutating func end() -> Action {

@@ -15,6 +15,8 @@ package final class PostgreSQLPool: Sendable {
         var lastError: PostgreSQLError?
     }
 
+    private static let retry = RetryPolicy(baseDelay: 0.05, maximumDelay: 1.6)
+
     package let settings: PostgreSQLSettings
     let tokenKey: (@Sendable () throws -> TokenKeySeal)?
     private let state = Lock(State())
@@ -103,8 +105,7 @@ package final class PostgreSQLPool: Sendable {
             state.withLock { state in
                 state.failures += 1
                 state.lastError = error
-                // 50 ms, 100 ms and so on, up to 1.6 s.
-                state.pausedUntil = .now() + .milliseconds(25 << min(state.failures, 6))
+                state.pausedUntil = .now() + Self.retry.delay(afterFailure: state.failures, fraction: 1)
                 state.idle = []
             }
             throw error

@@ -6,9 +6,8 @@ package import GatewayModel
 /// in the future, made with a wrong clock, counts as the oldest. Retries after a failure with increasing
 /// pauses.
 package final class BackupSchedule: Sendable {
-    /// Minutes until the first retry, doubled after each further failure.
-    private static let firstPauseMinutes = 5.0
-    private static let longestPauseMinutes = 240.0
+    /// From 5 minutes up to 4 hours.
+    private static let retry = RetryPolicy(baseDelay: 300, maximumDelay: 14_400)
 
     private let dataDirectory: String
     private let rules: BackupRules
@@ -60,9 +59,8 @@ package final class BackupSchedule: Sendable {
         } catch {
             let ended = uptime()
             failures.withLock { failures in
-                let minutes = Self.firstPauseMinutes * pow(2, Double(min(failures.count, 10)))
                 failures.count += 1
-                failures.until = ended + min(minutes, Self.longestPauseMinutes) * 60
+                failures.until = ended + Self.retry.delay(afterFailure: failures.count, fraction: 1)
             }
             report(.failure(error))
         }

@@ -1,18 +1,18 @@
 public import Foundation
 
-/// How long to wait after a failure: exponential back-off with full jitter.
+/// Exponential back-off with full jitter.
 ///
-/// The wait after failure number n is a random share of `baseDelay` × 2ⁿ⁻¹, and of `maximumDelay` from where that is
-/// less. Full jitter keeps the devices of an app from coming back all at once after an outage.
+/// The delay after failure number n is a random fraction of `baseDelay` × 2ⁿ⁻¹, or of `maximumDelay` if that is less.
+/// Full jitter spreads the retries of an app's devices after an outage.
 public struct RetryPolicy: Sendable, Hashable {
-    /// The longest wait after the first failure, in seconds.
+    /// The longest delay after the first failure, in seconds.
     public var baseDelay: TimeInterval
-    /// No computed wait is longer, in seconds.
+    /// The longest computed delay, in seconds.
     public var maximumDelay: TimeInterval
-    /// A server's `Retry-After` is followed up to this, in seconds, so that no answer can silence an app for good.
+    /// The longest `Retry-After` of a server that is respected, in seconds. No response can stop an app forever.
     public var maximumServerDelay: TimeInterval
-    /// Failures in a row after which retries pause. A new token, a new session or a call of `flush()` resumes. Failures of
-    /// a token provider never pause.
+    /// Consecutive failures after which retries pause. A new token, a new session or a call of `flush()` resumes
+    /// them. Failures of a token provider never pause retries.
     public var maximumFailures: Int
 
     /// Makes a policy.
@@ -26,27 +26,27 @@ public struct RetryPolicy: Sendable, Hashable {
         self.maximumFailures = maximumFailures
     }
 
-    /// For servers that fail or cannot be reached: from 2 s up to 3 minutes, without end.
+    /// For servers that fail or cannot be reached: from 2 s up to 3 minutes, without limit.
     public static let network = RetryPolicy(baseDelay: 2, maximumDelay: 180)
 
     /// For responses that require other settings, or that come from a proxy: from 5 s up to an hour.
-    static let configuration = RetryPolicy(baseDelay: 5, maximumDelay: 3_600)
+    package static let configuration = RetryPolicy(baseDelay: 5, maximumDelay: 3_600)
 
-    /// For tokens that are refused: from 2 s up to 5 minutes, 50 times in a row. Then retries pause; with a token provider
-    /// there is one try every `maximumServerDelay`.
+    /// For rejected tokens: from 2 s up to 5 minutes, 50 times in a row. Then retries pause. With a token provider,
+    /// there is one attempt every `maximumServerDelay`.
     public static let authentication = RetryPolicy(baseDelay: 2, maximumDelay: 300, maximumFailures: 50)
 
-    /// The wait after failure number `failure`.
+    /// The delay after failure number `failure`.
     ///
     /// - Parameters:
-    ///   - failure: Failures in a row, this one included: 1 or more.
-    ///   - serverDelay: The server's `Retry-After` in seconds; the wait is not shorter than this.
+    ///   - failure: Consecutive failures, this one included: 1 or more.
+    ///   - serverDelay: The server's `Retry-After` in seconds. The delay is not shorter.
     ///   - fraction: A random number from 0 to 1.
     /// - Returns: Seconds.
     package func delay(
         afterFailure failure: Int, serverDelay: TimeInterval? = nil, fraction: Double
     ) -> TimeInterval {
-        // Beyond 2^32 the maximum has long won; pow would run into infinity.
+        // Without the limit, the power would become infinite.
         let bound = min(maximumDelay, baseDelay * pow(2, Double(min(max(failure, 1), 32) - 1)))
         return max(bound * fraction, min(serverDelay ?? 0, maximumServerDelay))
     }
