@@ -26,10 +26,12 @@ help: ## List the targets
 
 # MARK: Use
 
+# The cluster publishes to NATS, so its program has a build folder of its own.
+demo: export COUNTERSIGN_NATS = $(if $(CLUSTER),1)
 demo: setup ## Show events going from devices through the gateway to disk (INPUT=path replays a file, CLUSTER=1 for three gateways)
 	@$(if $(CLUSTER),scripts/setup.sh cluster)
-	swift build --product countersign-cli
-	@$(if $(CLUSTER),$(TOOLS) cluster_demo,$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"})
+	swift build $(if $(CLUSTER),--scratch-path .build-nats) --product countersign-cli
+	@$(if $(CLUSTER),$(TOOLS) cluster_demo --countersign .build-nats/debug/countersign-cli,$(COUNTERSIGN) demo $${INPUT:+--input "$$INPUT"})
 
 countersign: setup ## Build the command line, and link it to .build/bin/countersign
 	swift build --product countersign-cli

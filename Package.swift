@@ -19,8 +19,8 @@ let optimization = unsafeFlag("-disable-cmo", in: .release)
 /// Optimizes the base targets in debug builds too. They compile in seconds, and tests take a tenth less.
 let optimizedAlways = unsafeFlag("-O", in: .debug)
 
-/// COUNTERSIGN_NATS=0 swift build: builds without NATS's library. Streams then report an error.
-let hasNATS = Context.environment["COUNTERSIGN_NATS"] != "0"
+/// COUNTERSIGN_NATS=1 swift build: builds streams over NATS, with libnats. Other builds report an error for a stream.
+let hasNATS = Context.environment["COUNTERSIGN_NATS"] == "1"
 
 /// COUNTERSIGN_POSTGRESQL=0 swift build: builds without libpq, with storage in SQLite only.
 let hasPostgreSQL = Context.environment["COUNTERSIGN_POSTGRESQL"] != "0"
@@ -69,9 +69,6 @@ let systemLibraries: [Target] = [
     .systemLibrary(
         name: "CSimdjson", path: "Sources/CShims/CSimdjson",
         providers: [.apt(["libsimdjson-dev"]), .brew(["simdjson"])]),
-    .systemLibrary(
-        name: "CNATS", path: "Sources/CShims/CNATS", pkgConfig: "libnats",
-        providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
 ]
 
 let sdk: [Target] = [
@@ -240,11 +237,6 @@ let gateway: [Target] = [
         ],
         path: "Sources/Gateway/GatewayStream",
         swiftSettings: strict),
-    // Streams over NATS.
-    .target(
-        name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayStream", "GatewayModel", "CNATS"],
-        path: "Sources/Gateway/GatewayNATS",
-        swiftSettings: strict),
     // The admin API and the dashboard.
     .target(
         name: "GatewayAdmin",
@@ -387,7 +379,7 @@ let tests: [Target] = [
             "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CZlib",
             "CountersignGatewayTesting", "CountersignTesting",
         ],
-        swiftSettings: strict),
+        swiftSettings: strict + optionalFeatures),
     .testTarget(
         name: "CountersignCLITests",
         dependencies: [
@@ -423,6 +415,19 @@ let package = Package(
     targets: systemLibraries + sdk + gateway + tests,
     cxxLanguageStandard: .cxx17
 )
+
+if hasNATS {
+    package.targets += [
+        .systemLibrary(
+            name: "CNATS", path: "Sources/CShims/CNATS", pkgConfig: "libnats",
+            providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
+        // Streams over NATS.
+        .target(
+            name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayStream", "GatewayModel", "CNATS"],
+            path: "Sources/Gateway/GatewayNATS",
+            swiftSettings: strict),
+    ]
+}
 
 if hasPostgreSQL {
     package.targets += [

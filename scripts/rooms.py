@@ -10,6 +10,7 @@ read from its text: the names of the types that other files of its target declar
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -111,8 +112,8 @@ def check(target, shows_order):
 
 def dependencies():
     """Missing and unused dependencies of the Swift targets in Package.swift, as lines of text."""
-    package = json.loads(subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, check=True,
-                                        stdout=subprocess.PIPE).stdout)
+    package = json.loads(subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, check=True, stdout=subprocess.PIPE,
+                                        env=os.environ | {"COUNTERSIGN_NATS": "1"}).stdout)
     names, lines = {target["name"] for target in package["targets"]}, []
     for target in package["targets"]:
         name = target["name"]

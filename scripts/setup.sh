@@ -53,7 +53,7 @@ need "pkg-config --exists zlib" zlib1g-dev zlib
 need "pkg-config --exists simdjson" libsimdjson-dev simdjson
 need "pkg-config --exists libqrencode" libqrencode-dev qrencode
 need "pkg-config --exists libzstd" libzstd-dev zstd
-if [ "${COUNTERSIGN_NATS:-1}" != 0 ]; then need "pkg-config --exists libnats" libnats-dev cnats; fi
+if [ "${COUNTERSIGN_NATS:-}" = 1 ]; then need "pkg-config --exists libnats" libnats-dev cnats; fi
 if [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then
     need "pkg-config --exists libpq" libpq-dev libpq
     # For tests, which start a server of their own (scripts/postgresql.sh).

@@ -8,8 +8,11 @@ object files of a debug build refer to, so it does not depend on the form of the
 
     scripts/text-lint.py            every target below, after `swift build`
     scripts/text-lint.py --all      also the files with exceptions
+
+BUILD names another folder of objects: BUILD=.build-nats/debug after a build with COUNTERSIGN_NATS=1.
 """
 
+import os
 import re
 import shutil
 import struct
@@ -18,13 +21,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / ".build" / "debug"
+BUILD = ROOT / os.environ.get("BUILD", ".build/debug")
 TARGETS = [
     "CountersignCore", "CountersignCrypto", "CountersignJSON", "CountersignJOSE", "GatewayModel", "GatewayHTTP",
     "GatewayStorage", "GatewayPostgreSQL", "GatewayObservability", "GatewayIngest", "GatewayWebhooks", "GatewayStream",
     "GatewayNATS", "GatewayAdmin", "CountersignGateway",
 ]
-# Omitted from builds with COUNTERSIGN_NATS=0 and COUNTERSIGN_POSTGRESQL=0.
+# Built with COUNTERSIGN_NATS=1, and omitted with COUNTERSIGN_POSTGRESQL=0.
 OPTIONAL = {"GatewayNATS", "GatewayPostgreSQL"}
 
 # SS is String, Ss Substring, SJ Character, Sy StringProtocol; SQ is Equatable, SH Hashable, SL Comparable.

@@ -15,6 +15,9 @@ ESSENTIAL = ("NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|Key
              "CustomerStore|BloomreachInbox|SessionTable|WebhookRunner")
 TOOL = "python3 -B -m tools "
 PROGRAM = "swift build --product countersign-cli && " + TOOL
+# A folder of its own: the checks beside this one use the program without NATS.
+NATS = ("export COUNTERSIGN_NATS=1 && scripts/setup.sh && swift build --scratch-path .build-nats --product countersign-cli && "
+        "BUILD=.build-nats/debug scripts/text-lint.py && ")
 CHECKS = {
     "test": "make --no-print-directory test",
     "storage": f"{POSTGRESQL} --filter '^(CountersignGatewayTests\\.({ESSENTIAL})Tests/|CountersignCLITests\\.DatabaseCommandTests/)' "
@@ -39,7 +42,8 @@ CHECKS = {
     "vendors": PROGRAM + "vendors",
     "oauth": PROGRAM + "oauth",
     "webhooks": PROGRAM + "webhooks",
-    "stream": PROGRAM + "stream",
+    "stream": NATS + TOOL + "stream --countersign .build-nats/debug/countersign-cli",
+    "nats": NATS + TOOL + "stream kills --rounds 2 --countersign .build-nats/debug/countersign-cli",
     "exports": PROGRAM + "exports",
     "openapi": PROGRAM + "openapi",
     "metrics": PROGRAM + "metrics",
@@ -56,7 +60,7 @@ CHECKS = {
     "bench": "make --no-print-directory bench",
 }
 # These run in parallel after `storage`, because each waits much of the time.
-LANES = (("browser", "web"), ("docs", "packages", "apple", "objc", "flutter"), ("package", "consumers", "c"))
+LANES = (("browser", "web", "nats"), ("docs", "packages", "apple", "objc", "flutter"), ("package", "consumers", "c"))
 
 
 def obstacle(name):

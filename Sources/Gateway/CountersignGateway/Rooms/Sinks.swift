@@ -20,13 +20,16 @@ enum Sinks {
                 store: try storage.openSinks(), log: log, now: now, connect: connect))
     }
 
-    private static func connect(_ sink: EventSink) throws(SinkError) -> any StreamConnection {
+    static func connect(_ sink: EventSink) throws(SinkError) -> any StreamConnection {
         #if NATS
             return try NATSConnection(to: sink)
         #else
             throw SinkError(
                 .notBuilt,
-                "this program was built without NATS; build it without COUNTERSIGN_NATS=0, with libnats-dev installed"
+                """
+                this program was built without NATS, so events of this stream wait; build it with COUNTERSIGN_NATS=1 and \
+                libnats-dev installed, or delete the stream
+                """
             )
         #endif
     }
