@@ -201,7 +201,7 @@ let gateway: [Target] = [
         name: "GatewayStorage",
         dependencies: [
             "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignJOSE",
-            "CountersignCrypto", "CountersignJSON", "CZlib", "CZstd",
+            "CountersignCrypto", "CountersignJSON", "CZlib",
         ],
         path: "Sources/Gateway/GatewayStorage",
         swiftSettings: strict),
@@ -219,30 +219,21 @@ let gateway: [Target] = [
         ],
         path: "Sources/Gateway/GatewayIngest",
         swiftSettings: strict),
-    // Delivers events to webhooks.
+    // Delivers stored events: to readers, webhooks, files and streams.
     .target(
-        name: "GatewayWebhooks",
+        name: "GatewayDelivery",
         dependencies: [
-            "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "CountersignCore",
-            "CountersignCrypto",
+            "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
+            "CountersignCore", "CountersignSQLite", "CountersignCrypto", "CountersignJSON", "CZstd",
         ],
-        path: "Sources/Gateway/GatewayWebhooks",
-        swiftSettings: strict),
-    // Publishes events to streams, independent of the transport.
-    .target(
-        name: "GatewayStream",
-        dependencies: [
-            "GatewayModel", "GatewayStorage", "GatewayObservability", "CountersignCore",
-            "CountersignCrypto", "CountersignJSON",
-        ],
-        path: "Sources/Gateway/GatewayStream",
+        path: "Sources/Gateway/GatewayDelivery",
         swiftSettings: strict),
     // The admin API and the dashboard.
     .target(
         name: "GatewayAdmin",
         dependencies: [
             "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
-            "GatewayWebhooks", "CountersignCore", "CountersignJOSE", "CountersignCrypto",
+            "GatewayDelivery", "CountersignCore", "CountersignJOSE", "CountersignCrypto",
             "CountersignJSON", "CDashboard",
             "CCommonPasswords",
             "CQREncode",
@@ -254,7 +245,7 @@ let gateway: [Target] = [
         name: "CountersignGateway",
         dependencies: [
             "GatewayModel", "GatewayHTTP", "GatewayStorage", "GatewayObservability", "GatewayIngest",
-            "GatewayWebhooks", "GatewayStream", "GatewayAdmin",
+            "GatewayDelivery", "GatewayAdmin",
             "CountersignCore", "CountersignJOSE",
         ] + nats + postgreSQL,
         path: "Sources/Gateway/CountersignGateway",
@@ -374,7 +365,7 @@ let tests: [Target] = [
         name: "CountersignGatewayTests",
         dependencies: [
             "CountersignGateway", "GatewayAdmin", "GatewayIngest", "GatewayHTTP",
-            "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayStream", "GatewayWebhooks",
+            "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayDelivery",
             "CountersignConsumer", "CountersignCore",
             "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CZlib",
             "CountersignGatewayTesting", "CountersignTesting",
@@ -423,7 +414,7 @@ if hasNATS {
             providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
         // Streams over NATS.
         .target(
-            name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayStream", "GatewayModel", "CNATS"],
+            name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayDelivery", "GatewayModel", "CNATS"],
             path: "Sources/Gateway/GatewayNATS",
             swiftSettings: strict),
     ]

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("BUILD", ".build/debug")
 TARGETS = [
     "CountersignCore", "CountersignCrypto", "CountersignJSON", "CountersignJOSE", "GatewayModel", "GatewayHTTP",
-    "GatewayStorage", "GatewayPostgreSQL", "GatewayObservability", "GatewayIngest", "GatewayWebhooks", "GatewayStream",
+    "GatewayStorage", "GatewayPostgreSQL", "GatewayObservability", "GatewayIngest", "GatewayDelivery",
     "GatewayNATS", "GatewayAdmin", "CountersignGateway",
 ]
 # Built with COUNTERSIGN_NATS=1, and omitted with COUNTERSIGN_POSTGRESQL=0.

@@ -2,13 +2,12 @@ internal import CountersignCore
 internal import CountersignJOSE
 package import Foundation
 internal import GatewayAdmin
+internal import GatewayDelivery
 package import GatewayHTTP
 package import GatewayIngest
 public import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
-internal import GatewayStream
-internal import GatewayWebhooks
 
 /// The gateway: verifies tokens, enforces policies, stores accepted events and responds.
 ///

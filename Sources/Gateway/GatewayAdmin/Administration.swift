@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import CountersignCrypto
 package import Foundation
+internal import GatewayDelivery
 package import GatewayHTTP
 package import GatewayIngest
 package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
-internal import GatewayWebhooks
 
 /// The administration: the dashboard, its API and periodic tasks.
 package final class Administration: Sendable {

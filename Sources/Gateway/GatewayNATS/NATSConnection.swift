@@ -1,8 +1,8 @@
 internal import CNATS
 internal import CountersignCore
 internal import Foundation
+package import GatewayDelivery
 package import GatewayModel
-package import GatewayStream
 
 /// A connection to NATS through its C library.
 ///

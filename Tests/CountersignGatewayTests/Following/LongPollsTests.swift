@@ -3,7 +3,7 @@ import GatewayHTTP
 import GatewayModel
 import Testing
 
-@testable import GatewayIngest
+@testable import GatewayDelivery
 
 /// Requests that wait for events, with a manual clock.
 @Suite(.timeLimit(.minutes(5)))

@@ -2,7 +2,7 @@ import CountersignCore
 import GatewayModel
 import Testing
 
-@testable import GatewayIngest
+@testable import GatewayDelivery
 
 /// Delays of reads in favour of storing, on manual clocks.
 struct ReadingPaceTests {

@@ -5,6 +5,7 @@ import CountersignTesting
 import Foundation
 import Testing
 
+@testable import GatewayDelivery
 @testable import GatewayModel
 @testable import GatewayStorage
 

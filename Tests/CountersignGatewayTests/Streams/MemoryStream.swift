@@ -1,9 +1,9 @@
 import CountersignCore
 import CountersignJSON
 import Foundation
+import GatewayDelivery
 import GatewayModel
 import GatewayObservability
-import GatewayStream
 import Testing
 
 @testable import CountersignGatewayTesting

@@ -1,7 +1,7 @@
 import CountersignCore
 import CountersignCrypto
+import GatewayDelivery
 import GatewayModel
-import GatewayStream
 import Testing
 
 @testable import GatewayStorage

@@ -1,8 +1,8 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignSQLite
+import GatewayDelivery
 import GatewayModel
-import GatewayStream
 import Testing
 
 @testable import GatewayStorage

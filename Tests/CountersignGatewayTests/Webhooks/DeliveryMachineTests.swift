@@ -2,7 +2,7 @@ import Foundation
 import GatewayModel
 import Testing
 
-@testable import GatewayWebhooks
+@testable import GatewayDelivery
 
 /// Batches and retries of a webhook, decided without a clock or a network.
 struct DeliveryMachineTests {

@@ -1,11 +1,11 @@
 import CountersignCore
 import CountersignGatewayTesting
 import Foundation
+import GatewayDelivery
 import GatewayHTTP
 import GatewayModel
 import GatewayObservability
 import GatewayStorage
-import GatewayWebhooks
 
 /// In-memory events and the committed position of each endpoint.
 final class ListedEvents: WebhookEvents {

@@ -1,10 +1,10 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignTesting
+import GatewayDelivery
 import GatewayHTTP
 import GatewayModel
 import GatewayStorage
-import GatewayWebhooks
 import Testing
 
 /// Deliveries to several endpoints, with an in-memory webhook and a simulated clock.

@@ -1,7 +1,7 @@
 internal import CountersignCore
+internal import GatewayDelivery
 internal import GatewayModel
 internal import GatewayObservability
-internal import GatewayWebhooks
 
 /// Counts and samples of apps in memory. They are dropped when the app is deleted, and again before its id
 /// can be reused, because requests in progress may have added more.

@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import Foundation
+internal import GatewayDelivery
 internal import GatewayHTTP
 internal import GatewayIngest
 internal import GatewayModel

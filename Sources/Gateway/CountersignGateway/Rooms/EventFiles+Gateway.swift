@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GatewayDelivery
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage

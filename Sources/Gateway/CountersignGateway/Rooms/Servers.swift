@@ -2,13 +2,12 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 internal import GatewayAdmin
+internal import GatewayDelivery
 internal import GatewayHTTP
 internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
-internal import GatewayStream
-internal import GatewayWebhooks
 
 /// The listeners: one for all requests, or a second one if the admin API has its own address.
 struct Servers: Sendable {

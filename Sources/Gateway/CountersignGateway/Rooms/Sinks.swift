@@ -1,9 +1,9 @@
 internal import CountersignCore
 internal import Foundation
+internal import GatewayDelivery
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
-internal import GatewayStream
 
 #if NATS
     internal import GatewayNATS

@@ -1,10 +1,10 @@
 internal import CountersignCore
 internal import Foundation
+internal import GatewayDelivery
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
-internal import GatewayWebhooks
 
 enum Webhooks {
     /// The time limit for a webhook's response in milliseconds, within the specification's recommendation.

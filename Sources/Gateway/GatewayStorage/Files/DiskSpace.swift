@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// File sizes and free disk space.
-enum DiskSpace {
+package enum DiskSpace {
     /// The size of a file in bytes; 0 when it does not exist.
     static func size(of path: String) -> Int {
         var status = stat()
@@ -9,7 +9,7 @@ enum DiskSpace {
     }
 
     /// The bytes available to an unprivileged process at this path; nil when unknown.
-    static func free(at path: String) -> Int? {
+    package static func free(at path: String) -> Int? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }
         let (bytes, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(

@@ -2,9 +2,9 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-enum FileProblem {
+package enum FileProblem {
     /// The system's description of an error, without Foundation's codes.
-    static func text(_ error: any Error) -> String {
+    package static func text(_ error: any Error) -> String {
         if let error = error as? GatewayError { return error.reason }
         guard error is CocoaError || error is POSIXError else { return "\(error)" }
         let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? any Error

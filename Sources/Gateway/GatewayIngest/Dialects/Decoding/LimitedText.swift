@@ -1,11 +1,11 @@
-internal import CountersignCore
+package import CountersignCore
 internal import GatewayModel
 
 /// Schemas of text with a limited length. JSON Schema counts characters and the gateway counts bytes, so the
 /// gateway may reject text that matches the schema, but not accept text that does not.
-enum LimitedText {
+package enum LimitedText {
     /// A text of 1 to `longest` bytes.
-    static func schema(longest: Int) -> JSONValue {
+    package static func schema(longest: Int) -> JSONValue {
         [
             "type": "string", "minLength": 1, "maxLength": .integer(Int64(longest)),
             "description": .string("At most \(longest) bytes in UTF-8."),

@@ -13,7 +13,9 @@ extension ParserPool {
     }
 
     /// Parses a body and returns the result of `body`, or the parser's error.
-    func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<Value, InvalidJSON> {
+    package func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<
+        Value, InvalidJSON
+    > {
         var value: Value?
         do throws(InvalidJSON) {
             try withRoot(of: request) { value = body($0) }

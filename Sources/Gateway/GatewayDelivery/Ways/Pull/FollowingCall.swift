@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignJSON
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
 

@@ -1,6 +1,7 @@
 internal import CountersignCore
 package import Foundation
 internal import GatewayModel
+package import GatewayStorage
 
 /// Exports the events of each completed hour to compressed files, for loading elsewhere.
 ///

@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import GatewayHTTP
+internal import GatewayIngest
 internal import GatewayModel
 
 /// The OpenAPI description of reading events.

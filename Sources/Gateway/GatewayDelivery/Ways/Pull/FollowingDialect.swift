@@ -1,5 +1,6 @@
 package import CountersignCore
 package import GatewayHTTP
+package import GatewayIngest
 package import GatewayModel
 package import GatewayStorage
 

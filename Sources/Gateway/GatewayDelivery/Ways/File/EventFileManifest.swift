@@ -3,6 +3,7 @@ internal import CountersignJSON
 internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
+internal import GatewayStorage
 
 /// The list of an app's event files, one JSON object per line, in the order of the events. Files that are not
 /// listed are incomplete and will be written again.
