@@ -296,10 +296,10 @@ struct DamagedRowTests {
             at: bench.configuration.instanceDirectory, withIntermediateDirectories: true)
         let queue = try bench.openQueue()
         let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: Array("{}".utf8))
-        try queue.append([(1, event)], from: "log", clock: bench.clock)
+        try queue.append([event.numbered(1)], from: "log", clock: bench.clock)
         try queue.save("9001", as: "incoming:log")
-        try queue.append([(2, event), (3, event)], from: "log", clock: bench.clock)
-        try queue.append([(2, event), (3, event), (4, event)], from: "log", clock: bench.clock)
+        try queue.append([event.numbered(2), event.numbered(3)], from: "log", clock: bench.clock)
+        try queue.append([event.numbered(2), event.numbered(3), event.numbered(4)], from: "log", clock: bench.clock)
         #expect(try queue.value(of: .rows) == 4)
     }
 }

@@ -162,7 +162,7 @@ struct DeliveryEngineTests {
         await close.value
         client.pipeline.recorder.writer.sync {}
         #expect(try bench.openQueue().value(of: .rows) == 1)
-        #expect(IncomingLog.all(in: bench.configuration.instanceDirectory).isEmpty)
+        #expect(WriteAheadLog.all(in: bench.configuration.instanceDirectory).isEmpty)
     }
 
     /// An app may close a client before its loop has begun.

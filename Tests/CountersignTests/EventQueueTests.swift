@@ -240,9 +240,9 @@ struct EventQueueTests {
     @Test func aTransactionIsCertainWithItsJournalOrWithout() throws {
         let queue = try open()
         try queue.append(rows(1...3), clock: clock)
-        try queue.makeCertain()
+        try queue.makeDurable()
         try? FileManager.default.removeItem(atPath: "\(path)-journal")
-        try queue.makeCertain()
+        try queue.makeDurable()
     }
 
     // MARK: Two processes (lease)

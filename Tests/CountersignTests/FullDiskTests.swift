@@ -118,12 +118,12 @@
                 // The first client is of a process that has ended.
                 let gone = LeaseHolder().id
                 for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
-                where name.hasPrefix(IncomingLog.prefix) {
-                    let number = name.dropLast(IncomingLog.suffix.count).last ?? "0"
+                where name.hasPrefix(WriteAheadLog.prefix) {
+                    let number = name.dropLast(WriteAheadLog.suffix.count).last ?? "0"
                     try FileManager.default.moveItem(
                         at: directory.appendingPathComponent(name),
                         to: directory.appendingPathComponent(
-                            "\(IncomingLog.prefix)\(gone)-1073741823-\(number)\(IncomingLog.suffix)"))
+                            "\(WriteAheadLog.prefix)\(gone)-1073741823-\(number)\(WriteAheadLog.suffix)"))
                 }
                 client = try await restart(bench, client)
             }

@@ -21,7 +21,7 @@ func copyAsKilled(_ source: URL, leaving target: URL) throws {
         at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
     try FileManager.default.copyItem(at: source, to: target)
     for name in try FileManager.default.contentsOfDirectory(atPath: target.path)
-    where name.hasPrefix(IncomingLog.prefix) {
+    where name.hasPrefix(WriteAheadLog.prefix) {
         var parts = name.split(separator: "-").map(String.init)
         parts[parts.count - 2] = "\(0x3FFF_FFFF)"
         try FileManager.default.moveItem(

@@ -184,7 +184,7 @@ struct RecorderTests {
         }
         let names = try FileManager.default.contentsOfDirectory(
             atPath: copy.configuration.instanceDirectory.path)
-        #expect(!names.contains { $0.hasPrefix(IncomingLog.prefix) })
+        #expect(!names.contains { $0.hasPrefix(WriteAheadLog.prefix) })
         let last = try copy.makeClient()
         _ = last.setUser("caf\u{E9}", token: "a.a.a")
         #expect(await last.flush().isComplete)
@@ -288,24 +288,24 @@ struct RecorderTests {
         let copy = try await killed(client, of: bench, afterEvents: 20)
         let directory = copy.configuration.instanceDirectory
         let logs = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
-            $0.hasPrefix(IncomingLog.prefix)
+            $0.hasPrefix(WriteAheadLog.prefix)
         }.map { directory.appendingPathComponent($0) }.map { ($0, try Data(contentsOf: $0)) }
         let queue = try copy.openQueue()
         for round in 0..<3 {
             // Adopts the restored logs, as after a crash before their removal.
             for (file, data) in logs { try data.write(to: file) }
-            for log in IncomingLog.all(in: directory) {
+            for log in WriteAheadLog.all(in: directory) {
                 try queue.adopt(log, isOver: true, clock: copy.clock)
             }
             if round > 0 { try FileManager.default.removeItem(at: logs[0].0) }
-            try queue.forgetMarks(of: directory)
+            try queue.deleteStaleCheckpoints(of: directory)
         }
         let next = try copy.makeClient()
         _ = next.setUser("ada", token: "a.a.a")
         #expect(await next.flush().isComplete)
         #expect(copy.gateway.events.filter { $0.hasPrefix("event") } == (0..<20).map { "event \($0)" })
         #expect(copy.gateway.duplicates == 0)
-        #expect(IncomingLog.all(in: directory).isEmpty)
+        #expect(WriteAheadLog.all(in: directory).isEmpty)
     }
 
     @Test func twoThatOpenTheQueueTakeALogOverOnce() async throws {
@@ -326,18 +326,18 @@ struct RecorderTests {
     @Test func whatIsWrittenAgainIsReadOnce() throws {
         let bench = try Bench()
         let directory = bench.configuration.instanceDirectory
-        let log = IncomingLog(directory: directory, holder: LeaseHolder())
+        let log = WriteAheadLog(directory: directory, holder: LeaseHolder())
         func event(_ name: String) -> RenderedEvent {
             RenderedEvent(messageID: name, userID: nil, sessionID: "s", body: Array("{}".utf8))
         }
-        #expect(try log.append([event("1"), event("2"), event("3")]) == 3)
-        try log.append(numbered: [(2, event("2")), (3, event("3"))])
+        #expect(try log.append([event("1"), event("2"), event("3")]).last?.sequence == 3)
+        try log.append(numbered: [event("2").numbered(2), event("3").numbered(3)])
         log.rotate()
-        try log.append(numbered: [(3, event("3"))])
-        #expect(try log.append([event("4")]) == 4)
-        let found = try #require(IncomingLog.all(in: directory).first)
+        try log.append(numbered: [event("3").numbered(3)])
+        #expect(try log.append([event("4")]).last?.sequence == 4)
+        let found = try #require(WriteAheadLog.all(in: directory).first)
         #expect(found.id == log.id)
-        #expect(found.events(after: 0).events.map(\.event.messageID) == ["1", "2", "3", "4"])
+        #expect(found.events(after: 0).events.map(\.messageID) == ["1", "2", "3", "4"])
         #expect(found.events(after: 3).events.map(\.sequence) == [4])
         log.remove()
     }
@@ -354,7 +354,7 @@ struct RecorderTests {
             let directory = copy.configuration.instanceDirectory
             let name = try #require(
                 FileManager.default.contentsOfDirectory(atPath: directory.path).first {
-                    $0.hasPrefix(IncomingLog.prefix)
+                    $0.hasPrefix(WriteAheadLog.prefix)
                         && (try? Data(contentsOf: directory.appendingPathComponent($0)))?.range(
                             of: Data("event 9".utf8)) != nil
                 })
@@ -394,7 +394,7 @@ struct RecorderTests {
         let copy = try await whileTheStoreIsBusy(client) { try bench.killedCopy() }
         let old = before.configuration.instanceDirectory
         for name in try FileManager.default.contentsOfDirectory(atPath: old.path)
-        where name.hasPrefix(IncomingLog.prefix) {
+        where name.hasPrefix(WriteAheadLog.prefix) {
             let target = copy.configuration.instanceDirectory.appendingPathComponent(name)
             let data = try Data(contentsOf: old.appendingPathComponent(name))
             if !data.isEmpty, try Data(contentsOf: target).isEmpty { try data.write(to: target) }
@@ -419,14 +419,14 @@ struct RecorderTests {
         _ = await client.snapshot()
         let directory = bench.configuration.instanceDirectory
         let sizes = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
-            $0.hasPrefix(IncomingLog.prefix)
+            $0.hasPrefix(WriteAheadLog.prefix)
         }.map { try Data(contentsOf: directory.appendingPathComponent($0)).count }
         #expect(sizes.count == 3)
         #expect(sizes.reduce(0, +) < 4 << 20)
         await client.close()
         #expect(
             try !FileManager.default.contentsOfDirectory(atPath: directory.path).contains {
-                $0.hasPrefix(IncomingLog.prefix)
+                $0.hasPrefix(WriteAheadLog.prefix)
             })
     }
 

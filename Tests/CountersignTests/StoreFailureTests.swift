@@ -21,7 +21,7 @@ struct StoreFailureTests {
 
         init(
             isUnlocked: @escaping @Sendable () -> Bool = { true },
-            empty: @escaping @Sendable (_ descriptor: Int32) -> Bool = IncomingLog.empty,
+            empty: @escaping @Sendable (_ descriptor: Int32) -> Bool = WriteAheadLog.empty,
             change: (inout QueueLimits) -> Void = { _ in }
         ) throws {
             bench = try Bench()
@@ -33,7 +33,7 @@ struct StoreFailureTests {
             recorder = Recorder(
                 storage: storage, limits: limits, clock: bench.clock, userID: "ada", sessionID: "s", log: nil,
                 makeDurable: { [isDurable] descriptor in
-                    isDurable.withLock { $0 } && IncomingLog.makeDurable(descriptor)
+                    isDurable.withLock { $0 } && WriteAheadLog.makeDurable(descriptor)
                 }, empty: empty
             ) { [stored] count in stored.withLock { $0.append(count) } }
             Closing.afterTest { [self] in await close() }
@@ -74,7 +74,7 @@ struct StoreFailureTests {
             get throws { try Data(contentsOf: reserve).count }
         }
 
-        var logs: [IncomingLog.Found] { IncomingLog.all(in: bench.configuration.instanceDirectory) }
+        var logs: [WriteAheadLog.Found] { WriteAheadLog.all(in: bench.configuration.instanceDirectory) }
 
         func close() async {
             await recorder.close()
@@ -170,8 +170,8 @@ struct StoreFailureTests {
         let gone = LeaseHolder()
         let event = RenderedEvent(
             messageID: "m", userID: "ada", sessionID: "s", body: Array(#"{"event":"other"}"#.utf8))
-        let log = IncomingLog(directory: directory, holder: gone)
-        _ = try log.append([event])
+        let log = WriteAheadLog(directory: directory, holder: gone)
+        try log.append([event])
         let name = try #require(
             try FileManager.default.contentsOfDirectory(atPath: directory.path).first {
                 $0.contains(gone.id)
@@ -225,16 +225,16 @@ struct StoreFailureTests {
     @Test func aLogThatCouldNotBeMadeDurableIsNotTrustedAgain() throws {
         let bench = try Bench()
         let answers = Lock([false, true, true])
-        let log = IncomingLog(
+        let log = WriteAheadLog(
             directory: bench.configuration.instanceDirectory, holder: LeaseHolder(),
             makeDurable: { _ in answers.withLock { $0.removeFirst() } })
         let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: [])
-        _ = try log.append([event])
+        try log.append([event])
         #expect(throws: CountersignError.self) { try log.synchronize() }
-        _ = try log.append([event])
+        try log.append([event])
         #expect(throws: CountersignError.self) { try log.synchronize() }
         log.restart()
-        _ = try log.append([event])
+        try log.append([event])
         try log.synchronize()
         log.remove()
     }
@@ -244,7 +244,7 @@ struct StoreFailureTests {
         let bench = try Bench()
         let flushed = Lock([Int32]())
         let meanwhile = Lock<[@Sendable () -> Void]>([])
-        let log = IncomingLog(
+        let log = WriteAheadLog(
             directory: bench.configuration.instanceDirectory, holder: LeaseHolder(),
             makeDurable: { descriptor in
                 meanwhile.withLock { $0.popLast() }?()
@@ -252,8 +252,8 @@ struct StoreFailureTests {
                 return flushed.withLock { $0.count } == 1
             })
         let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: [])
-        _ = try log.append([event])
-        meanwhile.withLock { $0 = [{ log.restart(keeping: [(1, event)]) }] }
+        try log.append([event])
+        meanwhile.withLock { $0 = [{ log.restart(keeping: [event.numbered(1)]) }] }
         #expect(throws: CountersignError.self) { try log.synchronize() }
         #expect(flushed.withLock { $0.count } == 2, "the new file is flushed too")
         log.remove()
@@ -262,12 +262,12 @@ struct StoreFailureTests {
     @Test func aLogThatCouldNotStartOverConfirmsNothing() throws {
         let bench = try Bench()
         let directory = bench.configuration.instanceDirectory
-        let log = IncomingLog(directory: directory, holder: LeaseHolder())
+        let log = WriteAheadLog(directory: directory, holder: LeaseHolder())
         let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: [])
-        _ = try log.append([event])
+        try log.append([event])
         try FileManager.default.removeItem(at: directory)
         try Data().write(to: directory)
-        log.restart(keeping: [(1, event)])
+        log.restart(keeping: [event.numbered(1)])
         #expect(throws: CountersignError.self) { try log.synchronize() }
     }
 
@@ -398,14 +398,16 @@ struct StoreFailureTests {
         let fixture = try Fixture()
         let directory = fixture.bench.configuration.instanceDirectory
         let event = RenderedEvent(messageID: "m", userID: "ada", sessionID: "s", body: [])
-        let log = IncomingLog(directory: directory, holder: LeaseHolder())
+        let log = WriteAheadLog(directory: directory, holder: LeaseHolder())
         let (before, after) = try await fixture.storage.perform { [clock = fixture.bench.clock] queue in
-            try queue.append([(1, event)], from: "log", clock: clock)
+            try queue.append([event.numbered(1)], from: "log", clock: clock)
             let before = try queue.value(of: .rows)
             try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
-            try queue.append([(2, event)], from: "log", clock: clock)
-            _ = try log.append([event])
-            for found in IncomingLog.all(in: directory) { try queue.adopt(found, isOver: true, clock: clock) }
+            try queue.append([event.numbered(2)], from: "log", clock: clock)
+            try log.append([event])
+            for found in WriteAheadLog.all(in: directory) {
+                try queue.adopt(found, isOver: true, clock: clock)
+            }
             return (before, try queue.value(of: .rows))
         }
         #expect((before, after) == (1, 1))
@@ -429,7 +431,7 @@ struct StoreFailureTests {
         #expect(await client.flush().batches.isEmpty)
         #expect(bench.gateway.events.isEmpty)
         #expect(client.pipeline.recorder.losses.unsaved + client.pipeline.recorder.losses.logged == 0)
-        #expect(IncomingLog.all(in: directory).flatMap { $0.events(after: 0).events }.isEmpty)
+        #expect(WriteAheadLog.all(in: directory).flatMap { $0.events(after: 0).events }.isEmpty)
     }
 
     @Test func whatIsRecordedDuringAWipeIsGoneOrHasTheNewID() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignDelivery
 
 /// The log of events by itself, on disks and in directories that are not as they should be.
-struct IncomingLogTests {
+struct WriteAheadLogTests {
     private let folder = TemporaryFolder()
     private let holder = LeaseHolder()
 
@@ -20,7 +20,7 @@ struct IncomingLogTests {
 
     private func file(_ number: Int) -> URL {
         folder.url.appendingPathComponent(
-            "\(IncomingLog.prefix)\(holder.id)-\(getpid())-\(number)\(IncomingLog.suffix)")
+            "\(WriteAheadLog.prefix)\(holder.id)-\(getpid())-\(number)\(WriteAheadLog.suffix)")
     }
 
     /// Linux has a device whose disk is full.
@@ -29,26 +29,26 @@ struct IncomingLogTests {
 
     @Test(.enabled(if: hasFullDisk)) func whatAFullDiskDidNotTakeHasNoNumber() throws {
         try FileManager.default.createSymbolicLink(atPath: file(0).path, withDestinationPath: Self.fullDisk)
-        let log = IncomingLog(directory: folder.url, holder: holder)
+        let log = WriteAheadLog(directory: folder.url, holder: holder)
         #expect(throws: CountersignError.self) { try log.append([event("1"), event("2")]) }
         #expect(log.last == 0)
         try FileManager.default.removeItem(at: file(0))
-        #expect(try log.append([event("3")]) == 1)
+        #expect(try log.append([event("3")]).last?.sequence == 1)
         #expect(
-            IncomingLog.all(in: folder.url).flatMap { $0.events(after: 0).events }.map(\.event.messageID)
+            WriteAheadLog.all(in: folder.url).flatMap { $0.events(after: 0).events }.map(\.messageID)
                 == ["3"])
     }
 
     @Test(.enabled(if: hasFullDisk)) func aWriteMayFailWhileFilesAreEmptied() throws {
         try FileManager.default.createSymbolicLink(atPath: file(1).path, withDestinationPath: Self.fullDisk)
         let calls = Lock<[() -> Void]>([])
-        let log = IncomingLog(
+        let log = WriteAheadLog(
             directory: folder.url, holder: holder,
             empty: { descriptor in
                 calls.withLock { $0.popLast() }?()
-                return IncomingLog.empty(descriptor)
+                return WriteAheadLog.empty(descriptor)
             })
-        #expect(try log.append([event("1")]) == 1)
+        #expect(try log.append([event("1")]).last?.sequence == 1)
         log.rotate()
         calls.withLock { calls in
             calls = [{ #expect(throws: CountersignError.self) { try log.append([event("2")]) } }]
@@ -56,20 +56,20 @@ struct IncomingLogTests {
         log.reclaim(through: 1)
         #expect(calls.withLock { $0.isEmpty })
         try FileManager.default.removeItem(at: file(1))
-        #expect(try log.append([event("3")]) == 2)
+        #expect(try log.append([event("3")]).last?.sequence == 2)
     }
 
     @Test(arguments: ["", "1", "7-0", "a-b-c", "a-x-0", "a-99999999999-0"])
     func aFileOfAnotherNameIsNoLog(name: String) throws {
-        let path = folder.url.appendingPathComponent("\(IncomingLog.prefix)\(name)\(IncomingLog.suffix)")
+        let path = folder.url.appendingPathComponent("\(WriteAheadLog.prefix)\(name)\(WriteAheadLog.suffix)")
         try Data().write(to: path)
-        #expect(IncomingLog.all(in: folder.url).isEmpty)
+        #expect(WriteAheadLog.all(in: folder.url).isEmpty)
     }
 
     /// Each length in turn says more than there is, under a checksum that is right.
     @Test(arguments: [0, 1, 2]) func aLengthBeyondItsEventIsDamage(field: Int) throws {
-        let log = IncomingLog(directory: folder.url, holder: holder)
-        _ = try log.append([event("m1")])
+        let log = WriteAheadLog(directory: folder.url, holder: holder)
+        try log.append([event("m1")])
         var bytes = [UInt8](try Data(contentsOf: file(0)))
         // Length and checksum, number, message id, user, session, body.
         let position = [16, 16 + 4 + 2 + 4, 16 + 4 + 2 + 4 + 4 + 1][field]
@@ -77,42 +77,44 @@ struct IncomingLogTests {
         let checksum = CRC32.of(bytes[8...])
         for index in 0..<4 { bytes[4 + index] = UInt8(truncatingIfNeeded: checksum >> (8 * UInt32(index))) }
         try Data(bytes).write(to: file(0))
-        let next = IncomingLog(directory: folder.url, holder: holder)
-        try next.append(numbered: [(2, event("m2"))])
-        let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
-        #expect(found.events.map(\.event.messageID) == ["m2"])
+        let next = WriteAheadLog(directory: folder.url, holder: holder)
+        try next.append(numbered: [event("m2").numbered(2)])
+        let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
+        #expect(found.events.map(\.messageID) == ["m2"])
     }
 
     /// A power failure may leave zeros where the end of a file should be.
     @Test func zerosAtTheEndAreNoEvents() throws {
-        let log = IncomingLog(directory: folder.url, holder: holder)
-        _ = try log.append([event("1")])
+        let log = WriteAheadLog(directory: folder.url, holder: holder)
+        try log.append([event("1")])
         var bytes = try Data(contentsOf: file(0))
         bytes.append(Data(count: 4_096))
         try bytes.write(to: file(0))
-        let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
-        #expect(found.events.map(\.event.messageID) == ["1"])
+        let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
+        #expect(found.events.map(\.messageID) == ["1"])
         #expect(found.unreadable == 0)
     }
 
     @Test func aNumberBeforeAllOthersIsPassedOver() throws {
-        let log = IncomingLog(directory: folder.url, holder: holder)
-        try log.append(numbered: [(.min, event("m0")), (1, event("m1")), (.max, event("m2"))])
-        let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
-        #expect(found.events.map(\.event.messageID) == ["m1", "m2"])
+        let log = WriteAheadLog(directory: folder.url, holder: holder)
+        try log.append(numbered: [
+            event("m0").numbered(.min), event("m1").numbered(1), event("m2").numbered(.max),
+        ])
+        let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
+        #expect(found.events.map(\.messageID) == ["m1", "m2"])
         #expect(found.unreadable == 0)
     }
 
     /// Each bit of a log, the last event's length and checksum too.
     @Test(arguments: [1, 3]) func anyDamageCostsOneEventThatIsCounted(events: Int) throws {
-        let log = IncomingLog(directory: folder.url, holder: holder)
-        _ = try log.append((1...events).map { event("\($0)") })
+        let log = WriteAheadLog(directory: folder.url, holder: holder)
+        try log.append((1...events).map { event("\($0)") })
         let saved = try Data(contentsOf: file(0))
         for bit in 0..<saved.count * 8 {
             var bytes = saved
             bytes[bit / 8] ^= 1 << UInt8(bit % 8)
             try bytes.write(to: file(0))
-            let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
+            let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
             #expect(found.events.count >= events - 1, "bit \(bit)")
             #expect(found.events.count + found.unreadable == events, "bit \(bit)")
             #expect(found.damagedPaths == [file(0).path], "bit \(bit)")
@@ -121,12 +123,12 @@ struct IncomingLogTests {
 
     /// The recording of an event that was not written completely has not been acknowledged.
     @Test func aLogThatIsCutInItsLastEventHasNoDamage() throws {
-        let log = IncomingLog(directory: folder.url, holder: holder)
-        _ = try log.append([event("1"), event("2")])
+        let log = WriteAheadLog(directory: folder.url, holder: holder)
+        try log.append([event("1"), event("2")])
         let saved = try Data(contentsOf: file(0))
         for count in saved.count / 2..<saved.count {
             try saved.prefix(count).write(to: file(0))
-            let found = try #require(IncomingLog.all(in: folder.url).first).events(after: 0)
+            let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
             #expect(found.events.count == 1 && found.unreadable == 0 && found.damagedPaths.isEmpty)
         }
     }
@@ -135,8 +137,8 @@ struct IncomingLogTests {
     @Test(arguments: [(true, false, 1), (false, false, 0), (true, true, 0)])
     func damageIsCountedWhenALogIsOver(isOver: Bool, hasOptedOut: Bool, expected: Int) throws {
         let clock = ManualClock()
-        let log = IncomingLog(directory: folder.url, holder: holder)
-        _ = try log.append([event("1"), event("2"), event("3")])
+        let log = WriteAheadLog(directory: folder.url, holder: holder)
+        try log.append([event("1"), event("2"), event("3")])
         var bytes = try Data(contentsOf: file(0))
         // Length and checksum, number, and the length of the message id come before that.
         bytes[bytes.count / 3 + 20] = UInt8(ascii: "x")
@@ -146,7 +148,7 @@ struct IncomingLogTests {
         if hasOptedOut {
             try Data().write(to: folder.url.appendingPathComponent(DataFolder.optOutName))
         }
-        let found = try #require(IncomingLog.all(in: folder.url).first)
+        let found = try #require(WriteAheadLog.all(in: folder.url).first)
         try queue.adopt(found, isOver: isOver, clock: clock)
         #expect(try queue.value(of: .rows) == (hasOptedOut ? 0 : 2))
         #expect(try queue.value(of: .unreadable) == expected)

@@ -46,7 +46,7 @@ extension CountersignClient {
             try removeUsers()
             guard !recorder.hasOptedOut else { return }
             // Keep a user set since the call, and the token set with that user.
-            let count = recorder.forgottenCount
+            let count = recorder.wipeRevision
             engine.post { await tokens.willForget(upTo: count) }
         }
     }

@@ -81,7 +81,7 @@ public final class CountersignClient: Sendable {
 
     /// Completes a log-out that the last run of the app did not finish.
     private func finishLogOut(of user: UserKey) {
-        let count = recorder.user.count
+        let count = recorder.userRevision
         if let userID = user.userID { keepLogOut(of: userID) }
         // The task does not retain the client. If the client closes first, the next client finishes the
         // log-out.
@@ -195,7 +195,7 @@ public final class CountersignClient: Sendable {
                 return identity.bytes
             }
         }
-        if let userID = user.id { set(signed, for: userID, at: user.count) }
+        if let userID = user.id { set(signed, for: userID, at: user.revision) }
     }
 
     private func set(_ token: SignedToken?, for userID: String, at count: Int) {

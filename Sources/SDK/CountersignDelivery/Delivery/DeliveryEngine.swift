@@ -249,8 +249,8 @@ package actor DeliveryEngine {
                     }
                     var events = try queue.claim(request, undeleted: storage.undeletedSequences)
                     // The queue file is empty, but the log still has events, so the round is not over.
-                    if events.isEmpty, let failure = storage.takeOverFailure {
-                        try storage.bringPart(into: queue)
+                    if events.isEmpty, let failure = storage.checkpointFailure {
+                        try storage.checkpointPart(into: queue)
                         events = try queue.claim(request, undeleted: storage.undeletedSequences)
                         if events.isEmpty { throw failure }
                     }

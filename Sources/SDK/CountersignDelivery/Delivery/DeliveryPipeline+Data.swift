@@ -116,10 +116,10 @@ extension DeliveryPipeline {
     ) throws(CountersignError) {
         _ = session.withLock { $0.end(uptime: clock.uptime) }
         recorder.setOptedOut(true)
-        recorder.forgetUser()
+        recorder.removeUser()
         let wipe: @Sendable (Storage) throws -> Void = { [recorder] storage in
             if isLasting { try storage.setOptedOut(true) }
-            try recorder.removeAll(on: storage, forgettingDevice: true)
+            try recorder.removeAll(on: storage, withDeviceID: true)
             try alsoForget()
         }
         defer {

@@ -9,7 +9,7 @@ internal import Foundation
 /// app wipes the data. Counters change in the same transaction.
 ///
 /// Uses a rollback journal and `synchronous=NORMAL`. Two processes may share the file. A power failure may
-/// undo the last transaction; `IncomingLog` and the server's deduplication compensate (see docs/adr/0014).
+/// undo the last transaction; `WriteAheadLog` and the server's deduplication compensate (see docs/adr/0014).
 /// Not thread-safe: `Storage` calls it on one thread.
 final class EventQueue {
     /// Older versions of the SDK must be able to use the file of a newer version. So a migration may only
@@ -94,15 +94,15 @@ final class EventQueue {
     /// Stores the events of a log that are not in the queue yet, in order. Events that are too large go to
     /// quarantine. Saves the log's checkpoint in the same transaction.
     func append(
-        _ events: [(sequence: Int64, event: RenderedEvent)], from log: String, clock: any ClientClock
+        _ events: [RenderedEvent], from log: String, clock: any ClientClock
     ) throws {
         try connection.transaction {
             // Another process may have stored some of them, if it took this process for ended.
-            let mark = try mark(of: log)
+            let checkpoint = try checkpoint(of: log)
             // A checkpoint above the last sequence number is damaged. Storing events twice is better than
             // losing them.
-            let isDamaged = mark > events.last?.sequence ?? mark
-            try take(isDamaged ? events : events.filter { $0.sequence > mark }, from: log, clock: clock)
+            let isDamaged = checkpoint > events.last?.sequence ?? checkpoint
+            try take(isDamaged ? events : events.filter { $0.sequence > checkpoint }, from: log, clock: clock)
         }
     }
 
@@ -116,11 +116,11 @@ final class EventQueue {
     /// files. Stores and counts nothing after an opt-out.
     @discardableResult
     func adopt(
-        _ log: IncomingLog.Found, isOver: Bool, maximumBytes: Int = .max, clock: any ClientClock
+        _ log: WriteAheadLog.Found, isOver: Bool, maximumBytes: Int = .max, clock: any ClientClock
     ) throws -> (isComplete: Bool, damagedPaths: [String]) {
         try connection.transaction {
-            let found = log.events(after: try mark(of: log.id))
-            let events = found.events.prefix(bytes: maximumBytes) { $0.event.body.count }
+            let found = log.events(after: try checkpoint(of: log.id))
+            let events = found.events.prefix(bytes: maximumBytes, of: \.body.count)
             try take(events, from: log.id, clock: clock)
             guard events.count == found.events.count else { return (false, []) }
             guard isOver, !hasOptedOut else { return (true, []) }
@@ -131,12 +131,12 @@ final class EventQueue {
     }
 
     private func take(
-        _ events: [(sequence: Int64, event: RenderedEvent)], from log: String, clock: any ClientClock
+        _ events: [RenderedEvent], from log: String, clock: any ClientClock
     ) throws {
         // Checked under the write lock: a process that opts out afterwards wipes these events.
         guard let last = events.last?.sequence, !hasOptedOut else { return }
-        try insert(events.map(\.event), clock: clock)
-        try save("\(last)", as: Self.markPrefix + log)
+        try insert(events, clock: clock)
+        try save("\(last)", as: Self.checkpointPrefix + log)
     }
 
     private var directory: URL { URL(fileURLWithPath: connection.path).deletingLastPathComponent() }
@@ -145,36 +145,36 @@ final class EventQueue {
         FileManager.default.fileExists(atPath: directory.appendingPathComponent(DataFolder.optOutName).path)
     }
 
-    private static let markPrefix = "incoming:"
+    private static let checkpointPrefix = "incoming:"
 
     /// The checkpoint of a log: the sequence number of its last event in the queue.
-    private func mark(of log: String) throws -> Int64 {
-        try setting(Self.markPrefix + log).flatMap { Int64($0) } ?? 0
+    private func checkpoint(of log: String) throws -> Int64 {
+        try setting(Self.checkpointPrefix + log).flatMap { Int64($0) } ?? 0
     }
 
     /// Deletes the checkpoints of logs that no longer exist.
-    func forgetMarks(of directory: URL) throws {
-        func staleMarks() throws -> [String] {
-            let kept = Set(IncomingLog.all(in: directory).map { Self.markPrefix + $0.id })
+    func deleteStaleCheckpoints(of directory: URL) throws {
+        func staleCheckpoints() throws -> [String] {
+            let kept = Set(WriteAheadLog.all(in: directory).map { Self.checkpointPrefix + $0.id })
             return try connection.all(
-                "SELECT name FROM setting WHERE name LIKE '\(Self.markPrefix)%'"
+                "SELECT name FROM setting WHERE name LIKE '\(Self.checkpointPrefix)%'"
             ) { row throws(SQLiteError) in row.text(0) }.filter { !kept.contains($0) }
         }
-        guard try !staleMarks().isEmpty else { return }
+        guard try !staleCheckpoints().isEmpty else { return }
         // Make the directory durable first. A log that reappears after a power failure needs its
         // checkpoint.
         try Self.synchronize(directory.path)
         // A log has files before it has a checkpoint, and no other process can write a checkpoint during
         // the transaction.
         try connection.transaction {
-            for mark in try staleMarks() {
-                try connection.run("DELETE FROM setting WHERE name = ?", .text(mark))
+            for name in try staleCheckpoints() {
+                try connection.run("DELETE FROM setting WHERE name = ?", .text(name))
             }
         }
     }
 
     /// Makes the last transaction durable by flushing the removal of its journal.
-    func makeCertain() throws {
+    func makeDurable() throws {
         if try Self.synchronize("\(connection.path)-journal") { return }
         try Self.synchronize(directory.path)
     }
@@ -190,7 +190,7 @@ final class EventQueue {
     }
 
     /// A `connection.transaction` that is durable when it returns.
-    private func certainTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+    private func durableTransaction<Result>(_ body: () throws -> Result) throws -> Result {
         try connection.execute("PRAGMA synchronous = EXTRA")
         defer { try? connection.execute("PRAGMA synchronous = NORMAL") }
         return try connection.transaction(body)
@@ -480,15 +480,15 @@ final class EventQueue {
     func wipe(
         _ own: (id: String, through: Int64, events: Int), forgettingDevice: Bool
     ) throws {
-        try certainTransaction {
+        try durableTransaction {
             func pass(_ log: String, through last: Int64, events: Int) throws {
-                try save("\(last)", as: Self.markPrefix + log)
+                try save("\(last)", as: Self.checkpointPrefix + log)
                 try add(.recorded, events)
                 try add(.wiped, events)
             }
             try pass(own.id, through: own.through, events: own.events)
-            for log in IncomingLog.all(in: directory) where log.id != own.id {
-                let events = log.events(after: try mark(of: log.id)).events
+            for log in WriteAheadLog.all(in: directory) where log.id != own.id {
+                let events = log.events(after: try checkpoint(of: log.id)).events
                 if let last = events.last?.sequence { try pass(log.id, through: last, events: events.count) }
             }
             try connection.run("DELETE FROM event")
@@ -520,7 +520,7 @@ final class EventQueue {
     /// The device id for events without a user. Created once for each queue file.
     func anonymousID() throws -> String {
         if let id = try savedAnonymousID() { return id }
-        return try certainTransaction {
+        return try durableTransaction {
             // Another process may have stored an id meanwhile.
             if let id = try savedAnonymousID() { return id }
             let id = UUIDv7.make()

@@ -3,11 +3,11 @@ extension Storage {
     /// the storage thread.
     package func hasEvents(of owner: String) -> Bool {
         let hasEvents = try? withQueue { queue in try queue.hasEvents(of: owner) }
-        return hasEvents ?? true || takeOverFailure != nil
+        return hasEvents ?? true || checkpointFailure != nil
     }
 
     /// False if another process may have events that are not in the queue file yet.
     package var ownsAllLogs: Bool {
-        IncomingLog.all(in: directory).allSatisfy { $0.id == holder.id }
+        WriteAheadLog.all(in: directory).allSatisfy { $0.id == holder.id }
     }
 }

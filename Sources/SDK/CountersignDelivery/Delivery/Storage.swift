@@ -10,11 +10,12 @@ package final class Storage: @unchecked Sendable {
     /// The size of a file that is emptied on a full disk, so that delivered events can be deleted: a transaction that deletes
     /// needs space for its journal.
     static let reserveBytes = 256 << 10
-    /// Bytes of events that are taken over at a time while only the reserve has space for them.
+    /// Bytes of events in one checkpoint while only the reserve has space for them.
     private static let partBytes = 48 << 10
     /// Seconds between two searches for logs of processes that have ended.
     private static let adoptionInterval: TimeInterval = 60
-    /// Seconds after which the log of a process that seems to be alive is taken over too, because process ids are reused.
+    /// Seconds after which the log of a process that seems to be alive is adopted too, because process ids are
+    /// reused.
     private static let idleLog: TimeInterval = 600
 
     let directory: URL
@@ -33,7 +34,7 @@ package final class Storage: @unchecked Sendable {
     private let canOpen: @Sendable (_ path: String) -> Bool
     private var opened: EventQueue?
     private var isClosed = false
-    private var takeOverEvents: ((EventQueue, _ maximumBytes: Int) throws -> Void)?
+    private var checkpointLog: ((EventQueue, _ maximumBytes: Int) throws -> Void)?
     /// Held while the reserve is used or restored.
     private let reserveLock = NSLock()
     private var isUsingReserve = false
@@ -43,7 +44,7 @@ package final class Storage: @unchecked Sendable {
     private(set) var undeletedSequences: Set<Int64> = []
     /// Why some recorded events could not be moved to the queue file. Nil if all were. Only on the storage
     /// thread.
-    private(set) var takeOverFailure: (any Error)?
+    private(set) var checkpointFailure: (any Error)?
     private var adoptedAt: TimeInterval?
 
     // Before the device's first unlock no file can be read, so the storage thread starts after it.
@@ -98,8 +99,8 @@ package final class Storage: @unchecked Sendable {
     /// queue.
     ///
     /// `maximumBytes` limits the bytes that it moves while space is short.
-    func setTakeOver(_ body: @escaping @Sendable (EventQueue, _ maximumBytes: Int) throws -> Void) {
-        submit { $0.takeOverEvents = body }
+    func setCheckpoint(_ body: @escaping @Sendable (EventQueue, _ maximumBytes: Int) throws -> Void) {
+        submit { $0.checkpointLog = body }
     }
 
     /// Runs `body` on the storage thread, after everything that was handed over before.
@@ -144,10 +145,10 @@ package final class Storage: @unchecked Sendable {
     /// With `usesReserve`, for work that shrinks the file, a full disk causes another run with the space of
     /// the reserve.
     func withQueue<Result>(
-        usesReserve: Bool = false, bringsEvents: Bool = true, _ body: (EventQueue) throws -> Result
+        usesReserve: Bool = false, checkpoints: Bool = true, _ body: (EventQueue) throws -> Result
     ) throws -> Result {
         func run(_ queue: EventQueue) throws -> Result {
-            if bringsEvents { try bringEvents(into: queue) }
+            if checkpoints { try checkpoint(into: queue) }
             return try body(queue)
         }
         do {
@@ -178,20 +179,20 @@ package final class Storage: @unchecked Sendable {
     }
 
     /// Moves recorded events into the queue file. Only on the storage thread. Throws if that fails.
-    func takeOver() throws {
+    func checkpoint() throws {
         try withQueue { _ in }
-        if let takeOverFailure { throw takeOverFailure }
+        if let checkpointFailure { throw checkpointFailure }
     }
 
     /// Makes the next use of the queue search for logs of ended processes. Only on the storage thread.
-    func lookForLogs() {
+    func adoptLogs() {
         adoptedAt = nil
-        try? takeOver()
+        try? checkpoint()
     }
 
     /// Makes the last transaction durable. Only on the storage thread. Returns false if the disk failed.
-    func makeCertain() -> Bool {
-        (try? withQueue { queue in try queue.makeCertain() }) != nil
+    func makeDurable() -> Bool {
+        (try? withQueue { queue in try queue.makeDurable() }) != nil
     }
 
     /// Like `perform`, for a thread that may block. Not on the storage thread.
@@ -199,13 +200,13 @@ package final class Storage: @unchecked Sendable {
         try queue.sync { try withQueue(body) }
     }
 
-    private func bringEvents(into queue: EventQueue, maximumBytes: Int = .max) throws {
-        takeOverFailure = nil
-        for bring in [adopt(into:maximumBytes:), takeOverEvents ?? { _, _ in }] {
+    private func checkpoint(into queue: EventQueue, maximumBytes: Int = .max) throws {
+        checkpointFailure = nil
+        for bring in [adopt(into:maximumBytes:), checkpointLog ?? { _, _ in }] {
             do {
                 try bring(queue, maximumBytes)
             } catch {
-                takeOverFailure = error
+                checkpointFailure = error
                 if let error = error as? SQLiteError,
                     error.isInputOutput || error.isUnwritable || QueueRecovery.isDamage(error)
                 {
@@ -219,20 +220,20 @@ package final class Storage: @unchecked Sendable {
     /// Moves some recorded events into the queue file with the space of the reserve, while the disk is
     /// full. Their pages can be used again after delivery. Only on the storage thread, with the open queue.
     /// Throws if the disk is not full or there is no reserve.
-    func bringPart(into queue: EventQueue) throws {
-        guard let failure = takeOverFailure else { return }
+    func checkpointPart(into queue: EventQueue) throws {
+        guard let failure = checkpointFailure else { return }
         guard let full = failure as? SQLiteError, full.isFull else { throw failure }
-        try usingReserve(after: full) { try bringEvents(into: queue, maximumBytes: Self.partBytes) }
-        takeOverFailure = takeOverFailure ?? failure
+        try usingReserve(after: full) { try checkpoint(into: queue, maximumBytes: Self.partBytes) }
+        checkpointFailure = checkpointFailure ?? failure
     }
 
     /// Moves events from the logs of ended processes into the queue.
     private func adopt(into queue: EventQueue, maximumBytes: Int) throws {
         if let adoptedAt, clock.uptime - adoptedAt < Self.adoptionInterval { return }
-        var emptied: [IncomingLog.Found] = []
+        var emptied: [WriteAheadLog.Found] = []
         var damaged: Set<String> = []
         var isComplete = true
-        for log in IncomingLog.all(in: directory) where log.id != holder.id {
+        for log in WriteAheadLog.all(in: directory) where log.id != holder.id {
             let isAlive = LeaseHolder.isAlive(log.id, processID: log.processID)
             // Compared with file times, so it uses the system clock and not `clock`.
             let age = Date().timeIntervalSince1970 - log.modified
@@ -245,7 +246,7 @@ package final class Storage: @unchecked Sendable {
         }
         if !emptied.isEmpty {
             // If the process ends here, the log still has its checkpoint, so no event is moved twice.
-            try queue.makeCertain()
+            try queue.makeDurable()
             for path in emptied.flatMap(\.paths) {
                 guard damaged.contains(path) else {
                     unlink(path)
@@ -256,7 +257,7 @@ package final class Storage: @unchecked Sendable {
             }
         }
         do {
-            try queue.forgetMarks(of: directory)
+            try queue.deleteStaleCheckpoints(of: directory)
         } catch let error as SQLiteError where error.isFull {
             // Stale checkpoints need little space and are deleted later.
         }
@@ -408,7 +409,7 @@ package final class Storage: @unchecked Sendable {
 
     /// Returns free pages to the file system, so that new events have space. Only on the storage thread.
     func makeRoom() {
-        try? withQueue(usesReserve: true, bringsEvents: false) { queue in try queue.shrink(from: 0) }
+        try? withQueue(usesReserve: true, checkpoints: false) { queue in try queue.shrink(from: 0) }
     }
 
     private func keepReserve() {

@@ -5,18 +5,22 @@ package protocol RecordContent: Sendable {
     /// The estimated size in bytes. Must be fast to compute.
     var estimatedBytes: Int { get }
 
-    /// The bytes of `record` that the queue keeps until the destination sends them. `anonymousID` is the device's, for records
+    /// The bytes of `record` for the queue and the destination. `anonymousID` is the device's id, for records
     /// without an owner.
     func rendered(for record: EventRecord, anonymousID: String) -> [UInt8]
 }
 
-/// One thing that was recorded, before it is rendered for the queue.
+/// A recorded event in memory, before it is rendered for the write-ahead log.
 package struct EventRecord: Sendable {
     package let content: any RecordContent
-    /// Created when the record is made and never changed. The server uses it to drop duplicates.
+    /// Created with the record. The server uses it to drop duplicates.
     package let messageID: String
     /// The owner at the time of recording; nil if there was no user.
     package let userID: String?
     package let sessionID: String
     package let timestamp: Date
+    /// The size estimated when the event was recorded.
+    var bytes = 0
+    /// Called with the message id when the event is durable, or with an error.
+    var completion: Recorder.Completion?
 }

@@ -1,18 +1,26 @@
 internal import Foundation
 
-/// One event, ready to be stored.
+/// An event in the format of the queue: a record of the write-ahead log.
 struct RenderedEvent {
+    /// The event's number in the log; 0 until it is appended.
+    var sequence: Int64 = 0
     let messageID: String
     let userID: String?
     let sessionID: String
     let body: [UInt8]
-    /// When it was recorded, in seconds of `ClientClock.uptime`; nil for now.
+    /// The time of recording, in seconds of `ClientClock.uptime`; nil if unknown.
     var uptime: TimeInterval?
-    /// The device id in `body` if it was made before the queue file could be asked for the device's real one, which then
-    /// replaces it (``withDeviceID(_:)``). Nil if `body` has the real one, or none.
+    /// The device id in `body`, if it was created before the queue file could be read. Nil if `body` has the
+    /// id of the queue file, or none.
     var provisionalID: String?
 
-    /// The event with the device's real id in place of the provisional one, which is random and so stands nowhere else.
+    func numbered(_ sequence: Int64) -> RenderedEvent {
+        var event = self
+        event.sequence = sequence
+        return event
+    }
+
+    /// The event with `deviceID` instead of the provisional id, which is random and so occurs nowhere else.
     func withDeviceID(_ deviceID: String) -> RenderedEvent {
         guard let provisionalID, provisionalID != deviceID else { return self }
         let old = Array(provisionalID.utf8)
@@ -29,6 +37,7 @@ struct RenderedEvent {
             }
         }
         return RenderedEvent(
-            messageID: messageID, userID: userID, sessionID: sessionID, body: body, uptime: uptime)
+            sequence: sequence, messageID: messageID, userID: userID, sessionID: sessionID, body: body,
+            uptime: uptime)
     }
 }

@@ -123,7 +123,7 @@ final class TokenPairStore: @unchecked Sendable {
                 try lock.check()
                 let writing = Swift.Result {
                     try pairs.epochFile.write(Array(epoch.utf8))
-                    try pairs.epochFile.synchronize(by: IncomingLog.makeDurable)
+                    try pairs.epochFile.synchronize(by: WriteAheadLog.makeDurable)
                 }
                 try pairs.store.removeToken(for: Self.key)
                 try writing.get()

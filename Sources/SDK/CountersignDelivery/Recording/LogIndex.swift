@@ -1,0 +1,74 @@
+/// The events that the write-ahead log has and the queue file does not have yet.
+struct LogIndex {
+    struct Entry {
+        let sequence: Int64
+        let bytes: Int
+        /// Nil if there was no room for it in memory. It is then read from the log.
+        let event: RenderedEvent?
+    }
+
+    /// The events appended since the current checkpoint began.
+    private var appended: [Entry] = []
+    /// The events of the current checkpoint. Separate, because the writer appends meanwhile.
+    private var moving: [Entry] = []
+    /// Bytes of all entries, and of those whose events are in memory.
+    private(set) var bytes = 0
+    private var bytesInMemory = 0
+    /// Highest sequence number known to be durable in the queue file.
+    private var durable: Int64 = 0
+
+    var count: Int { moving.count + appended.count }
+
+    mutating func append(_ event: RenderedEvent, bytes: Int, maximumInMemory: Int) {
+        let hasRoom = bytesInMemory + bytes <= maximumInMemory
+        appended.append(Entry(sequence: event.sequence, bytes: bytes, event: hasRoom ? event : nil))
+        self.bytes += bytes
+        if hasRoom { bytesInMemory += bytes }
+    }
+
+    /// Begins a checkpoint with all events.
+    mutating func beginCheckpoint() -> [Entry] {
+        moving = appended
+        appended = []
+        return moving
+    }
+
+    /// Ends a checkpoint: the queue file has the first `count` events, through the sequence number `last`.
+    /// Returns the highest sequence number that is durable there: SQLite makes a transaction durable with the
+    /// next one.
+    mutating func endCheckpoint(_ count: Int, through last: Int64) -> Int64 {
+        // If the events were wiped meanwhile, `moving` is empty.
+        let moved = moving.prefix(count)
+        release(moved)
+        appended = Array(moving.dropFirst(moved.count)) + appended
+        moving = []
+        defer { durable = last }
+        return durable
+    }
+
+    mutating func failCheckpoint() {
+        appended = moving + appended
+        moving = []
+    }
+
+    /// Removes events. Returns the others.
+    mutating func remove(_ sequences: Set<Int64>) -> [Entry] {
+        release(appended.filter { sequences.contains($0.sequence) })
+        appended.removeAll { sequences.contains($0.sequence) }
+        return appended
+    }
+
+    /// Removes all events. Returns their number.
+    mutating func removeAll() -> Int {
+        let count = count
+        self = LogIndex(durable: durable)
+        return count
+    }
+
+    private mutating func release(_ entries: some Sequence<Entry>) {
+        for entry in entries {
+            bytes -= entry.bytes
+            if entry.event != nil { bytesInMemory -= entry.bytes }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+internal import CountersignCore
+internal import CountersignTransport
+internal import Foundation
+
+/// The writer and the synchronizer: from memory to the write-ahead log, and from there to the disk.
+extension Recorder {
+    /// Seconds between two attempts to write while the disk is full, unavailable or broken.
+    private static let retryInterval: TimeInterval = 0.5
+
+    /// Writes until no events are left or the disk fails. On the writer's thread.
+    func write() {
+        while true {
+            let isDone = state.withLock { state in
+                let isDone = !state.unwritten.isWaiting && state.user.unwrittenRevision == nil
+                if isDone { state.jobs.remove(.write) }
+                return isDone
+            }
+            if isDone { return }
+            guard writing.withLock({ writeBatch() }) else { return }
+        }
+    }
+
+    /// Writes the newest identity, before the events that are recorded for it. Call it with `writing` held.
+    /// Returns false if the disk failed; a retry is then scheduled.
+    private func writeIdentity() -> Bool {
+        guard let identityFile else { return true }
+        let (identity, revision) = state.withLock { state in
+            (state.hasOptedOut ? nil : state.user.identity, state.user.unwrittenRevision)
+        }
+        guard let revision else { return true }
+        do {
+            try identityFile.write(identity)
+            let mustSynchronize = state.withLock { state in
+                state.user.wrote(revision)
+                state.disk.succeeded(.log)
+                return state.schedule(.synchronize)
+            }
+            if mustSynchronize { synchronizer.async { self.synchronize() } }
+            return true
+        } catch {
+            retry(state.withLock { $0.unwritten.begin() }, after: error)
+            return false
+        }
+    }
+
+    /// Appends the oldest waiting events to the log. Call it with `writing` held. Returns false if the disk
+    /// failed; a retry is then scheduled.
+    func writeBatch() -> Bool {
+        // Another process may have opted out.
+        if storage.hasOptedOut { state.withLock { $0.hasOptedOut = true } }
+        if state.withLock(\.hasOptedOut) {
+            _ = discard()
+            return writeIdentity()
+        }
+        guard writeIdentity() else { return false }
+        let (batch, deviceID, isProvisional) = nextBatch()
+        if batch.isEmpty { return true }
+        let rendered = batch.map { event in
+            RenderedEvent(
+                messageID: event.messageID, userID: event.userID, sessionID: event.sessionID,
+                body: event.content.rendered(for: event, anonymousID: deviceID), uptime: clock.uptime,
+                provisionalID: event.userID == nil && isProvisional ? deviceID : nil)
+        }
+        do {
+            guard storage.hasRoomForEvents() else { throw CountersignError(.notStored, "the disk is full") }
+            wrote(batch, as: try log.append(rendered))
+            let tooLarge = rendered.count { $0.body.count > limits.maximumEventBytes }
+            stored(batch.count - tooLarge)
+            return true
+        } catch {
+            retry(batch, after: error)
+            return false
+        }
+    }
+
+    private func wrote(_ batch: [EventRecord], as events: [RenderedEvent]) {
+        let (mustSynchronize, mustCheckpoint, waitingCallers) = state.withLock { state in
+            for (record, event) in zip(batch, events) {
+                state.logged.append(
+                    event, bytes: record.bytes, maximumInMemory: limits.maximumUnsavedBytes)
+                guard let completion = record.completion else { continue }
+                let result: Result<String, CountersignError> =
+                    event.body.count <= limits.maximumEventBytes
+                    ? .success(event.messageID)
+                    : .failure(CountersignError(.eventTooLarge, "it is in quarantine"))
+                state.completions.append(
+                    PendingCompletion(sequence: event.sequence, result: result, completion: completion))
+            }
+            state.unwritten.end(batch)
+            state.disk.succeeded(.log)
+            // A long log is moved to the queue file now.
+            let isLong =
+                state.logged.count >= min(1_000, limits.maximumUnsavedEvents / 2)
+                || state.logged.bytes >= min(512 << 10, limits.maximumUnsavedBytes / 2)
+            let mustCheckpoint = isLong && !state.jobs.contains(.retry) && state.schedule(.checkpoint)
+            defer { state.waitingCallers = 0 }
+            return (state.schedule(.synchronize), mustCheckpoint, state.waitingCallers)
+        }
+        for _ in 0..<waitingCallers { hasWritten.signal() }
+        if mustSynchronize { synchronizer.async { self.synchronize() } }
+        if mustCheckpoint { storage.submit { self.checkpoint(by: $0) } }
+    }
+
+    /// Handles a failed write. Events with a completion fail with the error and are dropped. The other events
+    /// are retried soon.
+    private func retry(_ batch: [EventRecord], after error: any Error) {
+        let failure = CountersignError(.notStored, "\(error)")
+        let (rejected, mustSchedule) = state.withLock { state in
+            let rejected = state.isClosed ? batch : batch.filter { $0.completion != nil }
+            state.unwritten.end(rejected)
+            state.disk.failed(.log, failure.detail)
+            if state.isClosed {
+                state.dropped += batch.count
+                state.jobs.remove(.write)
+                return (rejected, false)
+            }
+            state.unwritten.retry(batch.filter { $0.completion == nil })
+            // While it is scheduled, `record` does not start the writer. The retry writes new events too.
+            state.jobs.insert(.write)
+            return (rejected, state.schedule(.retry))
+        }
+        logger?(.warning, "events could not be stored", ["error": failure.detail])
+        for event in rejected { event.completion?(.failure(failure)) }
+        if mustSchedule { scheduleRetry() }
+    }
+
+    /// Writes and checkpoints again after `retryInterval`.
+    func scheduleRetry() {
+        Task { [weak self, clock] in
+            try await clock.sleep(until: clock.uptime + Self.retryInterval)
+            guard let self else { return }
+            let isLogFailing = state.withLock { state in
+                state.jobs.remove(.retry)
+                return state.disk.isFailing(.log)
+            }
+            if isLogFailing { storage.submit { $0.makeRoom() } }
+            writer.async {
+                self.write()
+                self.storage.submit { self.checkpoint(by: $0) }
+            }
+        }
+    }
+
+    /// Makes the log durable, then calls the completions. On the synchronizer's thread.
+    func synchronize() {
+        let completions = state.withLock { state in
+            state.jobs.remove(.synchronize)
+            defer { state.completions = [] }
+            return state.completions
+        }
+        do {
+            try identityFile?.synchronize(by: makeDurable)
+            try log.synchronize()
+            // The token that came with the user is as durable as the user's events.
+            if !completions.isEmpty { storage.waitForTokens() }
+            for pending in completions { pending.completion(pending.result) }
+        } catch {
+            logger?(.warning, "the log of events failed", ["error": "\(error)"])
+            // After a failed flush, the content of the log on disk is unknown. Move its events to the queue file.
+            storage.submit { storage in self.replaceLog(completions, storage) }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/// The events that are only in memory: those that wait for the writer, and the batch that is being written.
+struct UnwrittenEvents {
+    private var waiting: [EventRecord] = []
+    private(set) var count = 0
+    private(set) var bytes = 0
+
+    var isWaiting: Bool { !waiting.isEmpty }
+    var waitingCount: Int { waiting.count }
+
+    mutating func append(_ event: EventRecord) {
+        waiting.append(event)
+        count += 1
+        bytes += event.bytes
+    }
+
+    /// Begins a batch with the oldest events. They count until `end`.
+    mutating func begin(maximum: Int = .max) -> [EventRecord] {
+        let batch = Array(waiting.prefix(maximum))
+        waiting.removeFirst(batch.count)
+        return batch
+    }
+
+    /// Ends a batch whose events were written or dropped.
+    mutating func end(_ batch: [EventRecord]) {
+        count -= batch.count
+        bytes -= batch.reduce(0) { $0 + $1.bytes }
+    }
+
+    /// Returns the events of a failed batch to the front.
+    mutating func retry(_ batch: [EventRecord]) { waiting.insert(contentsOf: batch, at: 0) }
+}

@@ -1,0 +1,75 @@
+internal import CountersignCore
+internal import Foundation
+
+extension WriteAheadLog {
+    static let prefix = "incoming-"
+    static let suffix = ".log"
+
+    /// The files of one log, of any process.
+    struct Found {
+        /// Same as the id of the `LeaseHolder` that writes it.
+        let id: String
+        /// The process that writes it.
+        let processID: Int32
+        var paths: [String] = []
+        /// The time of the last write, in seconds since 1970.
+        var modified: TimeInterval = 0
+
+        /// The events of a log after a sequence number.
+        struct Contents {
+            /// In order.
+            var events: [RenderedEvent] = []
+            /// The number of events that cannot be read.
+            var unreadable = 0
+            /// The files with damage.
+            var damagedPaths: [String] = []
+        }
+
+        func events(after sequence: Int64) -> Contents {
+            var contents = Contents()
+            var events: [Int64: RenderedEvent] = [:]
+            var damagedEnds: [Int64] = []
+            for path in paths {
+                let file = Frame.read(contentsOf: path)
+                if file.isDamaged { contents.damagedPaths.append(path) }
+                if let number = file.damagedEnd { damagedEnds.append(number) }
+                for event in file.events where event.sequence > sequence { events[event.sequence] = event }
+            }
+            contents.events = events.values.sorted { $0.sequence < $1.sequence }
+            // Sequence numbers have no gaps, so missing numbers are unreadable events.
+            if !contents.damagedPaths.isEmpty, let last = contents.events.last?.sequence {
+                let (count, overflows) = last.subtractingReportingOverflow(sequence)
+                if !overflows { contents.unreadable = Int(count) - contents.events.count }
+            }
+            // A damaged end of a file after the last readable event counts as one event.
+            let last = max(sequence, contents.events.last?.sequence ?? sequence)
+            if damagedEnds.contains(where: { $0 > last }) { contents.unreadable += 1 }
+            return contents
+        }
+    }
+
+    /// The logs in a directory.
+    static func all(in directory: URL) -> [Found] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+        var found: [String: Found] = [:]
+        for name in names where name.hasPrefix(prefix) && name.hasSuffix(suffix) {
+            // prefix, UUID, process id, number, suffix
+            let parts = name.dropFirst(prefix.count).dropLast(suffix.count).split(separator: "-")
+            guard parts.count > 2, let process = Int32(parts[parts.count - 2]) else { continue }
+            let id = parts.dropLast(2).joined(separator: "-")
+            let path = directory.appendingPathComponent(name).path
+            var status = stat()
+            guard stat(path, &status) == 0 else { continue }
+            #if canImport(Darwin)
+                let modified = TimeInterval(status.st_mtimespec.tv_sec)
+            #else
+                let modified = TimeInterval(status.st_mtim.tv_sec)
+            #endif
+            var log = found[id] ?? Found(id: id, processID: process)
+            log.paths.append(path)
+            log.modified = max(log.modified, modified)
+            found[id] = log
+        }
+        return Array(found.values)
+    }
+}
