@@ -37,7 +37,7 @@ struct CredentialSourceTests {
             clock: bench.clock, random: { 1 })
     }
 
-    private func changes(_ news: [CredentialNews]) -> [Int] {
+    private func changes(_ news: [CredentialUpdate]) -> [Int] {
         news.compactMap { if case .changed(_, let generation) = $0 { generation } else { nil } }
     }
 
@@ -74,10 +74,10 @@ struct CredentialSourceTests {
     @Test func whatIsForgottenIsForgottenOnDiskToo() async throws {
         let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
         _ = await users.take(try token("a.b.c"), for: ada, at: 1)
-        await users.forgetAll()
+        await users.removeAll()
         #expect(await stored.text(of: "ada") == .some(nil))
         _ = await projects.take(try key("one"), for: shop)
-        await projects.forgetAll()
+        await projects.removeAll()
         #expect(await users.token(of: ada) == nil)
         let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
         #expect(decision == .ready(Credential(.apiKey, token: nil, generation: 0)))
@@ -91,12 +91,12 @@ struct CredentialSourceTests {
         for (count, text) in [(3, "new.a.a"), (1, "old.a.a")] {
             _ = await users.take(try token(text), for: ada, at: count)
         }
-        _ = await users.beginLeaving(ada, at: 2)
-        _ = await users.leave(ada)
+        _ = await users.beginSignOut(of: ada, at: 2)
+        _ = await users.endSignOut(of: ada)
         #expect(await users.token(of: ada)?.rawValue == "new.a.a", "back since")
-        _ = await users.beginLeaving(ada, at: 4)
+        _ = await users.beginSignOut(of: ada, at: 4)
         _ = await users.take(try token("old.a.a"), for: ada, at: 3)
-        _ = await users.leave(ada)
+        _ = await users.endSignOut(of: ada)
         #expect(await users.token(of: ada) == nil)
         #expect(await stored.text(of: "ada") == .some(nil))
         await storage.close()
@@ -107,13 +107,13 @@ struct CredentialSourceTests {
         let users = userTokens()
         _ = await users.take(try token("a.a.a"), for: ada, at: 1)
         _ = await users.take(try token("b.b.b"), for: UserKey("bob"), at: 3)
-        _ = await users.willForget(upTo: 2)
-        await users.forgetAll()
+        _ = await users.willRemoveAll(upTo: 2)
+        await users.removeAll()
         #expect(await users.token(of: ada) == nil)
         #expect(await users.token(of: UserKey("bob"))?.rawValue == "b.b.b")
         #expect(await stored.text(of: "ada") == .some(nil))
         #expect(await stored.text(of: "bob") == "b.b.b")
-        await users.forgetAll()
+        await users.removeAll()
         #expect(await users.token(of: UserKey("bob")) == nil)
         await storage.close()
     }
@@ -131,7 +131,7 @@ struct CredentialSourceTests {
     @Test func aProviderThatFailsIsToldOnceAndAskedAgainWhenSomebodyResumes() async throws {
         // Through the protocol, as in the engine: a direct call would choose the asynchronous overload.
         let users: any CredentialSource = userTokens { _ in nil }
-        let (works, work) = AsyncStream.makeStream(of: CredentialWork.self)
+        let (works, work) = AsyncStream.makeStream(of: CredentialAction.self)
         var posted = works.makeAsyncIterator()
         func ask() async -> CredentialDecision {
             await users.credential(for: ada, replacing: nil, post: { work.yield($0) })

@@ -168,7 +168,7 @@ struct DamagedRowTests {
         let user = StoredUser(directory: folder.url, writeKey: "wk")
         try tokens.store("a.b.c", for: "ada")
         try user.file.write(StoredUser.Identity(user: "ada").bytes)
-        try user.change { $0.beginLeaving("bob", holder: "h") }
+        try user.change { $0.beginSignOut(of: "bob", in: "h") }
         let identityFile = URL(fileURLWithPath: user.file.path).lastPathComponent
         for name in ["tokens.json", "user.json", identityFile] {
             let file = folder.url.appendingPathComponent(name)
@@ -178,7 +178,7 @@ struct DamagedRowTests {
                 bytes[bit / 8] ^= 1 << UInt8(bit % 8)
                 try bytes.write(to: file)
                 _ = try tokens.token(for: "ada")
-                _ = user.load().leaving
+                _ = user.load().signingOut
                 // A damaged user is read as no user, never as another user.
                 let found = user.loadIdentity().identity.user
                 #expect(found == nil || found == "ada")
@@ -186,10 +186,10 @@ struct DamagedRowTests {
             try saved.prefix(saved.count / 2).write(to: file)
             try tokens.store("d.e.f", for: "ada")
             try user.file.write(StoredUser.Identity(user: "cy").bytes)
-            try user.change { $0.beginLeaving("cy", holder: "h") }
+            try user.change { $0.beginSignOut(of: "cy", in: "h") }
             #expect(try tokens.token(for: "ada") == "d.e.f")
             #expect(user.loadIdentity().identity.user == "cy")
-            #expect(user.load().leaving.contains("cy"))
+            #expect(user.load().signingOut.contains("cy"))
             try user.file.write(StoredUser.Identity(user: "ada").bytes)
         }
     }
@@ -299,7 +299,8 @@ struct DamagedRowTests {
         try queue.append([event.numbered(1)], from: "log", clock: bench.clock)
         try queue.save("9001", as: "incoming:log")
         try queue.append([event.numbered(2), event.numbered(3)], from: "log", clock: bench.clock)
-        try queue.append([event.numbered(2), event.numbered(3), event.numbered(4)], from: "log", clock: bench.clock)
+        try queue.append(
+            [event.numbered(2), event.numbered(3), event.numbered(4)], from: "log", clock: bench.clock)
         #expect(try queue.value(of: .rows) == 4)
     }
 }

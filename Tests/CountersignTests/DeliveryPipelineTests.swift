@@ -26,7 +26,7 @@ private actor FileCredentialSource: CredentialSource {
 
     func credential(
         for owner: UserKey, replacing rejected: Int?,
-        post: @escaping @Sendable (@escaping CredentialWork) -> Void
+        post: @escaping @Sendable (@escaping CredentialAction) -> Void
     ) -> CredentialDecision {
         let text = FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
         if let token = text.flatMap(SignedToken.init), token != newest {
@@ -46,7 +46,7 @@ private actor FileCredentialSource: CredentialSource {
 
     func noteServerTime(_ date: Date) {}
 
-    func forgetAll() {
+    func removeAll() {
         newest = nil
     }
 }

@@ -47,7 +47,7 @@ struct IdentityDurabilityTests {
         #expect(await client.flush().isComplete)
         let copy = try await whileTheQueueFileIsBusy(client.pipeline) {
             let hasBegun = Handshake()
-            client.onSessionEvent { if case .began = $0 { hasBegun.signal() } }
+            client.pipeline.onSessionEvent { if case .began = $0 { hasBegun.signal() } }
             Task { await client.logOut() }
             await hasBegun.wait()
             try await client.record("anonymous")
@@ -288,12 +288,12 @@ struct IdentityDurabilityTests {
         bench.gateway.judge { _ in .json(503, "{}") }
         await client.logOut()
         let users = StoredUser(directory: bench.configuration.instanceDirectory, writeKey: "wk_test")
-        #expect(users.load().left == ["ada"])
+        #expect(users.load().signedOut == ["ada"])
         try await client.pipeline.removeAllWaiting()
         client.identify(userID: "bob", token: "b.b.b")
         bench.gateway.judge { _ in nil }
         await client.logOut()
-        #expect(users.load().left == [])
+        #expect(users.load().signedOut == [])
     }
 
     // MARK: The file

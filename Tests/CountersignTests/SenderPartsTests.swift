@@ -133,7 +133,7 @@ struct SenderPartsTests {
         lanes.change(ada) { $0.hold(until: 5, problem) }
         lanes.change(ada) { $0.tokenPending() }
         #expect(lanes.awaitTokens)
-        let wasAsked = (0..<2).map { _ in lanes.tokenSought(for: ada) }
+        let wasAsked = (0..<2).map { _ in lanes.tokenResolved(for: ada) }
         #expect(wasAsked == [true, false])
         #expect(lanes[ada]?.state == .waiting(until: 5))
         lanes.lapse(at: 5)

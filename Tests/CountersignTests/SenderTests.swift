@@ -96,7 +96,7 @@ struct SenderTests {
         #expect(isClaim(sender.next(now: 0)))
         // No other user has events, so the round ends.
         sender.claimed([], now: 0)
-        sender.tokenSought(for: UserKey("ada"))
+        sender.tokenResolved(for: UserKey("ada"))
         guard case .finish = sender.next(now: 0) else {
             Issue.record("the round goes on")
             return
@@ -133,7 +133,7 @@ struct SenderTests {
             sender.claimed([event], now: 0)
             _ = sender.next(now: 0)
             sender.authorized(generation: 1)
-            sender.tokenForgotten(for: UserKey(isForgotten ? "ada" : "bob"))
+            sender.tokenRemoved(for: UserKey(isForgotten ? "ada" : "bob"))
         }
         #expect(sender.next(now: 0) == .send([event], attempt: 1))
     }

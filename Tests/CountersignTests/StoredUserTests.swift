@@ -54,16 +54,16 @@ struct StoredUserTests {
         let directory = folder.url
         let writing = ProviderThread.run {
             let other = StoredUser(directory: directory, writeKey: "wk_other")
-            for serial in 0..<100 { try? other.change { $0.beginLeaving("bob\(serial)", holder: "b") } }
+            for serial in 0..<100 { try? other.change { $0.beginSignOut(of: "bob\(serial)", in: "b") } }
         }
         let user = StoredUser(directory: directory, writeKey: "wk_test")
         for serial in 0..<100 {
-            try user.change { $0.beginLeaving("ada\(serial)", holder: "a") }
-            #expect(user.load().departure(of: "ada\(serial)") == .leaving)
+            try user.change { $0.beginSignOut(of: "ada\(serial)", in: "a") }
+            #expect(user.load().signOut(of: "ada\(serial)")?.state == .signingOut)
         }
         await writing.value
-        #expect(user.load().leaving.count == 100)
-        #expect(StoredUser(directory: directory, writeKey: "wk_other").load().leaving.count == 100)
+        #expect(user.load().signingOut.count == 100)
+        #expect(StoredUser(directory: directory, writeKey: "wk_other").load().signingOut.count == 100)
     }
 
     @Test func theLastOfTwoProcessesDecidesAndADamagedFileIsNobody() async throws {

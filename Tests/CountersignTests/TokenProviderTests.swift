@@ -124,7 +124,7 @@ struct TokenProviderTests {
         if wipes { try await client.wipeData() } else { await client.logOut() }
         // The late result of an earlier provider call.
         let token = try #require(SignedToken("late.late.late"))
-        let before = UserTokenSource.Baseline(generation: 0, forgettings: 0)
+        let before = UserTokenSource.Baseline(generation: 0, removals: 0)
         client.pipeline.post { [tokens = client.tokens] in
             await tokens.takeLate(token, for: UserKey("ada"), since: before)
         }
@@ -156,7 +156,7 @@ struct TokenProviderTests {
                     store: FileTokenStore(directory: bench.directory), storage: storage, log: nil),
                 users: StoredUser(directory: bench.directory, writeKey: "wk")),
             clock: bench.clock)
-        let (works, work) = AsyncStream.makeStream(of: CredentialWork.self)
+        let (works, work) = AsyncStream.makeStream(of: CredentialAction.self)
         var posted = works.makeAsyncIterator()
         func ask(_ user: String) async -> String {
             let decision = await source.credential(
@@ -175,8 +175,8 @@ struct TokenProviderTests {
         let news = await first().map { news in
             switch news {
             case .changed(let user, _): "changed \(user.userID ?? "")"
-            case .sought(let user): "sought \(user.userID ?? "")"
-            case .forgotten(let user): "forgotten \(user.userID ?? "")"
+            case .resolved(let user): "sought \(user.userID ?? "")"
+            case .removed(let user): "forgotten \(user.userID ?? "")"
             case .failed(let failure): failure.reason
             }
         }

@@ -29,7 +29,7 @@ public final class Braze: Sendable {
             configuration.logger.write(.error, "the configuration does not work: \(error)")
         }
         user = User(client: client)
-        client?.onSessionEvent { [weak client] event in
+        client?.pipeline.onSessionEvent { [weak client] event in
             switch event {
             case .began: client?.record(.sessionStart, payload: [:])
             case .ended(let duration):

@@ -46,8 +46,8 @@ extension CountersignClient {
             try removeUsers()
             guard !recorder.hasOptedOut else { return }
             // Keep a user set since the call, and the token set with that user.
-            let count = recorder.wipeRevision
-            engine.post { await tokens.willForget(upTo: count) }
+            let revision = recorder.wipeRevision
+            engine.post { await tokens.willRemoveAll(upTo: revision) }
         }
     }
 
@@ -59,7 +59,7 @@ extension CountersignClient {
                     if UserKey(identity.user) != UserKey(userID) {
                         identity = StoredUser.Identity(user: userID)
                     }
-                    identity.logOuts = []
+                    identity.signOuts = []
                     return identity.bytes
                 }
             }

@@ -59,7 +59,7 @@ public final class CountersignClient: Sendable {
             tokens: StoredTokens(store: configuration.makeTokenStore(), storage: storage, log: log),
             users: users)
         let (before, isFormer) = users.loadIdentity()
-        let logOuts = users.load()
+        let signOuts = users.load()
         identity = Lock(before)
         tokens = UserTokenSource(
             settings: UserTokenSource.Settings(
@@ -70,36 +70,10 @@ public final class CountersignClient: Sendable {
             settings: settings, storage: storage, destination: dialect, credentials: tokens,
             owner: before.user, identity: users.file, transport: transport, clock: clock, random: random)
         if isFormer { saveIdentity() }
-        if logOuts.hasFormerUser {
+        if signOuts.hasFormerUser {
             stored.tokens.submit("user could not be removed") { [users] _, _ in try users.change { _ in } }
         }
-        if !logOuts.left.isEmpty { Task { [stored] in await stored.removeSettled() } }
-        for user in Set((logOuts.leaving + before.logOuts.map(\.user)).map { UserKey($0) }) {
-            finishLogOut(of: user)
-        }
-    }
-
-    /// Completes a log-out that the last run of the app did not finish.
-    private func finishLogOut(of user: UserKey) {
-        let count = recorder.userRevision
-        if let userID = user.userID { keepLogOut(of: userID) }
-        // The task does not retain the client. If the client closes first, the next client finishes the
-        // log-out.
-        Task { [engine = pipeline.engine, tokens] in
-            await engine.perform { await tokens.beginLeaving(user, at: count) }
-            await Self.finishLogOut(of: user, tokens: tokens, engine: engine) { await engine.flush() }
-        }
-    }
-
-    /// Sends the remaining events with the user's token, then removes the token.
-    @discardableResult
-    private static func finishLogOut(
-        of user: UserKey, tokens: UserTokenSource, engine: DeliveryEngine, flush: () async -> FlushResult
-    ) async -> FlushResult {
-        let result = await flush()
-        // If the client was closed, the next client finishes the log-out.
-        if result.ending != .closed { await engine.perform { await tokens.leave(user) } }
-        return result
+        resume(signOuts, and: before.signOuts)
     }
 
     // MARK: Users
@@ -142,7 +116,7 @@ public final class CountersignClient: Sendable {
         // Handlers of the session's end still record events for the earlier user.
         if !recorder.isUser(userID) { endSession() }
         let signed = token.map { SignedToken($0) }
-        let (_, isAnother, count) = recorder.setUser(userID) { isAnother in
+        let (_, isAnother, revision) = recorder.setUser(userID) { isAnother in
             if let signed = signed ?? nil { stored.keep(signed, of: userID) }
             return identity.withLock { identity in
                 identity.set(userID, isSigned: signed ?? nil != nil || (!isAnother && identity.isSigned))
@@ -150,12 +124,12 @@ public final class CountersignClient: Sendable {
             }
         }
         // Set the token first, since the new session sends at once.
-        if let signed { set(signed, for: userID, at: count) }
+        if let signed { set(signed, for: userID, at: revision) }
         if isAnother { startSession() }
         return isAnother
     }
 
-    /// Stores the current user again, without log-outs, such as after all data was removed.
+    /// Stores the current user again, without sign-outs, such as after all data was removed.
     func saveIdentity() {
         recorder.saveIdentity { [identity] userID in
             identity.withLock { identity in
@@ -163,18 +137,6 @@ public final class CountersignClient: Sendable {
                     identity = StoredUser.Identity(user: userID)
                 }
                 return identity.bytes
-            }
-        }
-    }
-
-    /// Writes a log-out into `user.json`. Until then the identity holds it.
-    private func keepLogOut(of userID: String) {
-        stored.keepLogOut(of: userID) { [recorder, identity] in
-            recorder.saveIdentity { _ in
-                identity.withLock { identity in
-                    identity.remove(logOutOf: userID)
-                    return identity.bytes
-                }
             }
         }
     }
@@ -198,54 +160,15 @@ public final class CountersignClient: Sendable {
         if let userID = user.id { set(signed, for: userID, at: user.revision) }
     }
 
-    private func set(_ token: SignedToken?, for userID: String, at count: Int) {
-        pipeline.post { [tokens] in
+    private func set(_ token: SignedToken?, for userID: String, at revision: Int) {
+        pipeline.engine.post { [tokens] in
             guard let token else { return await tokens.refuseMalformed(for: UserKey(userID)) }
-            return await tokens.take(token, for: UserKey(userID), at: count)
+            return await tokens.take(token, for: UserKey(userID), at: revision)
         }
     }
 
     /// The current user's ID, from the last run unless set in this run; nil without a user.
     public var userID: String? { recorder.userID }
-
-    /// Logs out the current user: sends the remaining events with the user's token, then removes the token.
-    ///
-    /// Events recorded after the call have no user. Events that cannot be sent now wait until the same user
-    /// signs in with a token, in later runs of the app too; `CountersignSnapshot.parked` reports
-    /// `logged_out`. If the user never had a token and the app has no token provider, the events are sent
-    /// without one. A token that the app sets for this user before the method returns is kept.
-    ///
-    /// - Returns: The result of sending.
-    @discardableResult
-    public func logOut() async -> FlushResult {
-        let user = beginLogOut()
-        return await Self.finishLogOut(of: user, tokens: tokens, engine: pipeline.engine) { await flush() }
-    }
-
-    /// As `logOut`, in the order of the calls: events recorded after it returns have no user. Calls `ended`
-    /// once, on any thread.
-    package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
-        let user = beginLogOut()
-        Task {
-            ended(
-                await Self.finishLogOut(of: user, tokens: tokens, engine: pipeline.engine) { await flush() })
-        }
-    }
-
-    private func beginLogOut() -> UserKey {
-        endSession()
-        let (userID, _, count) = recorder.setUser(nil) { _ in
-            identity.withLock { identity in
-                if let userID = identity.user { keepLogOut(of: userID) }
-                identity.logOut()
-                return identity.bytes
-            }
-        }
-        let user = UserKey(userID)
-        pipeline.post { [tokens] in await tokens.beginLeaving(user, at: count) }
-        startSession()
-        return user
-    }
 
     // MARK: Events
 
@@ -300,7 +223,7 @@ public final class CountersignClient: Sendable {
     /// - Returns: The outcome of each request.
     @discardableResult
     public func flush() async -> FlushResult {
-        TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.flush()
+        TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.engine.flush()
     }
 
     /// Stores the events in memory and stops all work. Nothing is recorded afterwards. The next client with
@@ -336,11 +259,6 @@ public final class CountersignClient: Sendable {
     /// in the background.
     public func enterForeground() { pipeline.enterForeground() }
 
-    /// Sets the handler with which other client types record session events.
-    package func onSessionEvent(_ handler: @escaping @Sendable (DeliveryPipeline.SessionEvent) -> Void) {
-        pipeline.onSessionEvent(handler)
-    }
-
     // MARK: Failures
 
     /// Authentication failures. Starts with the latest one if it is unresolved.
@@ -349,12 +267,12 @@ public final class CountersignClient: Sendable {
     /// once in five minutes and at the start of a session, while it is unresolved. `occurrences` counts all
     /// of them. While the app is in the background nothing is reported; the failures follow when the app is
     /// back.
-    public var authenticationFailures: AsyncStream<AuthenticationFailure> { pipeline.failures.stream() }
+    public var authenticationFailures: AsyncStream<AuthenticationFailure> { pipeline.engine.failures.stream() }
 
     /// Sets the closure called for each authentication failure, replacing an earlier one; nil removes it.
     ///
     /// Called on a thread of the SDK, as often as `authenticationFailures` reports.
     public func onAuthenticationFailure(_ handler: (@Sendable (AuthenticationFailure) -> Void)?) {
-        pipeline.failures.setHandler(handler)
+        pipeline.engine.failures.setHandler(handler)
     }
 }

@@ -18,7 +18,7 @@ actor ProjectKeySource: CredentialSource {
     }
 
     /// Replaces the key of a project.
-    func take(_ key: SignedToken, for project: UserKey) async -> [CredentialNews] {
+    func take(_ key: SignedToken, for project: UserKey) async -> [CredentialUpdate] {
         guard let token = project.userID, let generation = keys.set(key, for: project) else { return [] }
         await stored.save(key, of: token)
         return [.changed(project, generation: generation)]
@@ -26,7 +26,7 @@ actor ProjectKeySource: CredentialSource {
 
     func credential(
         for project: UserKey, replacing rejected: Int?,
-        post: @escaping @Sendable (@escaping CredentialWork) -> Void
+        post: @escaping @Sendable (@escaping CredentialAction) -> Void
     ) async -> CredentialDecision {
         // Another process may have stored a newer key than the rejected one.
         if let token = project.userID, keys[project] == nil || keys[project]?.generation == rejected,
@@ -44,7 +44,7 @@ actor ProjectKeySource: CredentialSource {
 
     var clockOffset: TimeInterval { serverClock.offset(now: clock.now, uptime: clock.uptime) }
 
-    func forgetAll() async {
+    func removeAll() async {
         keys.removeAll()
         await stored.removeAll()
     }

@@ -1,26 +1,16 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Stores the current user and the signed-out users, in two files in the queue's directory.
+/// Stores the current user and the sign-outs (see `SignOut`), in two files in the queue's directory.
 ///
 /// The first file holds the current user, one file for each write key. `Recorder` writes the file before the
 /// events of that user. It is read on the caller's thread before the first event is recorded. The second
-/// file, `user.json`, holds the signed-out users by write key. Processes that share the queue share both
+/// file, `user.json`, holds the sign-outs by write key. Processes that share the queue share both
 /// files. The user set last by any process is the initial user of the next start.
 struct StoredUser: Sendable {
-    /// The progress of a log-out.
-    enum Departure: String, Codable {
-        /// The user's events are being sent. The user's token is removed after that.
-        case leaving
-        /// The token has been removed. Remaining events wait for another token.
-        case left
-        /// The app has since set a new token, in this process or another. That token is not removed.
-        case back
-    }
-
     /// The content of the first file.
     struct Identity: Codable, Sendable {
-        struct LogOut: Codable, Sendable {
+        struct UnwrittenSignOut: Codable, Sendable {
             let user: String
             let isSigned: Bool
         }
@@ -29,50 +19,54 @@ struct StoredUser: Sendable {
         var user: String?
         /// Whether the app has set a token for this user. If so, events wait while no token is stored.
         var isSigned = false
-        /// The log-outs not yet written to `user.json`.
-        var logOuts: [LogOut] = []
+        /// The sign-outs not yet written to `user.json`.
+        var signOuts: [UnwrittenSignOut] = []
 
-        /// The encoded identity, or nil if there is neither a user nor a log-out.
+        enum CodingKeys: String, CodingKey {
+            case user
+            case isSigned
+            case signOuts = "logOuts"
+        }
+
+        /// The encoded identity, or nil if there is neither a user nor a sign-out.
         var bytes: [UInt8]? {
-            guard user != nil || !logOuts.isEmpty else { return nil }
+            guard user != nil || !signOuts.isEmpty else { return nil }
             return (try? JSONEncoder().encode(self)).map { Array($0) }
         }
 
         /// The users whose events wait while the token store has no token for the user.
         var signedUsers: Set<UserKey> {
-            Set(logOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
+            Set(signOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
         }
 
-        /// Sets the user. A user with a token is no longer logging out.
+        /// Sets the user. A user with a token is no longer signing out.
         mutating func set(_ userID: String, isSigned: Bool) {
             user = userID
             self.isSigned = isSigned
-            if isSigned { remove(logOutOf: userID) }
+            if isSigned { remove(signOutOf: userID) }
         }
 
-        mutating func logOut() {
-            if let user { logOuts.append(LogOut(user: user, isSigned: isSigned)) }
+        mutating func signOut() {
+            if let user { signOuts.append(UnwrittenSignOut(user: user, isSigned: isSigned)) }
             user = nil
             isSigned = false
         }
 
-        mutating func remove(logOutOf userID: String) {
-            logOuts.removeAll { UserKey($0.user) == UserKey(userID) }
+        mutating func remove(signOutOf userID: String) {
+            signOuts.removeAll { UserKey($0.user) == UserKey(userID) }
         }
     }
 
     private struct Content: Codable {
-        struct Entry: Codable {
-            let user: String
-            let departure: Departure
-            /// The `LeaseHolder` of the client in which the user is `leaving`.
-            let holder: String
-        }
-
         /// The current users, in files of earlier versions.
         var users: [String: String]?
         /// By write key. Nil in files of earlier versions.
-        var departures: [String: [Entry]]?
+        var signOuts: [String: [SignOut]]?
+
+        enum CodingKeys: String, CodingKey {
+            case users
+            case signOuts = "departures"
+        }
     }
 
     /// The entries of one write key in `user.json`, under the lock.
@@ -106,44 +100,20 @@ struct StoredUser: Sendable {
             isChanged = true
         }
 
-        private var entries: [Content.Entry] { content.departures?[writeKey] ?? [] }
+        /// All sign-outs.
+        var signOuts: [SignOut] { content.signOuts?[writeKey] ?? [] }
 
-        /// The users whose log-out is not complete.
-        var leaving: [String] { entries.filter { $0.departure == .leaving }.map(\.user) }
-
-        /// The signed-out users with waiting events.
-        var left: [String] { entries.filter { $0.departure == .left }.map(\.user) }
-
-        private func entry(of userID: String) -> Content.Entry? {
-            entries.first { $0.user.utf8.elementsEqual(userID.utf8) }
+        /// The user's sign-out, or nil if the user is signed in or was never set.
+        func signOut(of userID: String) -> SignOut? {
+            signOuts.first { $0.user.utf8.elementsEqual(userID.utf8) }
         }
 
-        /// The user's log-out, or nil if the user has not logged out or has received a token since.
-        func departure(of userID: String) -> Departure? { entry(of: userID)?.departure }
-
-        /// Whether the user is logging out in a client other than `holder`.
-        func isLeavingElsewhere(_ userID: String, than holder: String) -> Bool {
-            entry(of: userID).map { $0.departure == .leaving && $0.holder != holder } ?? false
-        }
-
-        /// Begins a log-out in this client. A user whose events already wait stays logged out.
-        mutating func beginLeaving(_ userID: String, holder: String) {
-            if departure(of: userID) != .left { set(.leaving, of: userID, holder: holder) }
-        }
-
-        mutating func setDeparture(_ departure: Departure?, of userID: String) {
-            set(departure, of: userID, holder: "")
-        }
-
-        private mutating func set(_ departure: Departure?, of userID: String, holder: String) {
-            let before = entry(of: userID)
-            guard departure != before?.departure || holder != before?.holder ?? "" else { return }
-            var entries = entries.filter { !$0.user.utf8.elementsEqual(userID.utf8) }
-            if let departure {
-                entries.append(Content.Entry(user: userID, departure: departure, holder: holder))
-            }
-            content.departures = content.departures ?? [:]
-            content.departures?[writeKey] = entries.isEmpty ? nil : entries
+        mutating func set(_ signOut: SignOut?, of userID: String) {
+            guard signOut != self.signOut(of: userID) else { return }
+            var signOuts = signOuts.filter { !$0.user.utf8.elementsEqual(userID.utf8) }
+            if let signOut { signOuts.append(signOut) }
+            content.signOuts = content.signOuts ?? [:]
+            content.signOuts?[writeKey] = signOuts.isEmpty ? nil : signOuts
             isChanged = true
         }
 
@@ -198,7 +168,7 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// Reads the log-outs. A damaged file counts as empty.
+    /// Reads the sign-outs. A damaged file counts as empty.
     func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
 
     /// The version of `user.json`, different after each change by any process.

@@ -24,10 +24,10 @@ actor UserTokenSource: CredentialSource {
         /// Generation of the newest token; 0 without a token.
         let generation: Int
         /// Number of times the user's token had been removed.
-        let forgettings: Int
+        let removals: Int
     }
 
-    private struct Search {
+    private struct Fetch {
         let call: TokenProviderCall
         let reason: TokenRequest.Reason
         let baseline: Baseline
@@ -38,7 +38,7 @@ actor UserTokenSource: CredentialSource {
 
     /// The provider's failures for a user, with the back-off of the provider. The back-off in `Sender`
     /// protects the server, which is meanwhile retried with the last token. The two delays run in parallel.
-    private struct Standing {
+    private struct ProviderBackoff {
         var failures = 0
         /// Uptime before which the provider is not called.
         var retryAt: TimeInterval
@@ -59,37 +59,37 @@ actor UserTokenSource: CredentialSource {
             : "pass a new token for the user, or set a token provider"
     }
 
-    private let settings: Settings
-    private let stored: SignedUserTokens
+    let settings: Settings
+    let stored: SignedUserTokens
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
-    /// Users who are logging out and have not received a token since.
-    private var leaving: Set<UserKey> = []
-    /// The number of the last app call for each user, as `Recorder` counts. Earlier calls that arrive late
-    /// are ignored.
-    private var lastWords: [UserKey: Int] = [:]
-    /// Calls of the app up to this number are deleted together with all other data.
-    private var forgottenCount = Int.max
-    /// Users whose log-out could not be written to disk.
-    private var unforgotten: Set<UserKey> = []
+    /// Users who are signing out and have not received a token since.
+    var signingOut: Set<UserKey> = []
+    /// The revision (`Recorder.userRevision`) of the last app call for each user. Calls with an earlier
+    /// revision that arrive late are ignored.
+    private var revisions: [UserKey: Int] = [:]
+    /// Tokens of app calls up to this revision are removed together with all other data.
+    private var wipeRevision = Int.max
+    /// Users whose sign-out could not be written to disk, or whose token could not be removed.
+    var pendingRemoval: Set<UserKey> = []
     /// Whether each user's newest token is stored. False if storing it failed.
     private var isStored: [UserKey: Bool] = [:]
     /// Users with a token in an earlier run. Their events wait while no token is stored.
-    private var signed: Set<UserKey>
-    /// The version of `user.json` at the last check for a log-out, for each user with a token in memory.
+    var signed: Set<UserKey>
+    /// The version of `user.json` at the last check for a sign-out, for each user with a token in memory.
     private var seenVersions: [UserKey: [Int]] = [:]
     /// Whether removing all tokens from the store has failed. Stored tokens are ignored then.
     private var distrustsStore = false
     /// Number of token removals for each user, and for all users together.
-    private var forgettings: (of: [UserKey: Int], ofAll: Int) = ([:], 0)
-    private var searches: [UserKey: Search] = [:]
-    private var standings: [UserKey: Standing] = [:]
+    private var removals: (of: [UserKey: Int], ofAll: Int) = ([:], 0)
+    private var fetches: [UserKey: Fetch] = [:]
+    private var providerBackoffs: [UserKey: ProviderBackoff] = [:]
     /// Users to request tokens for once other calls have returned.
     private var waiting: Set<UserKey> = []
     /// Generations just returned by the provider but expired by the device clock. The server decides.
     private var doubtful: [UserKey: Int] = [:]
 
-    private var cache = TokenCache()
+    private(set) var cache = TokenCache()
     /// The last rejection of each user's token.
     private var verdicts: [UserKey: ServerAnswer.TokenVerdict] = [:]
     private var serverClock = ServerClock()
@@ -116,7 +116,7 @@ actor UserTokenSource: CredentialSource {
     func baseline(of user: UserKey) -> Baseline {
         Baseline(
             generation: generation(of: user),
-            forgettings: forgettings.ofAll + forgettings.of[user, default: 0])
+            removals: removals.ofAll + removals.of[user, default: 0])
     }
 
     private func credential(of user: UserKey) -> Credential {
@@ -130,7 +130,7 @@ actor UserTokenSource: CredentialSource {
     func refused(_ credential: Credential, of user: UserKey, _ verdict: ServerAnswer.TokenVerdict) -> Bool {
         verdicts[user] = verdict
         // Sent because no better token was available, which has been reported already.
-        return standings[user]?.code != verdict.code
+        return providerBackoffs[user]?.code != verdict.code
     }
 
     func noteServerTime(_ date: Date) {
@@ -142,28 +142,28 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Calls from the app
 
-    /// Accepts a token from the app and cancels a log-out. `count` is the number of the call, as `Recorder`
-    /// counts.
-    func take(_ token: SignedToken, for user: UserKey, at count: Int) async -> [CredentialNews] {
-        guard isLastWord(count, of: user) else { return [] }
-        let isLeaving = leaving.remove(user) != nil
-        return await take(token, for: user, from: isLeaving ? .appWhileLeaving : .app)
+    /// Accepts a token from the app and cancels a sign-out. `revision` is that of the call.
+    func take(_ token: SignedToken, for user: UserKey, at revision: Int) async -> [CredentialUpdate] {
+        guard isNewest(revision, of: user) else { return [] }
+        let wasSigningOut = signingOut.remove(user) != nil
+        return await take(token, for: user, from: wasSigningOut ? .appDuringSignOut : .app)
     }
 
-    private func isLastWord(_ count: Int, of user: UserKey) -> Bool {
-        guard count >= lastWords[user, default: 0] else { return false }
-        lastWords[user] = count
+    /// Returns false for a call that arrives after a later one for the same user.
+    func isNewest(_ revision: Int, of user: UserKey) -> Bool {
+        guard revision >= revisions[user, default: 0] else { return false }
+        revisions[user] = revision
         return true
     }
 
     private func take(
         _ token: SignedToken, for user: UserKey, from origin: SignedUserTokens.Origin
-    ) async -> [CredentialNews] {
+    ) async -> [CredentialUpdate] {
         guard let generation = await set(token, for: user, from: origin) else {
             guard let code = verdicts[user]?.code else { return [] }
             return [.failed(failure(code, "token_unchanged", of: user, token: token, origin: .app))]
         }
-        var news = [CredentialNews.changed(user, generation: generation)]
+        var news = [CredentialUpdate.changed(user, generation: generation)]
         // After a rejection, an expired token is a mistake of the app. Otherwise the server decides.
         if verdicts[user] != nil, isExpired(token) {
             news.insert(
@@ -173,58 +173,29 @@ actor UserTokenSource: CredentialSource {
     }
 
     /// Reports a malformed token from the app.
-    func refuseMalformed(for user: UserKey) -> [CredentialNews] {
+    func refuseMalformed(for user: UserKey) -> [CredentialUpdate] {
         [.failed(failure(.decodingError, "token_malformed", of: user, token: nil, origin: .app))]
     }
 
     /// Accepts a token from a provider call that exceeded its time limit.
-    func takeLate(_ token: SignedToken, for user: UserKey, since baseline: Baseline) async -> [CredentialNews]
+    func takeLate(_ token: SignedToken, for user: UserKey, since baseline: Baseline) async
+        -> [CredentialUpdate]
     {
         self.baseline(of: user) == baseline ? await take(token, for: user, from: .provider) : []
     }
 
-    /// Begins a log-out. `leave` must follow when the remaining events were sent. `count` as in `take`.
-    func beginLeaving(_ user: UserKey, at count: Int) -> [CredentialNews] {
-        guard user.userID != nil, isLastWord(count, of: user) else { return [] }
-        leaving.insert(user)
-        return []
-    }
-
-    /// Removes the token of a signed-out user, unless the app has set a token since. Remaining events wait
-    /// for another token, unless the user never had one: users of an app without tokens return without a
-    /// token too.
-    func leave(_ user: UserKey) async -> [CredentialNews] {
-        guard let userID = user.userID, leaving.remove(user) != nil else { return [] }
-        let isSigned: Bool
-        if settings.provider != nil || cache[user] != nil || signed.contains(user) {
-            isSigned = true
-        } else {
-            isSigned = await stored.find(userID) != .none
-        }
-        switch await stored.leave(userID, isSigned: isSigned) {
-        case .isBack: return []
-        case .failed: unforgotten.insert(user)
-        case .forgotten: signed.remove(user)
-        }
-        forget(user)
-        await stored.removeSettled()
-        return [.forgotten(user)]
-    }
-
-    private func forget(_ user: UserKey) {
+    /// Removes a user's token from memory.
+    func removeToken(of user: UserKey) {
         cache.remove(user)
         isStored[user] = nil
         verdicts[user] = nil
-        standings[user] = nil
-        forgettings.of[user, default: 0] += 1
+        providerBackoffs[user] = nil
+        removals.of[user, default: 0] += 1
     }
 
-    /// Retries failed writes of tokens and log-outs.
+    /// Retries failed writes of tokens and sign-outs.
     private func retrySaving() async {
-        for user in unforgotten {
-            guard let userID = user.userID, cache[user] == nil else { continue }
-            if await stored.leave(userID, isSigned: true) != .failed { unforgotten.remove(user) }
-        }
+        await retryRemovals()
         for (user, isStored) in isStored where !isStored {
             guard let userID = user.userID, let token = token(of: user) else { continue }
             self.isStored[user] = await stored.save(token, of: userID, from: .provider)
@@ -252,31 +223,31 @@ actor UserTokenSource: CredentialSource {
             if origin != .provider { isStored[user] = await stored.save(token, of: userID, from: origin) }
             return nil
         }
-        unforgotten.remove(user)
-        standings[user] = nil
+        pendingRemoval.remove(user)
+        providerBackoffs[user] = nil
         isStored[user] = await stored.save(token, of: userID, from: origin)
         return generation
     }
 
-    /// Makes the next `forgetAll` keep the app's calls after this count.
-    func willForget(upTo count: Int) -> [CredentialNews] {
-        forgottenCount = count
+    /// Makes the next `removeAll` keep the tokens of app calls after this revision.
+    func willRemoveAll(upTo revision: Int) -> [CredentialUpdate] {
+        wipeRevision = revision
         return []
     }
 
-    func forgetAll() async {
-        let kept = lastWords.filter { $0.value > forgottenCount }.keys.compactMap { user in
-            leaving.contains(user) ? nil : token(of: user).map { (user, $0) }
+    func removeAll() async {
+        let kept = revisions.filter { $0.value > wipeRevision }.keys.compactMap { user in
+            signingOut.contains(user) ? nil : token(of: user).map { (user, $0) }
         }
-        forgottenCount = .max
+        wipeRevision = .max
         cache.removeAll()
         isStored = [:]
         signed = []
-        unforgotten = []
-        leaving = []
+        pendingRemoval = []
+        signingOut = []
         verdicts = [:]
-        standings = [:]
-        forgettings.ofAll += 1
+        providerBackoffs = [:]
+        removals.ofAll += 1
         distrustsStore = await !stored.tokens.removeAll()
         for (user, token) in kept { _ = await set(token, for: user, from: .app) }
     }
@@ -286,9 +257,9 @@ actor UserTokenSource: CredentialSource {
     private func load(_ user: UserKey, _ userID: String, replacing rejected: Int?) async
         -> SignedUserTokens.Found
     {
-        if cache[user] != nil { await forgetIfLoggedOutElsewhere(user, userID) }
+        if cache[user] != nil { await removeIfSignedOutElsewhere(user, userID) }
         guard cache[user] == nil || cache[user]?.generation == rejected else { return .none }
-        if unforgotten.contains(user) { return .loggedOut }
+        if pendingRemoval.contains(user) { return .signedOut }
         let version = stored.users.version
         let found = await stored.find(userID)
         switch found {
@@ -298,19 +269,21 @@ actor UserTokenSource: CredentialSource {
             seenVersions[user] = version
             return found
         case .none: return cache[user] == nil && signed.contains(user) ? .lost : found
-        case .loggedOut, .lost, .unreadable: return found
+        case .signedOut, .lost, .unreadable: return found
         }
     }
 
-    /// Deletes a token from memory if it is no longer stored because another process has logged the user out.
-    private func forgetIfLoggedOutElsewhere(_ user: UserKey, _ userID: String) async {
+    /// Deletes a token from memory if it is no longer stored because another process has signed the user out.
+    private func removeIfSignedOutElsewhere(_ user: UserKey, _ userID: String) async {
         let version = stored.users.version
-        guard isStored[user] == true, !leaving.contains(user), seenVersions[user] != version else { return }
+        guard isStored[user] == true, !signingOut.contains(user), seenVersions[user] != version else {
+            return
+        }
         switch await stored.find(userID) {
-        case .none, .lost, .loggedOut:
+        case .none, .lost, .signedOut:
             // Events recorded since then wait for a token.
             signed.insert(user)
-            forget(user)
+            removeToken(of: user)
         case .token: seenVersions[user] = version
         case .unreadable: break
         }
@@ -319,7 +292,7 @@ actor UserTokenSource: CredentialSource {
     /// The reason why events must wait without a token; nil if the server decides.
     private static func obstacle(_ found: SignedUserTokens.Found) -> ServerAnswer.Explanation? {
         switch found {
-        case .loggedOut:
+        case .signedOut:
             .init("logged_out", "the user has logged out; what was left waits until there is a token again")
         case .lost: .init("no_token", "the user's token is not stored; what waits needs another one")
         case .unreadable: .init("store_unreadable", "the stored token cannot be read now")
@@ -331,7 +304,7 @@ actor UserTokenSource: CredentialSource {
 
     func credential(
         for user: UserKey, replacing rejected: Int?,
-        post: @escaping @Sendable (@escaping CredentialWork) -> Void
+        post: @escaping @Sendable (@escaping CredentialAction) -> Void
     ) async -> CredentialDecision {
         guard let userID = user.userID else { return .ready(Credential(settings.scheme, token: nil)) }
         let found = await load(user, userID, replacing: rejected)
@@ -356,15 +329,15 @@ actor UserTokenSource: CredentialSource {
         } else {
             return .ready(credential(of: user))
         }
-        searches = searches.filter { $0.value.call.isRunning || !$0.value.hasTimedOut }
-        if let search = searches[user] {
-            return search.hasTimedOut ? .doubtful(current, Self.timedOut) : .pending
+        fetches = fetches.filter { $0.value.call.isRunning || !$0.value.hasTimedOut }
+        if let fetch = fetches[user] {
+            return fetch.hasTimedOut ? .doubtful(current, Self.timedOut) : .pending
         }
-        if let standing = standings[user], clock.uptime < standing.retryAt {
-            return .doubtful(current, standing.problem)
+        if let backoff = providerBackoffs[user], clock.uptime < backoff.retryAt {
+            return .doubtful(current, backoff.problem)
         }
-        guard searches.count < settings.maximumCalls else {
-            if searches.values.contains(where: { !$0.hasTimedOut }) {
+        guard fetches.count < settings.maximumCalls else {
+            if fetches.values.contains(where: { !$0.hasTimedOut }) {
                 waiting.insert(user)
                 return .pending
             }
@@ -383,7 +356,7 @@ actor UserTokenSource: CredentialSource {
             let outcome = await call.outcome(within: timeout, on: clock)
             post { await self.returned(call, outcome, for: user) }
         }
-        searches[user] = Search(
+        fetches[user] = Fetch(
             call: call, reason: reason, baseline: baseline, requestTime: clock.now, task: task)
         return .pending
     }
@@ -393,11 +366,11 @@ actor UserTokenSource: CredentialSource {
     /// Handles the result of a provider call, then starts calls for waiting users.
     private func returned(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
-    ) async -> [CredentialNews] {
-        var news: [CredentialNews] = []
+    ) async -> [CredentialUpdate] {
+        var news: [CredentialUpdate] = []
         if let failure = await settle(call, outcome, for: user) { news.append(.failed(failure)) }
-        news.append(.sought(user))
-        news += waiting.map { .sought($0) }
+        news.append(.resolved(user))
+        news += waiting.map { .resolved($0) }
         waiting = []
         return news
     }
@@ -406,9 +379,9 @@ actor UserTokenSource: CredentialSource {
     private func settle(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> AuthenticationFailure? {
-        guard let search = searches[user], search.call === call else { return nil }
-        if case .timedOut = outcome { searches[user]?.hasTimedOut = true } else { searches[user] = nil }
-        if baseline(of: user) != search.baseline { return nil }
+        guard let fetch = fetches[user], fetch.call === call else { return nil }
+        if case .timedOut = outcome { fetches[user]?.hasTimedOut = true } else { fetches[user] = nil }
+        if baseline(of: user) != fetch.baseline { return nil }
         let problem: ServerAnswer.Explanation
         switch outcome {
         case .token(let text):
@@ -416,7 +389,7 @@ actor UserTokenSource: CredentialSource {
                 problem = .init("token_malformed", "the provider returned something that is no token")
                 break
             }
-            if token == cache[user]?.token, search.reason == .rejected {
+            if token == cache[user]?.token, fetch.reason == .rejected {
                 problem = .init("token_unchanged", "the provider returned the same token again")
                 break
             }
@@ -424,37 +397,37 @@ actor UserTokenSource: CredentialSource {
             // Send the token even if it seems expired: the device clock may be wrong, and only the server can
             // tell.
             doubtful[user] = isExpired(token, margin: Self.expiryMargin) ? generation : nil
-            standings[user] = nil
+            providerBackoffs[user] = nil
             return nil
         case .none: problem = .init("no_token", "the provider has no token")
         case .failed: problem = .init("provider_failed", "the provider threw an error")
         case .timedOut: problem = Self.timedOut
         }
         let code: AuthErrorCode =
-            switch search.reason {
+            switch fetch.reason {
             case .missing: .missingToken
             case .rejected: verdicts[user]?.code ?? .expired
             default: .expired
             }
-        let failures = (standings[user]?.failures ?? 0) + 1
+        let failures = (providerBackoffs[user]?.failures ?? 0) + 1
         // At least one second, even if the random fraction is small.
         let delay = max(1, settings.retry.delay(afterFailure: failures, fraction: random()))
-        standings[user] = Standing(
+        providerBackoffs[user] = ProviderBackoff(
             failures: failures, retryAt: clock.uptime + delay, problem: problem, code: code)
         return failure(
             code, problem.code, of: user, token: token(of: user), origin: .provider,
-            requestTime: search.requestTime)
+            requestTime: fetch.requestTime)
     }
 
     /// Lets the provider be called again at once. The failure counts stay.
     func resume() async {
-        for user in standings.keys { standings[user]?.retryAt = clock.uptime }
+        for user in providerBackoffs.keys { providerBackoffs[user]?.retryAt = clock.uptime }
         await retrySaving()
     }
 
     /// Cancels waiting for the provider and retries failed writes.
     func stop() async {
-        for search in searches.values { search.task.cancel() }
+        for fetch in fetches.values { fetch.task.cancel() }
         await retrySaving()
     }
 

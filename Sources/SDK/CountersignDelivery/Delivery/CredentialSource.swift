@@ -21,7 +21,7 @@ package protocol CredentialSource: Sendable {
     /// its result to `post`.
     func credential(
         for owner: UserKey, replacing rejected: Int?,
-        post: @escaping @Sendable (@escaping CredentialWork) -> Void
+        post: @escaping @Sendable (@escaping CredentialAction) -> Void
     ) async -> CredentialDecision
 
     /// Called after the server accepted a request with this credential.
@@ -41,7 +41,7 @@ package protocol CredentialSource: Sendable {
     func resume() async
 
     /// Removes all credentials.
-    func forgetAll() async
+    func removeAll() async
 
     /// Stops waiting for pending calls.
     func stop() async
@@ -60,26 +60,26 @@ extension CredentialSource {
 package enum CredentialDecision: Sendable, Equatable {
     /// Send with this credential.
     case ready(Credential)
-    /// A credential is being fetched. `CredentialNews.sought` will follow.
+    /// A credential is being fetched. `CredentialUpdate.resolved` will follow.
     case pending
     /// No better credential is available. The server decides about this one, but a rejected credential is
     /// sent again only after a wait. Nil if nothing may be sent without a credential.
     case doubtful(Credential?, ServerAnswer.Explanation)
-    /// Send nothing before this uptime. Nil waits for the next `CredentialNews`.
+    /// Send nothing before this uptime. Nil waits for the next `CredentialUpdate`.
     case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
 }
 
 /// A message from a `CredentialSource` to the engine.
-package enum CredentialNews: Sendable {
+package enum CredentialUpdate: Sendable {
     /// The owner has a new credential.
     case changed(UserKey, generation: Int)
     /// Fetching the owner's credential has ended or timed out. Ask the source again.
-    case sought(UserKey)
+    case resolved(UserKey)
     /// The owner's credential must not be sent any more. Ask the source again.
-    case forgotten(UserKey)
+    case removed(UserKey)
     /// A failure to report to the app.
     case failed(AuthenticationFailure)
 }
 
 /// Work that the engine runs between two steps, in the order of the calls to `post`.
-package typealias CredentialWork = @Sendable () async -> [CredentialNews]
+package typealias CredentialAction = @Sendable () async -> [CredentialUpdate]

@@ -7,7 +7,7 @@ package actor DeliveryEngine {
     enum Command: Sendable {
         case stored(Int)
         /// Work of the credential source, run in order.
-        case credentials(CredentialWork, done: CheckedContinuation<Void, Never>? = nil)
+        case credentials(CredentialAction, done: CheckedContinuation<Void, Never>? = nil)
         case sendSoon
         case configure(FlushPolicy, batchEvents: Int, newestFirst: Bool = false)
         case sessionStarted
@@ -20,7 +20,7 @@ package actor DeliveryEngine {
     }
 
     nonisolated let inbox = Inbox<Command>()
-    nonisolated let failures = Broadcast<AuthenticationFailure>()
+    package nonisolated let failures = Broadcast<AuthenticationFailure>()
 
     private let storage: Storage
     private var lease: LeaseHolder { storage.holder }
@@ -95,6 +95,8 @@ package actor DeliveryEngine {
         failures.finish()
     }
 
+    /// Sends everything that can be sent now, including records that are still in memory. Returns when that
+    /// is done.
     package nonisolated func flush() async -> FlushResult {
         await withCheckedContinuation { continuation in
             guard !inbox.post(.flush(continuation)) else { return }
@@ -114,12 +116,12 @@ package actor DeliveryEngine {
     }
 
     /// Runs `work` between two steps of the engine, in the order of the calls.
-    package nonisolated func post(_ work: @escaping CredentialWork) {
+    package nonisolated func post(_ work: @escaping CredentialAction) {
         inbox.post(.credentials(work))
     }
 
     /// Returns when the engine has run `work`.
-    package nonisolated func perform(_ work: @escaping CredentialWork) async {
+    package nonisolated func perform(_ work: @escaping CredentialAction) async {
         await withCheckedContinuation { continuation in
             if !inbox.post(.credentials(work, done: continuation)) { continuation.resume() }
         }
@@ -181,7 +183,7 @@ package actor DeliveryEngine {
             for failure in throttle.enteredForeground(at: clock.uptime) { failures.send(failure) }
         case .wiped(let done):
             sender.reset()
-            await source.forgetAll()
+            await source.removeAll()
             throttle.removeAll()
             failures.forget { _ in true }
             done?.resume()
@@ -313,13 +315,13 @@ package actor DeliveryEngine {
 
     // MARK: Credentials
 
-    private func take(_ news: CredentialNews) {
+    private func take(_ news: CredentialUpdate) {
         switch news {
         case .changed(let user, let generation):
             sender.tokenChanged(for: user, generation: generation, now: clock.uptime)
-        case .sought(let user): sender.tokenSought(for: user)
-        case .forgotten(let user):
-            sender.tokenForgotten(for: user)
+        case .resolved(let user): sender.tokenResolved(for: user)
+        case .removed(let user):
+            sender.tokenRemoved(for: user)
             // These failures are about a token that was removed.
             throttle.succeeded(user)
             failures.forget { UserKey($0.userID) == user }

@@ -101,7 +101,7 @@ package final class DeliveryPipeline: Sendable {
     }
 
     /// Runs `work` between two steps of the engine, in the order of the calls.
-    package func post(_ work: @escaping CredentialWork) {
+    package func post(_ work: @escaping CredentialAction) {
         engine.post(work)
     }
 

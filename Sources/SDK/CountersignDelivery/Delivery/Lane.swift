@@ -83,7 +83,7 @@ struct Lane: Equatable {
 
     mutating func providerSucceeded() { providerFailures = 0 }
 
-    mutating func tokenSought() {
+    mutating func tokenResolved() {
         state = blockedUntil.map { .waiting(until: $0) } ?? .open
     }
 

@@ -89,9 +89,9 @@ struct Lanes {
     }
 
     /// Returns true if a token provider call for this user was pending.
-    mutating func tokenSought(for user: UserKey) -> Bool {
+    mutating func tokenResolved(for user: UserKey) -> Bool {
         guard all[user]?.awaitsToken == true else { return false }
-        change(user) { $0.tokenSought() }
+        change(user) { $0.tokenResolved() }
         if all[user] == Lane() { set(user, nil) }
         return true
     }

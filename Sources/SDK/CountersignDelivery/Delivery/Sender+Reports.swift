@@ -45,7 +45,7 @@ extension Sender {
         users.authorized(user, generation: generation, provided: true)
     }
 
-    /// The token provider is asked; `tokenSought` is to follow. Other users' events go on.
+    /// The token provider is asked; `tokenResolved` is to follow. Other users' events go on.
     mutating func authorizationPending() {
         guard let current else { return }
         users.change(current.user) { $0.tokenPending() }

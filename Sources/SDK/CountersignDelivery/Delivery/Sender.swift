@@ -183,14 +183,14 @@ struct Sender {
     }
 
     /// Reports that the token provider call has ended or timed out.
-    mutating func tokenSought(for user: UserKey) {
-        guard users.tokenSought(for: user) else { return }
+    mutating func tokenResolved(for user: UserKey) {
+        guard users.tokenResolved(for: user) else { return }
         inRound { $0.readAgain() }
         sendSoon()
     }
 
     /// Reports that the user's token was removed. The batch in progress is authorized again.
-    mutating func tokenForgotten(for user: UserKey) {
+    mutating func tokenRemoved(for user: UserKey) {
         if current?.user == user { setAside() }
     }
 

@@ -5,7 +5,7 @@ extension AccessTokens: CredentialSource {
 
     package func credential(
         for owner: UserKey, replacing rejected: Int?,
-        post: @escaping @Sendable (@escaping CredentialWork) -> Void
+        post: @escaping @Sendable (@escaping CredentialAction) -> Void
     ) async -> CredentialDecision {
         await authorize(rejected: rejected)
     }
@@ -14,7 +14,7 @@ extension AccessTokens: CredentialSource {
         accepted(generation: credential.generation)
     }
 
-    package func forgetAll() async {
+    package func removeAll() async {
         await forget()
     }
 }
