@@ -80,13 +80,18 @@ let sdk: [Target] = [
         name: "CountersignSQLite", dependencies: ["CountersignCore", "CSQLite"],
         path: "Sources/SDK/CountersignSQLite",
         swiftSettings: strict + optimizedAlways),
+    // Requests of the gateway, and of the SDK on Linux, over libcurl.
+    .target(
+        name: "CountersignCurl", dependencies: ["CCurl"], path: "Sources/SDK/CountersignCurl",
+        swiftSettings: strict),
 
     // The SDK. Imports point up: each target may use those above it here.
     // HTTP requests and the time.
     .target(
         name: "CountersignTransport",
         dependencies: [
-            "CountersignCore", .target(name: "CCurl", condition: .when(platforms: [.linux])),
+            "CountersignCore", .target(name: "CountersignCurl", condition: .when(platforms: [.linux])),
+            .target(name: "CCurl", condition: .when(platforms: [.linux])),
         ],
         path: "Sources/SDK/CountersignTransport", swiftSettings: strict),
     // Stores records until a server has accepted them. Independent of users and vendors.
@@ -192,7 +197,7 @@ let gateway: [Target] = [
         name: "GatewayHTTP",
         dependencies: [
             "GatewayModel", "CountersignCore", "CountersignJSON", "CMicroHTTPD",
-            "CHTTPServer", "CZlib", "CCurl",
+            "CHTTPServer", "CZlib", "CCurl", "CountersignCurl",
         ],
         path: "Sources/Gateway/GatewayHTTP",
         swiftSettings: strict),

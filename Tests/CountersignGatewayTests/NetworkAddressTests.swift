@@ -32,8 +32,8 @@ struct NetworkAddressTests {
         let target = try #require(NetworkAddress(address))
         #expect(target.reach == .never)
         for allows in [false, true] {
-            let exchange = OutboundRequest.Exchange(allowsPrivate: allows, maximumBytes: 1)
-            #expect(exchange.refusal(of: target, port: 443) != nil)
+            #expect(
+                PrivateAddressGuard.rejection(of: target, port: 443, allowsPrivateAddresses: allows) != nil)
         }
     }
 
@@ -43,11 +43,10 @@ struct NetworkAddressTests {
     func portsAreThoseOfWebServersUnlessAnOwnerAllowsMore(address: String, port: Int, isOpen: Bool) throws {
         let target = try #require(NetworkAddress(address))
         let port = UInt16(port)
-        let (strict, open) = (
-            OutboundRequest.Exchange(allowsPrivate: false, maximumBytes: 1),
-            OutboundRequest.Exchange(allowsPrivate: true, maximumBytes: 1)
-        )
-        #expect((strict.refusal(of: target, port: port) == nil) == isOpen)
-        #expect(open.refusal(of: target, port: port) == nil)
+        func rejection(allowsPrivate: Bool) -> String? {
+            PrivateAddressGuard.rejection(of: target, port: port, allowsPrivateAddresses: allowsPrivate)
+        }
+        #expect((rejection(allowsPrivate: false) == nil) == isOpen)
+        #expect(rejection(allowsPrivate: true) == nil)
     }
 }

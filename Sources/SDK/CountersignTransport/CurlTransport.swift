@@ -1,5 +1,7 @@
 #if os(Linux)
     internal import CCurl
+    internal import CountersignCore
+    internal import CountersignCurl
     internal import Foundation
 
     /// HTTP through libcurl.
@@ -45,93 +47,51 @@
         }
     }
 
-    /// One easy handle, so that its connection is used again.
+    /// One handle, so that its connection is used again.
     ///
     /// `@unchecked Sendable`: only `CurlTransport.queue`, which is serial, calls `perform`.
     private final class CurlSession: @unchecked Sendable {
-        private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
-
-        private let handle: UnsafeMutableRawPointer?
+        private let handle = CurlHandle()
         private let certificateAuthorityFile: String?
 
         init(certificateAuthorityFile: String?) {
-            handle = Self.isReady ? curl_easy_init() : nil
             self.certificateAuthorityFile = certificateAuthorityFile
-        }
-
-        deinit {
-            if let handle { curl_easy_cleanup(handle) }
         }
 
         func perform(_ exchange: CurlExchange) -> Result<TransportResponse, HTTPTransportError> {
             guard let handle else { return .failure(HTTPTransportError(.other, "libcurl did not start")) }
             if exchange.isCancelled { return .failure(HTTPTransportError(.cancelled, "before sending")) }
-            curl_easy_reset(handle)
             let request = exchange.request
-            var list: UnsafeMutablePointer<curl_slist>?
-            defer { curl_slist_free_all(list) }
-            // No `Expect: 100-continue`: it costs a round trip.
-            var fields = request.headers.map { "\($0.name): \($0.value)" } + ["Expect:"]
+            handle.reset(
+                url: request.url.absoluteString, schemes: "http,https",
+                timeoutMilliseconds: Int(min(max(request.timeout * 1_000, 1), 86_400_000)),
+                certificateAuthorityFile: certificateAuthorityFile)
+            var fields = request.headers.map { "\($0.name): \($0.value)" }
             // Content encodings are decoded, since some servers use them unasked, but not asked for.
-            _ = countersign_curl_set_string(handle, CURLOPT_ACCEPT_ENCODING, "")
+            handle.set(CURLOPT_ACCEPT_ENCODING, "")
             if request.header("Accept-Encoding") == nil { fields.append("Accept-Encoding:") }
-            for field in fields { list = curl_slist_append(list, field) }
-            _ = countersign_curl_set_string(handle, CURLOPT_URL, request.url.absoluteString)
-            // An id that is `..` is an id (RFC 3986 has no other way to write it).
-            _ = countersign_curl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
-            _ = countersign_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https")
-            _ = countersign_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
-            _ = countersign_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
-            _ = countersign_curl_set_long(handle, CURLOPT_TIMEOUT_MS, Self.milliseconds(request.timeout))
             if exchange.take != nil {
-                _ = countersign_curl_set_long(handle, CURLOPT_LOW_SPEED_LIMIT, 1)
-                _ = countersign_curl_set_long(handle, CURLOPT_LOW_SPEED_TIME, 60)
+                handle.set(CURLOPT_LOW_SPEED_LIMIT, 1)
+                handle.set(CURLOPT_LOW_SPEED_TIME, 60)
             }
-            _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, list)
-            _ = countersign_curl_set_long(handle, CURLOPT_POST, 1)
-            if request.method != "POST" {
-                _ = countersign_curl_set_string(handle, CURLOPT_CUSTOMREQUEST, request.method)
-            }
-            _ = countersign_curl_set_offset(
-                handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count))
-            if let certificateAuthorityFile {
-                _ = countersign_curl_set_string(handle, CURLOPT_CAINFO, certificateAuthorityFile)
-            }
-            let context = Unmanaged.passUnretained(exchange).toOpaque()
-            _ = countersign_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, receiveBody)
-            _ = countersign_curl_set_pointer(handle, CURLOPT_WRITEDATA, context)
-            _ = countersign_curl_set_data_callback(handle, CURLOPT_HEADERFUNCTION, receiveHeader)
-            _ = countersign_curl_set_pointer(handle, CURLOPT_HEADERDATA, context)
-            _ = countersign_curl_set_progress_callback(handle, checkProgress)
-            _ = countersign_curl_set_pointer(handle, CURLOPT_XFERINFODATA, context)
-            _ = countersign_curl_set_long(handle, CURLOPT_NOPROGRESS, 0)
-
-            let code = request.body.withUnsafeBytes { body in
-                // libcurl reads the body where it is; an empty buffer may have no address.
-                _ = countersign_curl_set_pointer(
-                    handle, CURLOPT_POSTFIELDS, body.baseAddress ?? UnsafeRawPointer(context))
-                return curl_easy_perform(handle)
-            }
+            if request.method != "POST" { handle.set(CURLOPT_CUSTOMREQUEST, request.method) }
+            let code = handle.perform(
+                headers: fields, body: request.body, isCancelled: { exchange.isCancelled },
+                onHeader: exchange.receive(header:), onBody: exchange.receive(body:))
             let isUndecodable = code == CURLE_BAD_CONTENT_ENCODING
             guard code == CURLE_OK || exchange.hasEnough || isUndecodable else {
                 return .failure(exchange.error(for: code))
             }
-            var status = 0
-            _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
             return .success(
                 TransportResponse(
-                    status: status, headers: exchange.headers, body: exchange.body,
+                    status: handle.status, headers: exchange.headers, body: exchange.body,
                     isTruncated: exchange.isTruncated || isUndecodable))
-        }
-
-        private static func milliseconds(_ seconds: TimeInterval) -> Int {
-            Int(min(max(seconds * 1_000, 1), 86_400_000))
         }
     }
 
     /// State of one exchange, for libcurl's callbacks.
     ///
-    /// `@unchecked Sendable`: `cancelled` has a lock; the rest is touched only by the thread in `CurlSession.perform`.
+    /// `@unchecked Sendable`: only the thread in `CurlSession.perform` uses the `var`s.
     private final class CurlExchange: @unchecked Sendable {
         let request: TransportRequest
         /// Takes the body of an answer of 200 as it comes; nil collects it.
@@ -145,27 +105,18 @@
         private var headerBytes = 0
         private(set) var body: [UInt8] = []
         private(set) var isTruncated = false
-        private let lock = NSLock()
-        private var cancelled = false
+        private let cancelled = Lock(false)
 
         init(request: TransportRequest, take: (@Sendable ([UInt8]) -> Bool)? = nil) {
             self.request = request
             self.take = take
         }
 
-        var isCancelled: Bool {
-            lock.lock()
-            defer { lock.unlock() }
-            return cancelled
-        }
+        var isCancelled: Bool { cancelled.withLock { $0 } }
 
-        func cancel() {
-            lock.lock()
-            defer { lock.unlock() }
-            cancelled = true
-        }
+        func cancel() { cancelled.withLock { $0 = true } }
 
-        func receive(header line: UnsafeRawBufferPointer) -> Bool {
+        func receive(header line: UnsafeRawBufferPointer) {
             let text = String(decoding: line, as: UTF8.self)
             if text.hasPrefix("HTTP/") {
                 // Another status line follows an interim answer such as 100.
@@ -180,7 +131,6 @@
                 headers.append(
                     (String(text[..<colon]), value.trimmingCharacters(in: .whitespacesAndNewlines)))
             }
-            return true
         }
 
         func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
@@ -196,7 +146,7 @@
         }
 
         func error(for code: CURLcode) -> HTTPTransportError {
-            let detail = String(cString: curl_easy_strerror(code))
+            let detail = CurlHandle.text(of: code)
             let scheme = request.url.scheme?.lowercased() ?? ""
             switch code {
             case CURLE_ABORTED_BY_CALLBACK: return HTTPTransportError(.cancelled, detail)
@@ -216,24 +166,5 @@
             default: return HTTPTransportError(.other, detail)
             }
         }
-    }
-
-    private let receiveBody: countersign_curl_data_callback = { bytes, size, count, context in
-        guard let bytes, let context else { return 0 }
-        let exchange = Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue()
-        let buffer = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        return exchange.receive(body: buffer) ? buffer.count : 0
-    }
-
-    private let receiveHeader: countersign_curl_data_callback = { bytes, size, count, context in
-        guard let bytes, let context else { return 0 }
-        let exchange = Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue()
-        let buffer = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        return exchange.receive(header: buffer) ? buffer.count : 0
-    }
-
-    private let checkProgress: countersign_curl_progress_callback = { context, _, _, _, _ in
-        guard let context else { return 0 }
-        return Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue().isCancelled ? 1 : 0
     }
 #endif

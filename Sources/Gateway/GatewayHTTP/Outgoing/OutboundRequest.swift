@@ -1,5 +1,6 @@
 internal import CCurl
 internal import CountersignCore
+internal import CountersignCurl
 internal import Foundation
 internal import GatewayModel
 
@@ -89,128 +90,47 @@ package struct OutboundRequest {
                 case CURLE_ABORTED_BY_CALLBACK: .cancelled
                 default: .connection
                 }
-            self.init(kind, reason: String(cString: curl_easy_strerror(code)))
+            self.init(kind, reason: CurlHandle.text(of: code))
         }
     }
 
     /// Milliseconds to connect, TLS included.
     private static let connectTimeout = 5_000
 
-    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
-
     package func perform() throws(Failure) -> Answer {
-        guard Self.isReady, let handle = curl_easy_init() else {
-            throw Failure(.connection, reason: "libcurl did not start")
-        }
-        defer { curl_easy_cleanup(handle) }
-        var fields: UnsafeMutablePointer<curl_slist>?
-        defer { curl_slist_free_all(fields) }
-        for (name, value) in headers { fields = curl_slist_append(fields, "\(name): \(value)") }
-        // No `Expect: 100-continue`: it costs a round trip.
-        for field in ["User-Agent: Countersign", "Expect:"] { fields = curl_slist_append(fields, field) }
-        _ = countersign_curl_set_string(handle, CURLOPT_URL, url)
-        // Ids may be `..`, which RFC 3986 cannot escape.
-        _ = countersign_curl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
-        _ = countersign_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, schemes)
-        _ = countersign_curl_set_string(handle, CURLOPT_PROXY, "")
-        _ = countersign_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
-        _ = countersign_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
-        _ = countersign_curl_set_long(handle, CURLOPT_TIMEOUT_MS, timeoutMilliseconds)
-        _ = countersign_curl_set_long(
-            handle, CURLOPT_CONNECTTIMEOUT_MS, min(Self.connectTimeout, timeoutMilliseconds))
-        _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, fields)
-        _ = countersign_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, collect)
-        _ = countersign_curl_set_socket_callback(handle, openSocket)
-        _ = countersign_curl_set_progress_callback(handle, watch)
-        _ = countersign_curl_set_long(handle, CURLOPT_NOPROGRESS, 0)
-        if let certificateAuthorityFile {
-            _ = countersign_curl_set_string(handle, CURLOPT_CAINFO, certificateAuthorityFile)
-        }
-        if let body {
-            _ = countersign_curl_set_long(handle, CURLOPT_POST, 1)
-            _ = countersign_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
-        }
-        var exchange = Exchange(
-            allowsPrivate: allowsPrivateAddresses, maximumBytes: maximumBytes,
-            cutsLongAnswers: cutsLongAnswers,
-            isCancelled: isCancelled)
-        let code = withUnsafeMutablePointer(to: &exchange) { exchange in
-            _ = countersign_curl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, exchange)
-            _ = countersign_curl_set_pointer(handle, CURLOPT_WRITEDATA, exchange)
-            _ = countersign_curl_set_pointer(handle, CURLOPT_XFERINFODATA, exchange)
-            return (body ?? []).withUnsafeBytes { bytes in
-                if body != nil {
-                    _ = countersign_curl_set_pointer(handle, CURLOPT_POSTFIELDS, bytes.baseAddress)
-                }
-                return curl_easy_perform(handle)
-            }
-        }
-        if let reason = exchange.refusal { throw Failure(.refusedAddress, reason: reason) }
-        if exchange.isTooLong {
+        guard let handle = CurlHandle() else { throw Failure(.connection, reason: "libcurl did not start") }
+        handle.reset(
+            url: url, schemes: schemes, timeoutMilliseconds: timeoutMilliseconds,
+            certificateAuthorityFile: certificateAuthorityFile)
+        handle.set(CURLOPT_PROXY, "")
+        handle.set(CURLOPT_CONNECTTIMEOUT_MS, min(Self.connectTimeout, timeoutMilliseconds))
+        let fields = headers.map { "\($0.name): \($0.value)" } + ["User-Agent: Countersign"]
+        var received: [UInt8] = []
+        var isLong = false
+        var rejection: String?
+        let code = handle.perform(
+            headers: fields, body: body, isCancelled: isCancelled,
+            mayConnect: { [allowsPrivateAddresses] address, length in
+                rejection =
+                    NetworkAddress(address, length: length).map { target in
+                        PrivateAddressGuard.rejection(
+                            of: target, port: NetworkAddress.port(address, length: length),
+                            allowsPrivateAddresses: allowsPrivateAddresses)
+                    } ?? "its address is neither IPv4 nor IPv6"
+                return rejection == nil
+            },
+            onBody: { [maximumBytes] chunk in
+                let room = maximumBytes - received.count
+                received.append(contentsOf: chunk.prefix(room))
+                isLong = chunk.count > room
+                return !isLong
+            })
+        if let rejection { throw Failure(.refusedAddress, reason: rejection) }
+        if isLong, !cutsLongAnswers {
             throw Failure(.longAnswer, reason: "its answer is longer than \(maximumBytes) bytes")
         }
-        guard code == CURLE_OK || exchange.isCut else { throw Failure(code) }
-        var status = 0
-        _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
-        var seconds: curl_off_t = 0
-        _ = countersign_curl_get_offset(handle, CURLINFO_RETRY_AFTER, &seconds)
-        return Answer(
-            status: status, body: exchange.received, retryAfterSeconds: seconds > 0 ? Int(seconds) : nil)
+        guard code == CURLE_OK || isLong else { throw Failure(code) }
+        let seconds = handle.retryAfterSeconds
+        return Answer(status: handle.status, body: received, retryAfterSeconds: seconds > 0 ? seconds : nil)
     }
-
-    struct Exchange {
-        let allowsPrivate: Bool
-        let maximumBytes: Int
-        var cutsLongAnswers = false
-        var isCancelled: @Sendable () -> Bool = { false }
-        var received: [UInt8] = []
-        var isTooLong = false
-        /// Whether a long response was truncated.
-        var isCut = false
-        var refusal: String?
-
-        /// Why a connection to the address is not allowed; otherwise nil.
-        func refusal(of target: NetworkAddress?, port: UInt16) -> String? {
-            guard let target else { return "its address is neither IPv4 nor IPv6" }
-            return PrivateAddressGuard.rejection(
-                of: target, port: port, allowsPrivateAddresses: allowsPrivate)
-        }
-    }
-}
-
-private let openSocket: countersign_curl_socket_callback = { context, _, address in
-    guard let context, let address else { return CURL_SOCKET_BAD }
-    let exchange = context.assumingMemoryBound(to: OutboundRequest.Exchange.self)
-    guard let target = countersign_curl_address(address) else { return CURL_SOCKET_BAD }
-    let length = Int(address.pointee.addrlen)
-    if let refusal = exchange.pointee.refusal(
-        of: NetworkAddress(target, length: length), port: NetworkAddress.port(target, length: length))
-    {
-        exchange.pointee.refusal = refusal
-        return CURL_SOCKET_BAD
-    }
-    return countersign_curl_open_socket(address)
-}
-
-private let collect: countersign_curl_data_callback = { bytes, size, count, context in
-    guard let bytes, let context else { return 0 }
-    let exchange = context.assumingMemoryBound(to: OutboundRequest.Exchange.self)
-    let chunk = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    let room = exchange.pointee.maximumBytes - exchange.pointee.received.count
-    guard chunk.count <= room else {
-        if exchange.pointee.cutsLongAnswers {
-            exchange.pointee.received.append(contentsOf: chunk.prefix(room))
-            exchange.pointee.isCut = true
-        } else {
-            exchange.pointee.isTooLong = true
-        }
-        return 0
-    }
-    exchange.pointee.received.append(contentsOf: chunk)
-    return chunk.count
-}
-
-private let watch: countersign_curl_progress_callback = { context, _, _, _, _ in
-    guard let context else { return 0 }
-    return context.assumingMemoryBound(to: OutboundRequest.Exchange.self).pointee.isCancelled() ? 1 : 0
 }

@@ -1,0 +1,130 @@
+package import CCurl
+
+/// An easy handle of libcurl. It sends one request at a time and keeps the connection for the next.
+package final class CurlHandle {
+    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    private let handle: UnsafeMutableRawPointer
+
+    /// Returns nil if libcurl cannot start.
+    package init?() {
+        guard Self.isReady, let handle = curl_easy_init() else { return nil }
+        self.handle = handle
+    }
+
+    deinit { curl_easy_cleanup(handle) }
+
+    /// Starts a request with default options. `schemes` are the allowed URL schemes, separated by commas.
+    /// Redirects are not followed. `certificateAuthorityFile` replaces the system's certificates.
+    package func reset(
+        url: String, schemes: String, timeoutMilliseconds: Int, certificateAuthorityFile: String?
+    ) {
+        curl_easy_reset(handle)
+        set(CURLOPT_URL, url)
+        // Ids may be `..`, which RFC 3986 cannot escape.
+        set(CURLOPT_PATH_AS_IS, 1)
+        set(CURLOPT_PROTOCOLS_STR, schemes)
+        set(CURLOPT_FOLLOWLOCATION, 0)
+        set(CURLOPT_NOSIGNAL, 1)
+        set(CURLOPT_NOPROGRESS, 0)
+        set(CURLOPT_TIMEOUT_MS, timeoutMilliseconds)
+        if let certificateAuthorityFile { set(CURLOPT_CAINFO, certificateAuthorityFile) }
+    }
+
+    package func set(_ option: CURLoption, _ value: String) {
+        _ = countersign_curl_set_string(handle, option, value)
+    }
+
+    package func set(_ option: CURLoption, _ value: Int) {
+        _ = countersign_curl_set_long(handle, option, value)
+    }
+
+    /// Sends the request, as POST if there is a body, and waits for the response.
+    ///
+    /// `isCancelled` is called about once a second. `mayConnect` decides about the address of each connection.
+    /// `onHeader` receives status lines and fields. `onBody` receives the body in parts, and ends the request by
+    /// returning false.
+    package func perform(
+        headers: [String], body: [UInt8]?, isCancelled: @escaping () -> Bool,
+        mayConnect: @escaping (UnsafePointer<sockaddr>, _ length: Int) -> Bool = { _, _ in true },
+        onHeader: @escaping (UnsafeRawBufferPointer) -> Void = { _ in },
+        onBody: @escaping (UnsafeRawBufferPointer) -> Bool
+    ) -> CURLcode {
+        var list: UnsafeMutablePointer<curl_slist>?
+        defer { curl_slist_free_all(list) }
+        // No `Expect: 100-continue`: it costs a round trip.
+        for field in headers + ["Expect:"] { list = curl_slist_append(list, field) }
+        _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, list)
+        _ = countersign_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, receiveBody)
+        _ = countersign_curl_set_data_callback(handle, CURLOPT_HEADERFUNCTION, receiveHeader)
+        _ = countersign_curl_set_progress_callback(handle, checkProgress)
+        _ = countersign_curl_set_socket_callback(handle, openSocket)
+        if let body {
+            set(CURLOPT_POST, 1)
+            _ = countersign_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
+        }
+        var callbacks = Callbacks(
+            isCancelled: isCancelled, mayConnect: mayConnect, onHeader: onHeader, onBody: onBody)
+        return withUnsafeMutablePointer(to: &callbacks) { context in
+            for option in [
+                CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_XFERINFODATA, CURLOPT_OPENSOCKETDATA,
+            ] { _ = countersign_curl_set_pointer(handle, option, context) }
+            return (body ?? []).withUnsafeBytes { bytes in
+                // libcurl does not copy the body. An empty buffer may have no address.
+                let start = bytes.baseAddress ?? UnsafeRawPointer(context)
+                if body != nil { _ = countersign_curl_set_pointer(handle, CURLOPT_POSTFIELDS, start) }
+                return curl_easy_perform(handle)
+            }
+        }
+    }
+
+    package var status: Int {
+        var status = 0
+        _ = countersign_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
+        return status
+    }
+
+    /// The `Retry-After` delay of the response (RFC 9110, section 10.2.3); 0 without it.
+    package var retryAfterSeconds: Int {
+        var seconds: curl_off_t = 0
+        _ = countersign_curl_get_offset(handle, CURLINFO_RETRY_AFTER, &seconds)
+        return Int(seconds)
+    }
+
+    package static func text(of code: CURLcode) -> String { String(cString: curl_easy_strerror(code)) }
+}
+
+private struct Callbacks {
+    let isCancelled: () -> Bool
+    let mayConnect: (UnsafePointer<sockaddr>, Int) -> Bool
+    let onHeader: (UnsafeRawBufferPointer) -> Void
+    let onBody: (UnsafeRawBufferPointer) -> Bool
+
+    static func of(_ context: UnsafeMutableRawPointer) -> Callbacks {
+        context.assumingMemoryBound(to: Callbacks.self).pointee
+    }
+}
+
+private let receiveBody: countersign_curl_data_callback = { bytes, size, count, context in
+    guard let bytes, let context else { return 0 }
+    let buffer = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return Callbacks.of(context).onBody(buffer) ? buffer.count : 0
+}
+
+private let receiveHeader: countersign_curl_data_callback = { bytes, size, count, context in
+    guard let bytes, let context else { return 0 }
+    Callbacks.of(context).onHeader(UnsafeRawBufferPointer(start: bytes, count: size * count))
+    return size * count
+}
+
+private let checkProgress: countersign_curl_progress_callback = { context, _, _, _, _ in
+    guard let context else { return 0 }
+    return Callbacks.of(context).isCancelled() ? 1 : 0
+}
+
+private let openSocket: countersign_curl_socket_callback = { context, _, address in
+    guard let context, let address, let target = countersign_curl_address(address),
+        Callbacks.of(context).mayConnect(target, Int(address.pointee.addrlen))
+    else { return CURL_SOCKET_BAD }
+    return countersign_curl_open_socket(address)
+}
