@@ -87,8 +87,8 @@ final class ScenarioRun {
         case "record" where step["refused"] == .bool(true):
             if (try? await record(value, bytes: 0)) != nil { throw Scenario.Failure("it was recorded") }
         case "record": try await record(value, bytes: Int(step["bytes"]?.double ?? 0))
-        case "flush": try check(await device.pipeline.flush(), value)
-        case "begin_flush": flush = Task { [pipeline = device.pipeline] in await pipeline.flush() }
+        case "flush": try check(await device.pipeline.engine.flush(), value)
+        case "begin_flush": flush = Task { [pipeline = device.pipeline] in await pipeline.engine.flush() }
         case "end_flush":
             guard let flush else { throw Scenario.Failure("no flush has begun") }
             try check(await flush.value, value)
@@ -158,7 +158,7 @@ final class ScenarioRun {
     private func rest() async -> TimeInterval? {
         let pipeline = device.pipeline
         await pipeline.recorder.drain()
-        await withCheckedContinuation { continuation in pipeline.perform { continuation.resume() } }
+        await withCheckedContinuation { continuation in pipeline.storage.submit { _ in continuation.resume() } }
         if obstacles.present == nil {
             let (rests, continuation) = AsyncStream.makeStream(of: Rest.self)
             obstacles.watch { continuation.yield(.blocked) }

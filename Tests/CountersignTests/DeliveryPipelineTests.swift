@@ -109,19 +109,19 @@ struct DeliveryPipelineTests {
         let pipeline = try makePipeline(transport)
         for text in ["one", "two"] { _ = try await pipeline.store(Line(text: text)) }
 
-        #expect(await pipeline.flush().batches.map(\.code) == ["no_key"])
+        #expect(await pipeline.engine.flush().batches.map(\.code) == ["no_key"])
         #expect(transport.requests.isEmpty)
 
         try Data("first".utf8).write(to: keyFile)
-        #expect(await pipeline.flush().isComplete)
+        #expect(await pipeline.engine.flush().isComplete)
         #expect(transport.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["one\ntwo"])
 
         // After a rejected key the source reads the file again, and the new key is used at once.
         accepted.withLock { $0 = "Bearer second" }
         _ = try await pipeline.store(Line(text: "three"))
-        #expect(await pipeline.flush().isComplete == false)
+        #expect(await pipeline.engine.flush().isComplete == false)
         try Data("second".utf8).write(to: keyFile)
-        #expect(await pipeline.flush().isComplete)
+        #expect(await pipeline.engine.flush().isComplete)
         #expect(transport.requests.last?.header("Authorization") == "Bearer second")
         await pipeline.close()
     }

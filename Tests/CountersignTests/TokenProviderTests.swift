@@ -125,7 +125,7 @@ struct TokenProviderTests {
         // The late result of an earlier provider call.
         let token = try #require(SignedToken("late.late.late"))
         let before = UserTokenSource.Baseline(generation: 0, removals: 0)
-        client.pipeline.post { [tokens = client.tokens] in
+        client.pipeline.engine.post { [tokens = client.tokens] in
             await tokens.takeLate(token, for: UserKey("ada"), since: before)
         }
         client.identify(userID: "ada")

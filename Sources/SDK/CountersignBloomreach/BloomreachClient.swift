@@ -114,7 +114,7 @@ public final class BloomreachClient: Sendable {
         let setup = setup.withLock { $0 }
         for project in [setup.project] + setup.mapping.values.joined() {
             guard let key = SignedToken.accessToken(project.apiKey) else { continue }
-            pipeline.post { [projectKeys] in await projectKeys.take(key, for: UserKey(project.token)) }
+            pipeline.engine.post { [projectKeys] in await projectKeys.take(key, for: UserKey(project.token)) }
         }
     }
 
@@ -304,7 +304,7 @@ public final class BloomreachClient: Sendable {
     /// - Returns: The outcome of each request.
     @discardableResult
     public func flush() async -> FlushResult {
-        TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.flush()
+        TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.engine.flush()
     }
 
     /// Replaces the flush policy.
@@ -344,8 +344,8 @@ public final class BloomreachClient: Sendable {
     /// Sets the closure called when a project's server rejects tracked data because of its API key, replacing
     /// an earlier closure; nil removes it. The events stay in the queue.
     public func onDeliveryFailure(_ handler: (@Sendable (CountersignError) -> Void)?) {
-        guard let handler else { return pipeline.failures.setHandler(nil) }
-        pipeline.failures.setHandler { failure in
+        guard let handler else { return pipeline.engine.failures.setHandler(nil) }
+        pipeline.engine.failures.setHandler { failure in
             // The server has accepted the event nevertheless.
             if failure.isOptional { return }
             handler(

@@ -63,7 +63,7 @@ extension LocationClient {
                     .warning, "locationTemplate error: not a JSON object or array, the default is used", [:])
             }
         }
-        pipeline.store(LocationContent(value: body), messageID: made.uuid) { [weak self] result in
+        pipeline.recorder.record(LocationContent(value: body), messageID: made.uuid) { [weak self] result in
             if let self, case .success = result { took(made.object, configuration) }
             stored(result.map { _ in made.uuid })
         }

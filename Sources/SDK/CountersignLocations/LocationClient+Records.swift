@@ -48,7 +48,7 @@ extension LocationClient {
         }
         await handover()
         let collector = destination.beginCollecting()
-        let result = await pipeline.flush()
+        let result = await pipeline.engine.flush()
         let delivered = destination.endCollecting(collector)
         if let error = Self.error(of: result) { throw error }
         return delivered.compactMap { JSONDocument.value($0.body) }

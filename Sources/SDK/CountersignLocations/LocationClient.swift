@@ -136,7 +136,7 @@ public final class LocationClient: Sendable {
             }, clock: clock, random: random)
         made.withLock { made in
             made.announce = { [weak pipeline = pipeline] generation in
-                pipeline?.post { [.changed(.anonymous, generation: generation)] }
+                pipeline?.engine.post { [.changed(.anonymous, generation: generation)] }
             }
             made.observe = { [weak self] result in self?.exchanged(result) }
         }
@@ -148,7 +148,7 @@ public final class LocationClient: Sendable {
 
     private func save(_ configuration: LocationConfiguration) {
         guard let settingsFile else { return }
-        pipeline.perform { settingsFile.save(configuration) }
+        pipeline.storage.submit { _ in settingsFile.save(configuration) }
     }
 
     deinit {

@@ -24,22 +24,13 @@ package final class DeliveryPipeline: Sendable {
 
     var log: CountersignLog? { settings.log }
 
-    /// Makes a pipeline. The queue file is opened in the background, and a session begins. Throws `CountersignError`
-    /// with `invalidConfiguration` if the settings cannot work.
-    package convenience init(
-        settings: DeliverySettings, storage: Storage, destination: any Destination,
-        credentials: any CredentialSource, transport: (any HTTPTransport)?,
-        clock: any ClientClock, random: @escaping @Sendable () -> Double
-    ) throws(CountersignError) {
-        try self.init(
-            settings: settings, storage: storage, destination: destination, credentials: credentials,
-            owner: nil, identity: nil, transport: transport, clock: clock, random: random)
-    }
-
-    /// Also sets the initial owner, and the file that `Recorder.saveIdentity` writes.
+    /// Makes a pipeline. The queue file is opened in the background, and a session begins. Throws
+    /// `CountersignError` with `invalidConfiguration` if the settings cannot work.
+    ///
+    /// `owner` is the initial owner of records. `Recorder.saveIdentity` writes `identity`.
     package init(
         settings: DeliverySettings, storage: Storage, destination: any Destination,
-        credentials: any CredentialSource, owner: String?, identity: SlotFile?,
+        credentials: any CredentialSource, owner: String? = nil, identity: SlotFile? = nil,
         transport: (any HTTPTransport)?,
         clock: any ClientClock, random: @escaping @Sendable () -> Double
     ) throws(CountersignError) {
@@ -87,29 +78,7 @@ package final class DeliveryPipeline: Sendable {
         return try result.get()
     }
 
-    /// Like `store`, but keeps the order of the calls. `stored` is called once, on any thread.
-    package func store(
-        _ content: any RecordContent, messageID: String,
-        stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
-    ) {
-        recorder.record(content, messageID: messageID, completion: stored)
-    }
-
-    /// Runs `work` on the storage thread, in the order of the calls.
-    package func perform(_ work: @escaping @Sendable () -> Void) {
-        storage.submit { _ in work() }
-    }
-
-    /// Runs `work` between two steps of the engine, in the order of the calls.
-    package func post(_ work: @escaping CredentialAction) {
-        engine.post(work)
-    }
-
     // MARK: Sending
-
-    /// Sends everything that can be sent now, including records that are still in memory. Returns when that
-    /// is done.
-    package func flush() async -> FlushResult { await engine.flush() }
 
     /// Changes the flush policy, the batch size and the order.
     package func configure(_ policy: FlushPolicy, batchEvents: Int, newestFirst: Bool = false) {
@@ -125,9 +94,6 @@ package final class DeliveryPipeline: Sendable {
         await engine.stop()
         await storage.close()
     }
-
-    /// Failures of credentials.
-    package var failures: Broadcast<AuthenticationFailure> { engine.failures }
 }
 
 // MARK: - Sessions

@@ -97,7 +97,7 @@ public final class CountersignInspector: Sendable {
     ) {
         self.pipeline = pipeline
         self.user = user
-        let task = Task { [verdicts, failures = pipeline.failures.stream()] in
+        let task = Task { [verdicts, failures = pipeline.engine.failures.stream()] in
             for await failure in failures { Self.keep(failure, in: verdicts) }
         }
         listener.withLock { $0 = task }
