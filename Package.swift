@@ -49,12 +49,6 @@ let systemLibraries: [Target] = [
         name: "COpenSSL", path: "Sources/CShims/COpenSSL", pkgConfig: "openssl",
         providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(
-        name: "CMicroHTTPD", path: "Sources/CShims/CMicroHTTPD", pkgConfig: "libmicrohttpd",
-        providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
-    .systemLibrary(
-        name: "CGnuTLS", path: "Sources/CShims/CGnuTLS", pkgConfig: "gnutls",
-        providers: [.apt(["libgnutls28-dev"]), .brew(["gnutls"])]),
-    .systemLibrary(
         name: "CCurl", path: "Sources/CShims/CCurl", pkgConfig: "libcurl",
         providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .systemLibrary(
@@ -177,8 +171,8 @@ let gateway: [Target] = [
         path: "Sources/SDK/CountersignConsumer",
         swiftSettings: strict),
     .target(
-        name: "CHTTPServer", dependencies: ["CMicroHTTPD", "CGnuTLS"],
-        path: "Sources/CShims/CHTTPServer"),
+        name: "CHTTPServer", dependencies: ["COpenSSL"], path: "Sources/CShims/CHTTPServer",
+        linkerSettings: [.linkedLibrary("ssl")]),
     // The files of the dashboard, embedded.
     .target(name: "CDashboard", path: "Sources/CShims/CDashboard", exclude: ["Resources"]),
     // The table of common passwords, embedded.
@@ -196,8 +190,8 @@ let gateway: [Target] = [
     .target(
         name: "GatewayHTTP",
         dependencies: [
-            "GatewayModel", "CountersignCore", "CountersignJSON", "CMicroHTTPD",
-            "CHTTPServer", "CZlib", "CCurl", "CountersignCurl",
+            "GatewayModel", "CountersignCore", "CountersignJSON", "CHTTPServer", "CZlib", "CCurl",
+            "CountersignCurl",
         ],
         path: "Sources/Gateway/GatewayHTTP",
         swiftSettings: strict),

@@ -204,7 +204,6 @@ struct FloodTests {
         }
     }
 
-    // The check that finds it runs once a second.
     @Test func aSenderThatEndsBeforeItsBodyIsClosed() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
@@ -225,109 +224,29 @@ struct FloodTests {
         }
     }
 
-    /// Unread bytes, for example from a line without an end.
-    @Test func whoLooksStuckIsClosedAtTheThirdLookOnly() throws {
-        let watch = ConnectionWatch(limits: GatewayLimits())
-        let sender = try WatchedSender(of: watch, in: .header)
-        try sender.send()
-        for passes in [10, 20] {
-            sender.passes.note(passes)
-            watch.look()
-        }
-        #expect(sender.isOpen)
-        // Its loop has not made a pass since.
-        watch.look()
-        #expect(sender.isOpen)
-        sender.passes.note(30)
-        watch.look()
-        #expect(sender.isClosedByTheWatch)
-    }
-
-    /// A sender of a slow header: each byte is read, and another has arrived by the next check.
-    @Test(
-        .enabled(if: WatchedSender.isToldWhatIsTaken, "the system does not tell how much was read"),
-        arguments: [WatchedConnection.Phase.header, .body])
-    func whoIsReadFromIsNeverStuck(phase: WatchedConnection.Phase) throws {
-        let watch = ConnectionWatch(limits: GatewayLimits())
-        let sender = try WatchedSender(of: watch, in: phase)
-        for passes in 1...20 {
-            try sender.send()
-            sender.passes.note(passes * 10)
-            if passes.isMultiple(of: 2) { watch.look() } else { watch.lookForStuck(of: sender.passes) }
-            #expect(sender.isOpen)
-            try sender.read()
-        }
-        try sender.send()
-        for passes in 21...23 {
-            sender.passes.note(passes * 10)
-            watch.look()
-        }
-        #expect(sender.isClosedByTheWatch)
-    }
-
-    /// A loop that never waits, because of a stuck connection, does not wait for the clock either.
-    @Test(.enabled(if: WatchedSender.isToldWhatIsTaken, "the system does not tell how much was read"))
-    func aLoopMayHaveItsOwnConnectionsLookedAt() throws {
-        let watch = ConnectionWatch(limits: GatewayLimits())
-        let (own, other) = (try WatchedSender(of: watch, in: .body), try WatchedSender(of: watch, in: .body))
-        for sender in [own, other] { try sender.send() }
-        for pass in 1...3 {
-            for sender in [own, other] { sender.passes.note(pass * 10) }
-            watch.lookForStuck(of: own.passes)
-        }
-        #expect(own.isClosedByTheWatch)
-        #expect(other.isOpen)
-    }
-
-    /// A socket whose system does not report how much was read. Only Linux reports it.
-    @Test func aLoopDoesNotGuess() throws {
-        var ends: [Int32] = [0, 0]
-        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-        defer { for end in ends { close(end) } }
-        let watch = ConnectionWatch(limits: GatewayLimits())
-        let passes = PassCount()
-        let connection = WatchedConnection(socket: ends[0], passes: passes)
-        watch.add(connection)
-        connection.enter(.header, at: .now())
-        var byte: UInt8 = 0x20
-        #expect(send(ends[1], &byte, 1, Int32(MSG_NOSIGNAL)) == 1)
-        func isOpen() -> Bool { recv(ends[1], &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) != 0 }
-        for pass in 1...10 {
-            passes.note(pass * 10)
-            watch.lookForStuck(of: passes)
-        }
-        #expect(isOpen())
-        for pass in 11...13 {
-            passes.note(pass * 10)
-            watch.look()
-        }
-        #expect(!isOpen())
-    }
-
     /// Its descriptor may belong to another socket by now.
-    @Test func theSocketOfAConnectionThatHasGoneIsLeftAlone() throws {
-        let watch = ConnectionWatch(limits: GatewayLimits())
-        let gone = try WatchedSender(of: watch, in: .body)
-        watch.remove(gone.connection)
-        watch.close(gone.connection)
-        watch.closeThoseStillSending()
+    @Test func theSocketOfARemovedConnectionIsNotShutDown() throws {
+        let table = ConnectionTable(limits: GatewayLimits())
+        let gone = try PeerSocket(in: table, .receiving)
+        table.remove(gone.peer)
+        table.close(gone.peer)
         #expect(gone.isOpen)
     }
 
-    @Test func whoWasToldToGoLeavesOnePlaceOnly() throws {
+    @Test func aClosedConnectionFreesOneSlotOnly() throws {
         var limits = GatewayLimits()
         limits.connections = 2
-        let watch = ConnectionWatch(limits: limits)
+        let table = ConnectionTable(limits: limits)
         let (first, second) = (
-            try WatchedSender(of: watch, in: .handling), try WatchedSender(of: watch, in: .handling)
+            try PeerSocket(in: table, .handling), try PeerSocket(in: table, .handling)
         )
-        for _ in 0..<2 { watch.close(first.connection) }
-        #expect(first.isClosedByTheWatch)
-        watch.remove(first.connection)
-        #expect(watch.admits(nil))
-        let third = try WatchedSender(of: watch, in: .handling)
-        #expect(!watch.admits(nil))
-        #expect(watch.count == 2)
+        for _ in 0..<2 { table.close(first.peer) }
+        #expect(!first.isOpen)
+        table.remove(first.peer)
+        let third = try PeerSocket(in: table, .handling)
+        #expect(third.isAdmitted)
+        #expect(try !PeerSocket(in: table, .handling).isAdmitted)
+        #expect(table.count == 2)
         withExtendedLifetime([second, third]) {}
     }
 
@@ -342,95 +261,65 @@ struct FloodTests {
     }
 
     @Test func idleConnectionsAreClosedWhenNoDescriptorIsLeft() throws {
-        let (isFree, reports) = (Lock(true), Lock(0))
-        let watch = ConnectionWatch(
-            limits: GatewayLimits(), hasFreeDescriptor: { isFree.withLock { $0 } },
-            report: { _ in reports.withLock { $0 += 1 } })
-        let busy = try WatchedSender(of: watch, in: .handling)
-        let idle = try WatchedSender(of: watch, in: .handling)
-        idle.connection.enter(.idle, at: .now())
-        watch.look()
-        #expect(idle.isOpen && reports.withLock { $0 } == 0)
-        isFree.withLock { $0 = false }
-        for _ in 0..<3 { watch.look() }
-        #expect(idle.isClosedByTheWatch && busy.isOpen)
+        let reports = Lock(0)
+        let table = ConnectionTable(limits: GatewayLimits()) { _ in reports.withLock { $0 += 1 } }
+        let busy = try PeerSocket(in: table, .handling)
+        let idle = try PeerSocket(in: table, .idle)
+        let now = MonotonicClock.now
+        #expect(idle.isOpen)
+        for _ in 0..<3 { table.freeDescriptors(at: now) }
+        #expect(!idle.isOpen && busy.isOpen)
         #expect(reports.withLock { $0 } == 1)
-        watch.look(at: .now() + .seconds(61))
+        table.freeDescriptors(at: now + 61 * MonotonicClock.second)
         #expect(reports.withLock { $0 } == 2)
     }
 
     @Test func closedConnectionsCountUntilTheirDescriptorsAreFree() throws {
         var limits = GatewayLimits()
-        limits.connections = 2
-        let watch = ConnectionWatch(limits: limits)
-        let senders = try (0..<10).map { _ in try WatchedSender(of: watch, in: .handling) }
-        for sender in senders { watch.close(sender.connection) }
-        #expect(!watch.admits(nil))
-        watch.remove(senders[0].connection)
-        #expect(watch.admits(nil))
+        limits.connections = 10
+        let table = ConnectionTable(limits: limits)
+        var all = try (0..<10).map { _ in try PeerSocket(in: table, .handling) }
+        for socket in all { table.close(socket.peer) }
+        // The extra room for closing connections is eight.
+        for _ in 0..<8 { all.append(try PeerSocket(in: table, .handling)) }
+        #expect(all.allSatisfy { $0.isAdmitted })
+        #expect(try !PeerSocket(in: table, .handling).isAdmitted)
+        table.remove(all[0].peer)
         // An address with a connection cannot use the rest of the extra room.
         let greedy = try #require(NetworkAddress("192.0.2.1"))
-        watch.add(WatchedConnection(socket: -1, unit: greedy, passes: PassCount()))
-        for sender in senders[1..<3] { watch.remove(sender.connection) }
-        #expect(!watch.admits(greedy))
-        #expect(watch.admits(NetworkAddress("192.0.2.2")))
+        let first = try PeerSocket(in: table, .handling, unit: greedy)
+        #expect(first.isAdmitted)
+        for socket in all[1..<3] { table.remove(socket.peer) }
+        #expect(try !PeerSocket(in: table, .handling, unit: greedy).isAdmitted)
+        #expect(try PeerSocket(in: table, .handling, unit: NetworkAddress("192.0.2.2")).isAdmitted)
+        withExtendedLifetime((all, first)) {}
     }
 
     @Test func anAddressWithoutConnectionsIsNotHeldUpByOneThatKeepsTrying() throws {
         var limits = GatewayLimits()
         limits.connections = 2
-        let watch = ConnectionWatch(limits: limits)
+        let table = ConnectionTable(limits: limits)
         let greedy = try #require(NetworkAddress("192.0.2.1"))
-        for _ in 0..<2 {
-            let connection = WatchedConnection(socket: -1, unit: greedy, passes: PassCount())
-            watch.add(connection)
-            connection.enter(.header, at: .now())
-        }
-        let now = DispatchTime.now()
-        #expect(!watch.admits(greedy, at: now))
-        #expect(watch.admits(NetworkAddress("192.0.2.2"), at: now))
+        let all = try (0..<2).map { _ in try PeerSocket(in: table, .receiving, unit: greedy) }
+        let now = MonotonicClock.now
+        #expect(try !PeerSocket(in: table, .new, unit: greedy, at: now).isAdmitted)
+        #expect(try PeerSocket(in: table, .new, unit: NetworkAddress("192.0.2.2"), at: now).isAdmitted)
+        withExtendedLifetime(all) {}
     }
 
-    /// A flood does not cost a check for each new connection.
-    @Test func whenNobodyCanMakeRoomNobodyIsLookedForForAMoment() throws {
+    /// A flood does not cost a search for each new connection.
+    @Test func afterAFruitlessSearchThereIsNoneForAMoment() throws {
         var limits = GatewayLimits()
         limits.connections = 1
-        let watch = ConnectionWatch(limits: limits)
-        let sender = try WatchedSender(of: watch, in: .handling)
-        let now = DispatchTime.now()
-        #expect(!watch.admits(nil, at: now))
-        sender.connection.enter(.idle, at: now)
-        #expect(!watch.admits(nil, at: now + .milliseconds(99)))
-        #expect(watch.admits(nil, at: now + .milliseconds(100)))
-        #expect(sender.isClosedByTheWatch)
-    }
-
-    /// A slow sender has no unread bytes. It has its own deadline.
-    @Test(arguments: [WatchedConnection.Phase.header, .body])
-    func whoSendsNothingIsNotStuck(phase: WatchedConnection.Phase) throws {
-        let watch = ConnectionWatch(limits: GatewayLimits())
-        let sender = try WatchedSender(of: watch, in: phase)
-        for pass in 1...10 {
-            sender.passes.note(pass * 10)
-            watch.look()
-            watch.lookForStuck(of: sender.passes)
-        }
-        #expect(sender.isOpen)
-    }
-
-    /// A loop asks on every pass, also while it handles buffered input.
-    @Test func theSystemIsAskedOnceASecondWhetherSomebodyHasHungUp() throws {
-        let watch = ConnectionWatch(limits: GatewayLimits())
-        let (first, second) = (
-            try WatchedSender(of: watch, in: .handling), try WatchedSender(of: watch, in: .handling)
-        )
-        let now = DispatchTime.now()
-        #expect(!first.connection.isAbandoned(at: now + 2))
-        for sender in [first, second] { sender.endSending() }
-        #expect(!first.connection.isAbandoned(at: now + 2.5))
-        #expect(first.connection.isAbandoned(at: now + 3))
-        #expect(!second.connection.isAbandoned(at: now + 0.5))
-        #expect(second.connection.isAbandoned(at: now + 2))
+        let table = ConnectionTable(limits: limits)
+        let only = try PeerSocket(in: table, .handling)
+        let now = MonotonicClock.now
+        let tenth = MonotonicClock.second / 10
+        #expect(try !PeerSocket(in: table, .new, at: now).isAdmitted)
+        only.peer.enter(.idle, at: now)
+        #expect(try !PeerSocket(in: table, .new, at: now + tenth - 1).isAdmitted)
+        #expect(try PeerSocket(in: table, .new, at: now + tenth).isAdmitted)
+        #expect(!only.isOpen)
     }
 
     @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {

@@ -25,7 +25,6 @@ struct HTTPServerTests {
         }
     }
 
-    // Malformed framing that libmicrohttpd accepts by default.
     @Test(arguments: [
         "Host: a\r\nHost: b\r\nContent-Length: 2", "Content-Length: 2",
         "Host: a\r\nContent-Length: 2\r\nContent-Length: 3",

@@ -150,18 +150,6 @@ struct LargeRequestsTests {
         #expect(statuses == Array(repeating: 200, count: 21) + [413])
     }
 
-    /// The library never says that such a request has ended. It would be kept forever, and the stop would wait for it.
-    @Test func aRequestWhoseParametersDoNotFitItsMemoryEndsWithItsConnection() throws {
-        let heard = HeardRequests()
-        let server = try HTTPServer(limits: GatewayLimits(), observer: heard) { _ in .answer(.text(200, "")) }
-        let connection = try RawConnection(port: try server.start(host: "127.0.0.1", port: 0))
-        let parameters = String(repeating: "&", count: 500)
-        connection.send("GET /livez?\(parameters) HTTP/1.1\r\nHost: a\r\n\r\n")
-        #expect(connection.answer()?.status != 200)
-        #expect(try #require(heard.next()).status != 200)
-        server.stop(graceSeconds: 0)
-    }
-
     @Test func aLargeRequestThatIsBeingHandledAtTheStopIsAnswered() throws {
         let began = DispatchSemaphore(value: 0)
         let goesOn = DispatchSemaphore(value: 0)

@@ -141,19 +141,6 @@ struct ServerLoopTests {
         #expect(gated.server.connectionCount == 0)
     }
 
-    /// A line that never ends, without a timer that would check it.
-    @Test(.enabled(if: WatchedSender.isToldWhatIsTaken, "the system does not tell how much was read"))
-    func aLoopClosesWhatKeepsItAtWork() throws {
-        let gated = try Gated(GatewayLimits())
-        let port = try gated.server.start(host: "127.0.0.1", port: 0)
-        defer { gated.server.stop(graceSeconds: 1) }
-        gated.server.common.connections.stop()
-        let connection = try RawConnection(port: port)
-        connection.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;")
-        connection.send([UInt8](repeating: UInt8(ascii: "x"), count: 100_000))
-        #expect(connection.isClosedByServer())
-    }
-
     @Test func aPortOfAnotherServerIsNotShared() throws {
         let gated = try Gated(GatewayLimits())
         let port = try gated.server.start(host: "127.0.0.1", port: 0)
@@ -162,42 +149,37 @@ struct ServerLoopTests {
         #expect(throws: GatewayError.self) { try other.server.start(host: "127.0.0.1", port: port) }
     }
 
-    /// A flood does not cost a check for each piece.
-    @Test func afterALookInVainThereIsNoneForAMoment() throws {
-        let watch = ConnectionWatch(limits: GatewayLimits())
-        let holders = MemoryHolders(limit: 20_000, connections: watch)
-        let sender = try WatchedSender(of: watch, in: .body)
-        let now = DispatchTime.now() + 2
+    /// A flood does not cost a search for each piece.
+    @Test func afterAFruitlessSearchForMemoryThereIsNoneForAMoment() throws {
+        let table = ConnectionTable(limits: GatewayLimits())
+        let holders = MemoryHolders(limit: 20_000, connections: table)
+        let sender = try PeerSocket(in: table, .receiving)
+        let now = MonotonicClock.now + 2 * MonotonicClock.second
         #expect(!holders.makeRoom(at: now))
         let held = HeldMemory(BodyMemory(limit: 20_000))
         #expect(held.take(15_000))
-        holders.add(held, of: sender.connection)
-        #expect(!holders.makeRoom(at: now + .milliseconds(99)))
-        #expect(holders.makeRoom(at: now + .milliseconds(100)))
+        holders.add(held, of: sender.peer)
+        #expect(!holders.makeRoom(at: now + MonotonicClock.second / 10 - 1))
+        #expect(holders.makeRoom(at: now + MonotonicClock.second / 10))
     }
 
     /// Memory is taken from the slowest connection of any loop and is free immediately.
     @Test func theLoopsShareTheMemoryOfBodies() throws {
-        var ends: [Int32] = [0, 0]
-        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-        defer { for end in ends { close(end) } }
-        let watch = ConnectionWatch(limits: GatewayLimits())
+        let table = ConnectionTable(limits: GatewayLimits())
         let memory = BodyMemory(limit: 20_000)
-        let holders = MemoryHolders(limit: 20_000, connections: watch)
-        let slow = WatchedConnection(socket: ends[0], passes: PassCount())
-        watch.add(slow)
-        slow.enter(.body, at: .now())
+        let holders = MemoryHolders(limit: 20_000, connections: table)
+        let now = MonotonicClock.now
+        let slow = try PeerSocket(in: table, .receiving, at: now)
         let (first, second) = (HeldMemory(memory), HeldMemory(memory))
         #expect(first.take(15_000))
-        holders.add(first, of: slow)
+        holders.add(first, of: slow.peer)
         #expect(!second.take(10_000))
         // A connection that has just begun keeps its memory.
-        #expect(!holders.makeRoom())
-        #expect(holders.makeRoom(at: .now() + 2))
+        #expect(!holders.makeRoom(at: now))
+        #expect(holders.makeRoom(at: now + 2 * MonotonicClock.second))
         #expect(second.take(10_000))
         #expect(first.bytes == 0 && !first.take(1) && !holders.remove(first))
-        var byte: UInt8 = 0
-        #expect(recv(ends[1], &byte, 1, Int32(MSG_DONTWAIT)) == 0)
+        #expect(!slow.isOpen)
         // Its memory is not returned twice.
         first.give(15_000)
         #expect(!HeldMemory(memory).take(11_000))

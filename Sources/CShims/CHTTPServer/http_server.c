@@ -4,42 +4,24 @@
 #endif
 #include "http_server.h"
 
-#include "certificate.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #ifdef __linux__
-#include <poll.h>
 #include <sched.h>
 #endif
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-
-// Shared by all servers of the process. GnuTLS passes a session with a pointer to the connection.
-static const countersign_certificate *(*certificate_of)(void *socket_context);
-
-static int choose_certificate(
-    gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,
-    const gnutls_pk_algorithm_t *algorithms, int algorithm_count, gnutls_pcert_st **chain,
-    unsigned int *count, gnutls_privkey_t *key) {
-    struct MHD_Connection *connection = gnutls_session_get_ptr(session);
-    void *context = connection ? countersign_mhd_socket_context(connection) : NULL;
-    const countersign_certificate *certificate = context ? certificate_of(context) : NULL;
-    (void)authorities, (void)authority_count, (void)algorithms, (void)algorithm_count;
-    if (!certificate) return -1;
-    *chain = (gnutls_pcert_st *)certificate->chain;
-    *count = certificate->count;
-    *key = certificate->key;
-    return 0;
-}
 
 static socklen_t read_address(const char *host, uint16_t port, struct sockaddr_storage *address) {
     struct sockaddr_in *v4 = (struct sockaddr_in *)address;
@@ -107,65 +89,38 @@ int countersign_listen(const char *host, uint16_t port, int *sockets, int count)
     return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
-struct MHD_Daemon *countersign_mhd_start(int socket, const countersign_mhd_options *options) {
-    // Without a thread of the library: the caller runs it pass by pass.
-    unsigned int flags = MHD_NO_FLAG;
-#ifdef __linux__
-    flags |= MHD_USE_EPOLL;
-#endif
-    struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
-    struct MHD_OptionItem secure[] = {
-        {MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(intptr_t)choose_certificate},
-        {MHD_OPTION_END, 0, NULL}};
-    if (options->certificate) {
-        flags |= MHD_USE_TLS;
-        certificate_of = options->certificate;
-    }
-    return MHD_start_daemon(
-        flags, 0, options->accept, options->context, options->handler, options->context,
-        MHD_OPTION_LISTEN_SOCKET, (MHD_socket)socket,
-        MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
-        MHD_OPTION_CONNECTION_TIMEOUT, options->idle_seconds,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->header_bytes,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_URI_LOG_CALLBACK, options->request_line, options->context,
-        MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->context,
-        MHD_OPTION_NOTIFY_CONNECTION, options->connection_changed, options->context,
-        MHD_OPTION_ARRAY, options->certificate ? secure : plain,
-        MHD_OPTION_END);
-}
-
-int countersign_mhd_socket(struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    return info ? info->connect_fd : -1;
-}
-
-void *countersign_mhd_socket_context(struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info ? info->socket_context : NULL;
-}
-
-void countersign_mhd_client(struct MHD_Connection *connection, char *text, size_t capacity) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    countersign_mhd_address(info ? info->client_addr : NULL, text, capacity);
-}
-
-void countersign_mhd_address(const struct sockaddr *address, char *text, size_t capacity) {
+int countersign_accept(int listener, char *text, size_t capacity) {
+    const int on = 1;
+    struct sockaddr_storage address;
+    socklen_t size;
+    int fd;
     text[0] = 0;
-    if (!address) return;
-    if (address->sa_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, (socklen_t)capacity);
-    else if (address->sa_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text, (socklen_t)capacity);
+    do {
+        size = sizeof address;
+#ifdef __linux__
+        fd = accept4(listener, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+#else
+        fd = accept(listener, (struct sockaddr *)&address, &size);
+#endif
+    } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    if (fd < 0) return -1;
+#ifndef __linux__
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+#endif
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (address.ss_family == AF_INET)
+        inet_ntop(AF_INET, &((struct sockaddr_in *)&address)->sin_addr, text, (socklen_t)capacity);
+    else if (address.ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&address)->sin6_addr, text, (socklen_t)capacity);
+    return fd;
 }
 
-struct MHD_Response *countersign_mhd_response(
-    const void *bytes, size_t count, MHD_ContentReaderFreeCallback release, void *owner) {
-    return MHD_create_response_from_buffer_with_free_callback_cls(count, (void *)bytes, release, owner);
+void countersign_ignore_broken_pipes(void) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
 }
 
 void countersign_return_freed_memory(void) {
@@ -212,74 +167,4 @@ long countersign_open_files(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= LONG_MAX) return LONG_MAX;
     return (long)limit.rlim_cur;
-}
-
-int countersign_has_free_descriptor(void) {
-    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return errno != EMFILE && errno != ENFILE;
-    close(fd);
-    return 1;
-}
-
-int countersign_mhd_is_open(enum MHD_ConnectionNotificationCode code) {
-    return code == MHD_CONNECTION_NOTIFY_STARTED;
-}
-
-size_t countersign_mhd_header_bytes(struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    return info ? info->header_size : 0;
-}
-
-int countersign_mhd_is_lenient(void) {
-    return strncmp(MHD_get_version(), "0.9.", 4) == 0 && strcmp(MHD_get_version(), "0.9.76") < 0;
-}
-
-int countersign_has_hung_up(int socket) {
-#ifdef __linux__
-    struct pollfd ended = {socket, POLLRDHUP, 0};
-    return poll(&ended, 1, 0) > 0;
-#else
-    char byte;
-    ssize_t size = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return size == 0 || (size < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-#endif
-}
-
-int countersign_mhd_wait(
-    struct MHD_Daemon *daemon, int wake, int milliseconds, int all_wait, countersign_mhd_ready *ready) {
-    char bytes[256];
-    MHD_UNSIGNED_LONG_LONG bound;
-    int found, is_written;
-    if (!all_wait && MHD_get_timeout(daemon, &bound) == MHD_YES && bound < (MHD_UNSIGNED_LONG_LONG)milliseconds)
-        milliseconds = (int)bound;
-#ifdef __linux__
-    (void)ready;
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    struct pollfd waiting[2] = {{info->epoll_fd, POLLIN, 0}, {wake, POLLIN, 0}};
-    found = poll(waiting, 2, milliseconds);
-    is_written = found > 0 && waiting[1].revents != 0;
-#else
-    MHD_socket highest = wake;
-    struct timeval limit = {milliseconds / 1000, (milliseconds % 1000) * 1000};
-    FD_ZERO(&ready->reading);
-    FD_ZERO(&ready->writing);
-    FD_ZERO(&ready->failing);
-    MHD_get_fdset(daemon, &ready->reading, &ready->writing, &ready->failing, &highest);
-    if (wake > highest) highest = wake;
-    FD_SET(wake, &ready->reading);
-    found = select(highest + 1, &ready->reading, &ready->writing, &ready->failing, &limit);
-    is_written = found > 0 && FD_ISSET(wake, &ready->reading);
-#endif
-    while (is_written && read(wake, bytes, sizeof bytes) == sizeof bytes) {}
-    return found > 0;
-}
-
-void countersign_mhd_pass(struct MHD_Daemon *daemon, countersign_mhd_ready *ready) {
-#ifdef __linux__
-    (void)ready;
-    MHD_run(daemon);
-#else
-    MHD_run_from_select(daemon, &ready->reading, &ready->writing, &ready->failing);
-#endif
 }

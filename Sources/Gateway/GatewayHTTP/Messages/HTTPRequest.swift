@@ -27,8 +27,6 @@ package final class HTTPRequest {
     var isCompressed = false
     /// Data collected while the request is handled.
     package var context = RequestContext()
-    /// Parses the body as a form. Nil once the request has left its connection.
-    package var readMultipartForm: (() -> MultipartForm?)?
     /// The client; nil for a request without a connection.
     package internal(set) var peer: (any RequestPeer)?
     /// Whether to abort when the client half-closes the connection.

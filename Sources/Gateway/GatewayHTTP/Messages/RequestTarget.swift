@@ -2,9 +2,6 @@ internal import CountersignCore
 
 /// The target of the request line (RFC 9112, section 3.2).
 struct RequestTarget {
-    /// The start of the bytes as received. For comparison only: never dereference it.
-    let start: UnsafePointer<UInt8>?
-    let count: Int
     /// The path as sent, without the query. `/` if an absolute target has none; `*` in an OPTIONS request for
     /// the server.
     let path: String
@@ -15,39 +12,52 @@ struct RequestTarget {
     /// Why the target is invalid for an origin server; otherwise nil.
     let fault: String?
 
-    init(_ bytes: UnsafeBufferPointer<UInt8>) {
-        start = bytes.baseAddress
-        count = bytes.count
-        var rest = bytes[...]
-        var authority: Slice<UnsafeBufferPointer<UInt8>>?
-        for scheme in ["http://", "https://"]
-        where rest.first != UInt8(ascii: "/") && Self.begins(rest, with: scheme) {
-            rest = rest.dropFirst(scheme.utf8.count)
-            let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
-            authority = rest[..<end]
-            rest = rest[end...]
+    init(_ bytes: UnsafeRawBufferPointer) {
+        var start = 0
+        var authority: String?
+        if bytes.first != UInt8(ascii: "/"), let scheme = Self.schemeLength(bytes) {
+            var end = scheme
+            while end < bytes.count, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") {
+                end += 1
+            }
+            authority = Self.text(bytes, scheme..<end).lowercased()
+            start = end
         }
-        let end = rest.firstIndex(of: UInt8(ascii: "?")) ?? rest.endIndex
-        let path = String(decoding: rest[..<end], as: UTF8.self)
+        var end = start
+        var isValid = true
+        var mark: Int?
+        while end < bytes.count {
+            let byte = bytes[end]
+            if byte == UInt8(ascii: "?"), mark == nil { mark = end }
+            if byte < 0x21 || byte > 0x7E || byte == UInt8(ascii: "#") { isValid = false }
+            end += 1
+        }
+        let path = Self.text(bytes, start..<(mark ?? end))
         self.path = authority != nil && path.isEmpty ? "/" : path
-        query = end == rest.endIndex ? nil : String(decoding: rest[(end + 1)...], as: UTF8.self)
-        self.authority = authority.map { String(decoding: $0, as: UTF8.self).lowercased() }
-        fault = Self.fault(bytes, path: self.path)
+        query = mark.map { Self.text(bytes, ($0 + 1)..<end) }
+        self.authority = authority
+        let isPath = authority != nil || bytes.first == UInt8(ascii: "/") || self.path == "*"
+        fault =
+            !isPath
+            ? "the target of the request is neither a path nor an absolute URL"
+            : isValid
+                ? nil : "the target of the request contains characters that must be percent-encoded"
     }
 
-    private static func begins(_ bytes: Slice<UnsafeBufferPointer<UInt8>>, with scheme: String) -> Bool {
-        let start = bytes.prefix(scheme.utf8.count).map { $0 | 0x20 }
-        return start.elementsEqual(scheme.utf8.map { $0 | 0x20 })
-    }
-
-    private static func fault(_ bytes: UnsafeBufferPointer<UInt8>, path: String) -> String? {
-        guard path.utf8.first == UInt8(ascii: "/") || path == "*" else {
-            return "the target of the request is neither a path nor an absolute URL"
-        }
-        guard bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }) else {
-            return "the target of the request contains characters that must be percent-encoded"
+    private static func schemeLength(_ bytes: UnsafeRawBufferPointer) -> Int? {
+        for scheme: StaticString in ["http://", "https://"] {
+            let count = scheme.utf8CodeUnitCount
+            if bytes.count >= count,
+                HTTPSyntax.matches(UnsafeRawBufferPointer(rebasing: bytes[..<count]), scheme)
+            {
+                return count
+            }
         }
         return nil
+    }
+
+    private static func text(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> String {
+        String(decoding: UnsafeRawBufferPointer(rebasing: bytes[range]), as: UTF8.self)
     }
 
     /// Why a path is invalid; otherwise nil. An encoded NUL would end the path in C code. The query is

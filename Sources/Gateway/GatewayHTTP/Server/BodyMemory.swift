@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 
 /// Counts the bytes of request bodies and answers that all listeners hold together.
 package final class BodyMemory: Sendable {
@@ -106,22 +105,22 @@ final class MemoryHolders: Sendable {
     static let untouched = 4 * 1024
 
     private struct State: Sendable {
-        var all: [ObjectIdentifier: (held: HeldMemory, connection: WatchedConnection)] = [:]
+        var all: [ObjectIdentifier: (held: HeldMemory, peer: Peer)] = [:]
         /// No search before this time, because the last one found no candidate.
-        var nextSearch = DispatchTime(uptimeNanoseconds: 0)
+        var nextSearch: UInt64 = 0
     }
 
     private let limit: Int
-    private let connections: ConnectionWatch
+    private let connections: ConnectionTable
     private let state = Lock(State())
 
-    init(limit: Int, connections: ConnectionWatch) {
+    init(limit: Int, connections: ConnectionTable) {
         self.limit = limit
         self.connections = connections
     }
 
-    func add(_ held: HeldMemory, of connection: WatchedConnection) {
-        state.withLock { $0.all[ObjectIdentifier(held)] = (held, connection) }
+    func add(_ held: HeldMemory, of peer: Peer) {
+        state.withLock { $0.all[ObjectIdentifier(held)] = (held, peer) }
     }
 
     /// Protects the request's memory from being reclaimed. Returns false if that has already happened.
@@ -134,25 +133,24 @@ final class MemoryHolders: Sendable {
 
     /// Closes the slowest connections until a sixteenth of the limit is reclaimed. A flood then does not cost
     /// a search for each piece. Returns false if no connection could be closed.
-    func makeRoom(at now: DispatchTime = .now()) -> Bool {
+    func makeRoom(at now: UInt64) -> Bool {
         state.withLock { state in
             guard now >= state.nextSearch else { return false }
-            var found:
-                [(id: ObjectIdentifier, held: HeldMemory, connection: WatchedConnection, rate: Double)] = []
+            var found: [(id: ObjectIdentifier, held: HeldMemory, peer: Peer, rate: Double)] = []
             for (id, holder) in state.all where holder.held.bytes > Self.untouched {
                 // The rate of a new request cannot be measured yet.
-                let age = holder.connection.age(at: now)
+                let age = holder.peer.age(at: now)
                 guard age >= 1 else { continue }
-                found.append((id, holder.held, holder.connection, Double(holder.held.bytes) / age))
+                found.append((id, holder.held, holder.peer, Double(holder.held.bytes) / age))
             }
             var room = limit / 16
             for holder in found.sorted(by: { $0.rate < $1.rate }) where room > 0 {
                 room -= holder.held.bytes
                 state.all[holder.id] = nil
-                connections.close(holder.connection)
+                connections.close(holder.peer)
                 holder.held.evict()
             }
-            if found.isEmpty { state.nextSearch = now + .milliseconds(100) }
+            if found.isEmpty { state.nextSearch = now + MonotonicClock.second / 10 }
             return !found.isEmpty
         }
     }

@@ -3,10 +3,10 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// HTTP/1.1 on libmicrohttpd: framing, limits, deadlines, and requests that wait for the disk.
+/// HTTP/1.1: framing, limits, deadlines, and requests that wait for the disk.
 ///
-/// Runs several loops on one port, each with a thread and a libmicrohttpd daemon. The system distributes the
-/// connections. All limits apply to the loops together.
+/// Runs several loops on one port, each with a thread. The system distributes the connections. All limits
+/// apply to the loops together.
 package final class HTTPServer: Sendable {
     /// Runs a closure that starts the work of all requests of one pass.
     package typealias Together = @Sendable (() -> Void) -> Void
@@ -38,9 +38,8 @@ package final class HTTPServer: Sendable {
         common = ServerCommon(
             limits: limits, memory: memory ?? BodyMemory(limit: limits.bodyMemoryBytes),
             trustedProxies: trustedProxies, certificates: certificates, observer: observer,
-            sampler: sampler, singleFields: SingleFields(adding: credentialHeaders), now: now, report: report,
-            together: together, decorate: decorate,
-            handler: handler)
+            sampler: sampler, rules: HeadRules(limits, credentialFields: credentialHeaders), now: now,
+            report: report, together: together, decorate: decorate, handler: handler)
     }
 
     /// Binds the port and starts to serve. Returns the port, which the system chooses if `port` is 0.
@@ -56,19 +55,8 @@ package final class HTTPServer: Sendable {
             throw GatewayError(
                 .cannotBind, "cannot listen on \(host) port \(port): \(why)", hint: Self.hint(error))
         }
-        // All or none: clients would wait for ever on a socket without a loop.
-        for (index, loop) in made.enumerated() {
-            do throws(GatewayError) {
-                try loop.open(sockets[index])
-            } catch {
-                for loop in made[..<index] { loop.abandon() }
-                for socket in sockets[index...] { close(socket) }
-                throw error
-            }
-        }
-        for loop in made { loop.start() }
+        for (loop, socket) in zip(made, sockets) { loop.start(socket) }
         loops.withLock { $0 = made }
-        common.connections.start()
         return UInt16(bound)
     }
 
@@ -92,7 +80,6 @@ package final class HTTPServer: Sendable {
         guard !running.isEmpty else { return }
         for loop in running { loop.beginStop(graceSeconds: graceSeconds) }
         for loop in running { loop.waitUntilStopped() }
-        common.connections.stop()
     }
 
     package var connectionCount: Int { common.connections.count }

@@ -13,7 +13,7 @@ package enum ProcessLimits {
     /// Raises the limit of open files to suit the number of listeners, and configures the allocator to return
     /// unused memory.
     package static func prepare(for limits: GatewayLimits, listeners: Int) {
-        let connections = limits.connections + ConnectionWatch.mostLeaving(limits.connections)
+        let connections = limits.connections + ConnectionTable.mostLeaving(limits.connections)
         countersign_raise_open_files(listeners * connections + otherFiles)
         countersign_return_freed_memory()
         ticker.start { countersign_return_free_pages() }
@@ -24,7 +24,7 @@ package enum ProcessLimits {
     package static func connections(_ wanted: Int, listeners: Int, openFiles: Int) -> Int {
         let most = (openFiles - min(otherFiles, openFiles / 2)) / max(1, listeners)
         // Closing connections still have their descriptors.
-        guard most < wanted + ConnectionWatch.mostLeaving(wanted) else { return wanted }
-        return min(wanted, max(1, most * 4 / 5, most - ConnectionWatch.mostLeaving(most)))
+        guard most < wanted + ConnectionTable.mostLeaving(wanted) else { return wanted }
+        return min(wanted, max(1, most * 4 / 5, most - ConnectionTable.mostLeaving(most)))
     }
 }

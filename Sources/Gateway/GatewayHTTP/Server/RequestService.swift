@@ -14,7 +14,7 @@ package final class RequestService: Sendable {
     let memory: BodyMemory
     /// Nil when no traces are recorded.
     private let sampler: TraceSampler?
-    let singleFields: SingleFields
+    private let rules: HeadRules
     private let now: @Sendable () -> Date
     private let handler: Handler
     private let decorate: Decorator
@@ -22,7 +22,7 @@ package final class RequestService: Sendable {
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
-        observer: any GatewayObserver, sampler: TraceSampler?, singleFields: SingleFields,
+        observer: any GatewayObserver, sampler: TraceSampler?, rules: HeadRules,
         now: @escaping @Sendable () -> Date, decorate: @escaping Decorator, handler: @escaping Handler
     ) {
         self.limits = limits
@@ -30,7 +30,7 @@ package final class RequestService: Sendable {
         self.trustedProxies = trustedProxies
         self.observer = observer
         self.sampler = sampler
-        self.singleFields = singleFields
+        self.rules = rules
         self.now = now
         self.handler = handler
         self.decorate = decorate
@@ -41,7 +41,7 @@ package final class RequestService: Sendable {
 
     /// Determines the client's address, whether to record a trace, and the body's encoding. Returns the
     /// response if the request is rejected before its body is read; otherwise nil.
-    func judgeHeader(of request: HTTPRequest) -> HTTPResponse? {
+    func judgeHeader(of request: HTTPRequest, _ framing: BodyFraming) -> HTTPResponse? {
         if let sampler { request.context.span = sampler.span(caller: request.caller) }
         request.isForwarded =
             ClientAddress.isTrusted(request.clientAddress, trustedProxies) || request.namesProxies
@@ -60,12 +60,7 @@ package final class RequestService: Sendable {
                 requestID: request.id
             ).with("Accept-Encoding", "gzip")
         }
-        if let length = request.header("content-length") {
-            guard let bytes = Int(length), bytes <= limits.bodyBytes else {
-                return .tooLarge(request, limits)
-            }
-            request.body.reserveCapacity(bytes)
-        }
+        if case .length(let bytes) = framing, bytes > limits.bodyBytes { return .tooLarge(request, limits) }
         return nil
     }
 
@@ -113,16 +108,6 @@ package final class RequestService: Sendable {
     func decorated(_ response: HTTPResponse, for request: HTTPRequest?) -> HTTPResponse {
         request.map { decorate(response, $0) } ?? response
     }
-
-    /// The header fields of every response to the request.
-    func commonFields(of request: HTTPRequest, trace: TraceParent?) -> [(name: String, value: String)] {
-        var fields: [(name: String, value: String)] = []
-        if let trace {
-            fields.append(("traceresponse", trace.text))
-        }
-        fields.append(("X-Request-Id", request.id))
-        return fields
-    }
 }
 
 extension RequestService {
@@ -133,22 +118,28 @@ extension RequestService {
         method: String, target: String, fields: [(name: String, value: String)], body: [UInt8],
         from clientAddress: String
     ) -> HTTPResponse {
-        let began = DispatchTime.now()
-        let target = Array(target.utf8).withUnsafeBufferPointer { RequestTarget($0) }
+        let began = MonotonicClock.now
+        var head = "\(method) \(target) HTTP/1.1\r\n"
+        for (name, value) in fields { head += "\(name): \(value)\r\n" }
+        head += "\r\n"
+        var parser = HeadParser(rules)
+        let progress = head.withUTF8 { parser.parse(UnsafeRawBufferPointer($0)) }
+        let parts = Array(target.utf8).withUnsafeBytes { RequestTarget($0) }
         let request = HTTPRequest(
-            method: method, path: target.path, query: target.query, fields: HeaderBlock(fields),
+            method: method, path: parts.path, query: parts.query, fields: HeaderBlock(fields),
             clientAddress: clientAddress, receivedMilliseconds: nowMilliseconds, body: body)
-        let fault = Framing.fault(
-            method: method, target: target, version: "HTTP/1.1", fields: request.fields.all, limits: limits,
-            singleFields: singleFields)
-        var response = decorated(fault ?? judgeHeader(of: request) ?? answer(request), for: request)
+        var fault: HTTPResponse?
+        if case .rejected(let found) = progress { fault = found.response }
+        var response = decorated(
+            fault ?? judgeHeader(of: request, parser.framing) ?? answer(request), for: request)
         let trace = trace(of: request)
         observer.requestEnded(
             RequestRecord(
-                request, path: target.path, response: response, trace: trace,
+                request, path: parts.path, response: response, trace: trace,
                 bytesIn: max(body.count, request.body.count), began: began,
                 nowMilliseconds: nowMilliseconds))
-        response.headers += commonFields(of: request, trace: trace)
+        if let trace { response.headers.append(("traceresponse", trace.text)) }
+        response.headers.append(("X-Request-Id", request.id))
         return response
     }
 
@@ -179,11 +170,11 @@ extension RequestService {
 extension RequestRecord {
     convenience init(
         _ request: HTTPRequest?, path: String, response: HTTPResponse?, trace: TraceParent?, bytesIn: Int,
-        began: DispatchTime, nowMilliseconds: @autoclosure () -> Int64
+        began: UInt64, nowMilliseconds: @autoclosure () -> Int64
     ) {
-        let ended = DispatchTime.now().uptimeNanoseconds
+        let ended = MonotonicClock.now
         var context = request?.context ?? RequestContext()
-        context.span?.began = began.uptimeNanoseconds
+        context.span?.began = began
         context.span?.ended = ended
         self.init(
             receivedMilliseconds: request?.receivedMilliseconds ?? nowMilliseconds(),
@@ -191,7 +182,7 @@ extension RequestRecord {
             clientAddress: request?.clientAddress ?? "", context: context,
             status: response?.status, code: response?.code, bytesIn: bytesIn,
             bytesOut: response?.body.count ?? 0,
-            seconds: Double(ended - began.uptimeNanoseconds) / 1e9)
+            seconds: began == 0 ? 0 : Double(ended - began) / 1e9)
     }
 }
 

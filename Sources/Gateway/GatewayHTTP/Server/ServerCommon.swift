@@ -11,7 +11,8 @@ final class ServerCommon: Sendable {
     let observer: any GatewayObserver
     /// Runs a closure that starts the work of all requests of one pass.
     let together: @Sendable (() -> Void) -> Void
-    let connections: ConnectionWatch
+    let rules: HeadRules
+    let connections: ConnectionTable
     let memory: BodyMemory
     let holders: MemoryHolders
     private let streams = Lock(0)
@@ -22,7 +23,7 @@ final class ServerCommon: Sendable {
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
         certificates: TLSCertificates?, observer: any GatewayObserver, sampler: TraceSampler?,
-        singleFields: SingleFields, now: @escaping @Sendable () -> Date,
+        rules: HeadRules, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void,
         together: @escaping @Sendable (() -> Void) -> Void,
         decorate: @escaping RequestService.Decorator, handler: @escaping RequestService.Handler
@@ -33,11 +34,12 @@ final class ServerCommon: Sendable {
         self.certificates = certificates
         self.observer = observer
         self.together = together
-        connections = ConnectionWatch(limits: limits, report: report)
+        self.rules = rules
+        connections = ConnectionTable(limits: limits, report: report)
         holders = MemoryHolders(limit: limits.bodyMemoryBytes, connections: connections)
         service = RequestService(
             limits: limits, memory: memory, trustedProxies: trustedProxies, observer: observer,
-            sampler: sampler, singleFields: singleFields, now: now, decorate: decorate, handler: handler)
+            sampler: sampler, rules: rules, now: now, decorate: decorate, handler: handler)
     }
 
     /// Reserves a slot for a streamed response. Returns false if all are in use.

@@ -1,74 +1,76 @@
 internal import CHTTPServer
-internal import CMicroHTTPD
 internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
 /// One thread that serves the connections of one listening socket.
 ///
-/// It runs the library in passes. A pass reads from all connections; afterwards, the complete requests are
-/// handed over together, so that they share a commit. A handler runs on this thread and must not block. A
-/// waiting request is polled at every pass, because suspending and resuming a connection would cost four
-/// system calls and a read without data.
+/// It works in passes. A pass reads from all connections that are ready; afterwards, the complete requests
+/// are handed over together, so that they share a commit. A handler runs on this thread and must not block. A
+/// waiting request costs nothing until its work has ended and the loop's inbox says so.
 final class ServerLoop: @unchecked Sendable {
     private let common: ServerCommon
+    private let inbox: Inbox
     private let stopGraceSeconds = Lock<Double?>(nil)
     private let hasEnded = DispatchSemaphore(value: 0)
-    private let wake: WakePipe
-    /// Set by `open`, before the thread starts.
-    private var daemon: OpaquePointer?
 
     // Used by the loop's thread only.
-    private var inFlight = 0
-    private var isDraining = false
-    private var begun: [(exchange: Exchange, start: (@escaping @Sendable () -> Void) -> Void)] = []
-    /// The number of requests that wait for a response, and of streamed responses.
-    private var waiting = 0
-    private var streaming = 0
-    private var pass = 0 {
-        didSet { passes.note(pass) }
-    }
+    private let poller: Poller
+    private var listener: Int32 = -1
+    private var connections: ContiguousArray<Connection> = []
+    private var free: ContiguousArray<Int> = []
+    private var openCount = 0
+    private var wheel: TimerWheel
+    private var pool = BufferPool()
+    private var output = OutputBuffer(capacity: 64 * 1024)
+    private let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 16)
+    private var ended: [RequestTicket] = []
+    private var due: ContiguousArray<Int> = []
+    /// Connections that the next pass continues with, and connections whose handshake can continue.
+    private var ready: ContiguousArray<Int> = []
+    private var handshakes: ContiguousArray<(index: Int, generation: UInt64)> = []
+    /// Connections whose stream had no data. New data of a stream wakes no loop, so streams are polled.
+    private var streaming: ContiguousArray<Int> = []
+    private var begun: [(ticket: RequestTicket, start: (@escaping @Sendable () -> Void) -> Void)] = []
+    private var requestNumber: UInt64 = 0
     /// When the pass began. Deadlines use this value, because reading the clock costs more than the steps
     /// between.
-    private var passBegan = DispatchTime.now()
-    /// The number of passes, for ``ConnectionWatch``.
-    private let passes = PassCount()
-    /// The number of responses created in this pass, which the next pass sends, and of bodies that are
-    /// incomplete after a piece.
-    private var unfinished = 0
+    private var now: UInt64
+    /// The wall clock at the first use in the pass; nil before.
+    private var milliseconds: Int64?
+    /// When to accept connections again after no descriptor was free; 0 when accepting.
+    private var acceptsAt: UInt64 = 0
+    private var stopDeadline: UInt64?
+
+    private static let listenerID = UInt64.max
+    private static let inboxID = UInt64.max - 1
+    /// The requests and reads of one connection in a pass. The next pass continues.
+    private static let stepsInAPass = 32
+    /// A handshake takes about a millisecond, mostly for the signature.
+    private static let handshakesInAPass = 4
+    /// Bodies of at most this many bytes are sent in one piece with the head.
+    private static let joinedBytes = 16 * 1024
+    /// The minimum average rate, in bytes per second, at which a client must read a large response.
+    private static let slowestReader = 8 * 1024
 
     /// Throws `cannotBind` when the process has no file descriptors left.
     init(_ common: ServerCommon) throws(GatewayError) {
         self.common = common
-        wake = try WakePipe()
+        inbox = try Inbox()
+        poller = try Poller()
+        now = MonotonicClock.now
+        wheel = TimerWheel(now: now)
+        poller.addReader(inbox.reading, id: Self.inboxID)
     }
 
-    /// Passes a listening socket to the library and takes ownership of it.
-    func open(_ socket: Int32) throws(GatewayError) {
-        var options = countersign_mhd_options(
-            // Includes closing connections that still have a descriptor.
-            connection_limit: UInt32(
-                common.limits.connections + ConnectionWatch.mostLeaving(common.limits.connections)),
-            idle_seconds: UInt32(common.limits.idleSeconds),
-            header_bytes: common.limits.headerBytes + 8 * 1024,
-            accept: acceptConnection, handler: serveRequest, request_line: beginRequest,
-            completed: endRequest, connection_changed: changeConnection,
-            certificate: common.certificates == nil ? nil : chooseCertificate,
-            context: Unmanaged.passUnretained(self).toOpaque())
-        daemon = countersign_mhd_start(socket, &options)
-        guard daemon != nil else {
-            throw GatewayError(
-                .cannotBind,
-                "no file descriptors are left: \(String(cString: strerror(errno))); raise the limit")
-        }
+    deinit {
+        scratch.deallocate()
     }
 
-    /// Undoes `open` before the loop was started.
-    func abandon() {
-        if let daemon { MHD_stop_daemon(daemon) }
-    }
-
-    func start() {
+    /// Serves the connections of a listening socket and takes ownership of it.
+    func start(_ socket: Int32) {
+        listener = socket
+        poller.addReader(socket, id: Self.listenerID)
         let thread = Thread { [self] in run() }
         thread.name = "http"
         thread.start()
@@ -77,359 +79,594 @@ final class ServerLoop: @unchecked Sendable {
     /// Stops accepting connections. Requests that have begun get `graceSeconds` to complete.
     func beginStop(graceSeconds: Double) {
         stopGraceSeconds.withLock { $0 = graceSeconds }
-        wake.signal()
+        inbox.signal()
     }
 
     func waitUntilStopped() { hasEnded.wait() }
 
+    private var isDraining: Bool { stopDeadline != nil }
+
     private func run() {
-        guard let daemon else { return }
-        var deadline: DispatchTime?
-        var ready = countersign_mhd_ready()
-        var isWoken = false
-        while true {
-            // Data that one pass has received may be read in the next one, and no event announces it.
-            let allWait = waiting + streaming > 0 && unfinished == 0 && !isWoken
-            isWoken =
-                countersign_mhd_wait(
-                    daemon, wake.reading, longestWait, allWait ? 1 : 0, &ready) != 0
-            for ended in wake.rearm() { ended.exchange.isReady = true }
-            pass += 1
-            passBegan = .now()
-            unfinished = 0
-            countersign_mhd_pass(daemon, &ready)
-            if !begun.isEmpty {
-                common.together {
-                    for (exchange, start) in begun {
-                        let ended = EndedRequest(exchange: exchange)
-                        start { [wake] in wake.signal(ended) }
-                    }
-                }
-                begun.removeAll(keepingCapacity: true)
+        countersign_ignore_broken_pipes()
+        while !(isDraining && openCount == 0) {
+            let count = poller.wait(milliseconds: longestWait)
+            now = MonotonicClock.now
+            milliseconds = nil
+            inbox.take(&ended)
+            for ticket in ended { end(ticket) }
+            for index in 0..<count { handle(poller.event(index)) }
+            for index in takeAll(&ready) {
+                connections[index].isReady = false
+                serve(connections[index])
             }
-            if pass % Self.passesBetweenLooks == 0 { common.connections.lookForStuck(of: passes) }
-            guard let grace = stopGraceSeconds.withLock({ $0 }) else { continue }
-            if deadline == nil {
-                isDraining = true
-                let listening = MHD_quiesce_daemon(daemon)
-                if listening >= 0 { close(listening) }
-                deadline = .now() + grace
+            continueHandshakes()
+            handOver()
+            wheel.advance(to: now, &due)
+            for index in due { reachDeadline(connections[index]) }
+            due.removeAll(keepingCapacity: true)
+            for index in takeAll(&streaming) { sendStream(connections[index]) }
+            if acceptsAt != 0, now >= acceptsAt, listener >= 0 {
+                acceptsAt = 0
+                poller.addReader(listener, id: Self.listenerID)
             }
-            // Requests that wait for a response are completed first.
-            if inFlight == 0 { break }
-            if let deadline, DispatchTime.now() > deadline { common.connections.closeThoseStillSending() }
+            drain()
         }
-        MHD_stop_daemon(daemon)
         hasEnded.signal()
     }
 
-    /// Milliseconds. New data of a stream wakes no loop, so streams are polled.
-    private var longestWait: Int32 { isDraining ? 50 : streaming > 0 ? 10 : 1_000 }
-
-    // MARK: Called by libmicrohttpd
-
-    fileprivate func begin(uri: UnsafePointer<CChar>, connection: OpaquePointer) -> Exchange {
-        inFlight += 1
-        let watched = countersign_mhd_socket_context(connection)
-            .map { Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue() }
-        watched?.enter(.header, at: passBegan)
-        let exchange = Exchange(connection: connection, uri: uri, watched: watched, memory: common.memory)
-        watched?.request = exchange
-        return exchange
+    private var longestWait: Int32 {
+        if !ready.isEmpty || !handshakes.isEmpty { return 0 }
+        let longest: Int32 = !streaming.isEmpty ? 10 : isDraining ? 50 : acceptsAt != 0 ? 100 : 60_000
+        return wheel.milliseconds(at: now, longest: longest)
     }
 
-    fileprivate func end(_ exchange: Exchange) {
-        exchange.watched?.request = nil
-        exchange.watched?.enter(.idle, at: passBegan)
-        if exchange.phase == .waiting { waiting -= 1 }
-        if exchange.isStreaming {
-            streaming -= 1
-            common.giveStream()
-        }
-        _ = unlist(exchange)
-        if !exchange.isObserved {
-            common.observer.requestEnded(exchange.record(nil, trace: nil, at: common.service.nowMilliseconds))
-        }
-        inFlight -= 1
+    private func takeAll(_ list: inout ContiguousArray<Int>) -> ContiguousArray<Int> {
+        var all: ContiguousArray<Int> = []
+        if !list.isEmpty { swap(&all, &list) }
+        return all
     }
 
-    fileprivate func connectionChanged(
-        _ connection: OpaquePointer, context: UnsafeMutablePointer<UnsafeMutableRawPointer?>, isOpen: Bool
-    ) {
-        if isOpen {
-            let address = Self.text { countersign_mhd_client(connection, $0, $1) }
-            let watched = WatchedConnection(
-                socket: countersign_mhd_socket(connection), address: address, unit: unit(of: address),
-                certificates: common.certificates, passes: passes)
-            common.connections.add(watched)
-            context.pointee = Unmanaged.passRetained(watched).toOpaque()
-        } else if let pointer = context.pointee {
-            let watched = Unmanaged<WatchedConnection>.fromOpaque(pointer).takeRetainedValue()
-            context.pointee = nil
-            if let exchange = watched.request as? Exchange {
-                // The library reports no end for a request whose parameters did not fit its memory.
-                Unmanaged.passUnretained(exchange).release()
-                end(exchange)
+    /// Starts the work of all requests of the pass.
+    private func handOver() {
+        guard !begun.isEmpty else { return }
+        common.together {
+            for (ticket, start) in begun { start { [inbox] in inbox.signal(ticket) } }
+        }
+        begun.removeAll(keepingCapacity: true)
+    }
+
+    private func drain() {
+        guard let grace = stopGraceSeconds.withLock({ $0 }) else { return }
+        if stopDeadline == nil {
+            stopDeadline = now + UInt64(max(0, grace) * 1e9)
+            Foundation.close(listener)
+            listener = -1
+        }
+        let isOver = now > stopDeadline ?? 0
+        for connection in connections {
+            switch connection.phase {
+            case .closed, .handling, .sending: break
+            case .head where connection.began == 0: close(connection)
+            case .handshake, .lingering: close(connection)
+            case .head, .body: if isOver { close(connection) }
             }
-            common.connections.remove(watched)
         }
     }
 
-    fileprivate func admits(_ address: UnsafePointer<sockaddr>) -> Bool {
-        common.connections.admits(unit(of: Self.text { countersign_mhd_address(address, $0, $1) }))
+    // MARK: Connections
+
+    private func handle(_ event: Poller.Event) {
+        if event.id == Self.listenerID { return accept() }
+        if event.id == Self.inboxID { return }
+        let connection = connections[Int(event.id & 0xFFFF_FFFF)]
+        guard connection.phase != .closed, connection.generation & 0x7FFF_FFFF == event.id >> 32 else {
+            return
+        }
+        let waits = connection.phase != .handshake || connection.wantsToWrite
+        if event.canRead || event.canWrite && waits && connection.tls != nil { connection.canRead = true }
+        if event.hasHungUp, !connection.hasHungUp {
+            connection.hasHungUp = true
+            connection.peer.noteHangUp()
+            if connection.phase == .handling { watchForAbandonment(connection) }
+        }
+        serve(connection)
     }
 
-    /// The address or network whose connections are counted together; nil for trusted proxies.
-    private func unit(of address: String) -> NetworkAddress? {
-        ClientAddress.isTrusted(address, common.trustedProxies) ? nil : NetworkAddress(address)?.limitedUnit
-    }
-
-    private static func text(_ write: (UnsafeMutablePointer<CChar>, Int) -> Void) -> String {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
-            guard let start = text.baseAddress else { return "" }
-            write(start, text.count)
-            return String(cString: start)
+    private func accept() {
+        for _ in 0..<64 {
+            var text: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (
+                0, 0, 0, 0, 0, 0, 0, 0
+            )
+            let (socket, address) = withUnsafeMutableBytes(of: &text) { text in
+                let text = text.assumingMemoryBound(to: CChar.self)
+                guard let start = text.baseAddress else { return (Int32(-1), "") }
+                let socket = countersign_accept(listener, start, text.count)
+                return (socket, socket < 0 ? "" : String(cString: start))
+            }
+            guard socket >= 0 else {
+                if errno == EMFILE || errno == ENFILE {
+                    // Polling a listener without a free descriptor would not wait.
+                    common.connections.freeDescriptors(at: now)
+                    poller.remove(listener)
+                    acceptsAt = now + MonotonicClock.second / 10
+                }
+                return
+            }
+            open(socket, address)
         }
     }
 
-    /// A few hundredths of a second in a busy loop. Other loops are checked by the watch's timer.
-    private static let passesBetweenLooks = 1_024
+    private func open(_ socket: Int32, _ address: String) {
+        let isTrusted = ClientAddress.isTrusted(address, common.trustedProxies)
+        let peer = Peer(
+            socket: socket, address: address,
+            unit: isTrusted ? nil : NetworkAddress(address)?.limitedUnit, at: now)
+        guard common.connections.add(peer, at: now) else {
+            Foundation.close(socket)
+            return
+        }
+        let tls = common.certificates?.open(socket)
+        if tls == nil, common.certificates != nil {
+            common.connections.remove(peer)
+            Foundation.close(socket)
+            return
+        }
+        if free.isEmpty {
+            free.append(connections.count)
+            connections.append(
+                Connection(index: connections.count, rules: common.rules, memory: common.memory))
+        }
+        let connection = connections[free.removeLast()]
+        connection.open(peer, tls: tls)
+        openCount += 1
+        setDeadline(connection, seconds: common.limits.headerSeconds)
+        poller.add(
+            socket, id: UInt64(connection.index) | (connection.generation & 0x7FFF_FFFF) << 32)
+    }
 
-    fileprivate func receive(
-        _ exchange: Exchange, method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
-        upload: UnsafePointer<CChar>?, size: UnsafeMutablePointer<Int>
-    ) -> MHD_Result {
-        switch exchange.phase {
-        case .header:
-            exchange.watched?.enter(.body, at: passBegan)
-            exchange.phase = .body
-            if let refusal = exchange.readHeader(method: method, version: version, service: common.service) {
-                return send(refusal, exchange)
-            }
-            return .YES
-        case .body:
-            if size.pointee > 0 {
-                if exchange.lastPiece != pass { unfinished += 1 }
-                exchange.lastPiece = pass
-                let fits = exchange.append(
-                    UnsafeRawBufferPointer(start: upload, count: size.pointee), limits: common.limits,
-                    makeRoom: makeRoom)
-                size.pointee = 0
-                list(exchange)
-                return fits ? .YES : .NO
-            }
-            if exchange.lastPiece == pass { unfinished -= 1 }
-            exchange.watched?.enter(.handling, at: passBegan)
-            return respond(exchange)
-        case .waiting:
-            guard exchange.isReady, let response = exchange.poll?() else {
-                let isAbandoned =
-                    exchange.request?.endsWithPeer == true
-                    && exchange.watched?.isAbandoned(at: passBegan) == true
-                return isAbandoned ? .NO : .YES
-            }
-            exchange.poll = nil
-            exchange.phase = .answered
-            waiting -= 1
-            return send(response, exchange)
-        case .answered: return .YES
+    private func close(_ connection: Connection) {
+        guard connection.phase != .closed else { return }
+        if connection.parser.hasRequestLine, !connection.isObserved {
+            common.observer.requestEnded(record(of: connection, nil, trace: nil))
+        }
+        _ = unlist(connection)
+        if connection.stream != nil { common.giveStream() }
+        if streaming.contains(connection.index) { streaming.removeAll { $0 == connection.index } }
+        if connection.isReady { ready.removeAll { $0 == connection.index } }
+        connection.isReady = false
+        wheel.set(connection.index, TimerWheel.never)
+        common.connections.remove(connection.peer)
+        connection.close(&pool, memory: common.memory)
+        free.append(connection.index)
+        openCount -= 1
+    }
+
+    /// Closes after the response. If input may be unread, discards it until the client has closed too.
+    private func closeGracefully(_ connection: Connection) {
+        if let tls = connection.tls { countersign_tls_close(tls) }
+        guard connection.hasUnreadInput, !connection.hasHungUp else { return close(connection) }
+        _ = shutdown(connection.socket, Int32(SHUT_WR))
+        connection.phase = .lingering
+        setDeadline(connection, seconds: common.limits.headerSeconds)
+    }
+
+    private func setDeadline(_ connection: Connection, seconds: Int) {
+        wheel.set(connection.index, now + UInt64(seconds) * MonotonicClock.second)
+    }
+
+    private func reachDeadline(_ connection: Connection) {
+        switch connection.phase {
+        case .closed: break
+        case .handling:
+            // The deadline of a phase that has passed, or of a client that has hung up.
+            if isAbandoned(connection) { close(connection) } else { watchForAbandonment(connection) }
+        case .handshake, .head, .body, .sending, .lingering: close(connection)
         }
     }
 
-    private func makeRoom() -> Bool { common.holders.makeRoom() }
+    private func isAbandoned(_ connection: Connection) -> Bool {
+        connection.hasHungUp && connection.request?.endsWithPeer == true
+            && connection.peer.age(at: now) >= 1
+    }
+
+    /// A client that closes its sending half may still read. A request that waits for more than a second ends
+    /// nevertheless, if its handler says so.
+    private func watchForAbandonment(_ connection: Connection) {
+        guard connection.hasHungUp, connection.request?.endsWithPeer == true else { return }
+        setDeadline(connection, seconds: 1)
+    }
+
+    // MARK: Reading
+
+    private func continueHandshakes() {
+        guard !handshakes.isEmpty else { return }
+        var done = 0
+        var steps = 0
+        while done < handshakes.count, steps < Self.handshakesInAPass {
+            let (index, generation) = handshakes[done]
+            let connection = connections[index]
+            done += 1
+            guard connection.generation == generation, connection.phase == .handshake else { continue }
+            connection.isReady = false
+            // A client that has left is not worth a signature.
+            guard !connection.hasHungUp, let tls = connection.tls else {
+                close(connection)
+                continue
+            }
+            steps += 1
+            connection.canRead = false
+            let progress = Int(countersign_tls_handshake(tls))
+            connection.wantsToWrite = progress == COUNTERSIGN_TLS_WRITE
+            switch progress {
+            case COUNTERSIGN_TLS_DONE:
+                connection.phase = .head
+                connection.canRead = true
+                serve(connection)
+            case COUNTERSIGN_TLS_READ, COUNTERSIGN_TLS_WRITE: break
+            default: close(connection)
+            }
+        }
+        handshakes.removeFirst(done)
+    }
+
+    /// Continues with a connection until it has to wait.
+    private func serve(_ connection: Connection) {
+        var steps = 0
+        while steps < Self.stepsInAPass {
+            steps += 1
+            let continues =
+                switch connection.phase {
+                case .closed, .handling: false
+                case .handshake: queueHandshake(connection)
+                case .head: readHead(connection)
+                case .body: readBody(connection)
+                case .sending: flush(connection)
+                case .lingering: discard(connection)
+                }
+            guard continues else { return }
+        }
+        guard connection.phase != .closed, !connection.isReady else { return }
+        connection.isReady = true
+        ready.append(connection.index)
+    }
+
+    private func queueHandshake(_ connection: Connection) -> Bool {
+        guard connection.canRead, !connection.isReady else { return false }
+        connection.isReady = true
+        handshakes.append((connection.index, connection.generation))
+        return false
+    }
+
+    /// Returns whether to continue with the connection.
+    private func readHead(_ connection: Connection) -> Bool {
+        if !connection.input.isEmpty {
+            let progress = connection.parser.parse(connection.input.bytes)
+            if connection.began == 0, connection.parser.hasBegun { connection.began = now }
+            switch progress {
+            case .complete: return beginRequest(connection)
+            case .rejected(let fault):
+                if connection.parser.hasRequestLine {
+                    judge(connection.makeRequest(nowMilliseconds: nowMilliseconds))
+                }
+                return respond(connection, fault.response)
+            case .incomplete: break
+            }
+        }
+        guard connection.canRead else { return waitForHead(connection) }
+        connection.input.makeRoom(&pool)
+        switch connection.read(into: connection.input.room) {
+        case .bytes(let count):
+            connection.input.add(count)
+            return true
+        case .wouldBlock: return waitForHead(connection)
+        case .ended, .failed:
+            close(connection)
+            return false
+        }
+    }
+
+    private func waitForHead(_ connection: Connection) -> Bool {
+        connection.input.release(&pool)
+        if connection.began == now {
+            connection.peer.enter(.receiving, at: now)
+            setDeadline(connection, seconds: common.limits.headerSeconds)
+        }
+        return false
+    }
+
+    private func beginRequest(_ connection: Connection) -> Bool {
+        let request = connection.makeRequest(nowMilliseconds: nowMilliseconds)
+        if let refusal = common.service.judgeHeader(of: request, connection.parser.framing) {
+            return respond(connection, refusal)
+        }
+        connection.beginBody()
+        connection.phase = .body
+        let progress = connection.readBody(makeRoom: makeRoom)
+        if progress == .incomplete {
+            if connection.parser.expectsContinue, request.body.isEmpty {
+                output.removeAll()
+                output.append("HTTP/1.1 100 Continue\r\n\r\n")
+                guard connection.send(output.bytes), !connection.hasOutput else {
+                    close(connection)
+                    return false
+                }
+            }
+            connection.peer.enter(.receiving, at: now)
+            setDeadline(connection, seconds: common.limits.bodySeconds)
+        }
+        return take(progress, connection)
+    }
+
+    private func readBody(_ connection: Connection) -> Bool {
+        // With a known length, no byte of the next request is read here.
+        let most = connection.parser.framing == .chunked ? 16 * 1024 : connection.missing
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: scratch[..<min(most, scratch.count)])
+        switch connection.read(into: buffer) {
+        case .bytes(let count):
+            return take(
+                connection.readBody(
+                    UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]), &pool,
+                    makeRoom: makeRoom), connection)
+        case .wouldBlock: return false
+        case .ended, .failed:
+            close(connection)
+            return false
+        }
+    }
+
+    private func take(_ progress: Connection.BodyProgress, _ connection: Connection) -> Bool {
+        switch progress {
+        case .incomplete:
+            list(connection)
+            return true
+        case .complete: return handle(connection)
+        case .rejected(let fault): return respond(connection, fault.response)
+        case .tooLarge:
+            return respond(
+                connection,
+                connection.request.map { .tooLarge($0, common.limits) } ?? .overloaded(nil))
+        case .noRoom: return respond(connection, .overloaded(connection.request))
+        case .crumbled:
+            close(connection)
+            return false
+        }
+    }
+
+    private func discard(_ connection: Connection) -> Bool {
+        guard connection.canRead else { return false }
+        switch connection.readSocket(into: scratch) {
+        case .bytes(let count):
+            connection.discarded += count
+            if connection.discarded <= 4 * common.limits.bodyBytes { return true }
+        case .wouldBlock: return false
+        case .ended, .failed: break
+        }
+        close(connection)
+        return false
+    }
+
+    // MARK: Handling
+
+    private var nowMilliseconds: Int64 {
+        if let milliseconds { return milliseconds }
+        let value = common.service.nowMilliseconds
+        milliseconds = value
+        return value
+    }
+
+    /// Determines the client's address for the record of a request that is rejected.
+    private func judge(_ request: HTTPRequest) {
+        _ = common.service.judgeHeader(of: request, .none)
+    }
+
+    private func makeRoom() -> Bool { common.holders.makeRoom(at: now) }
 
     /// Allows the memory to be reclaimed while the client sends or reads slowly.
-    private func list(_ exchange: Exchange) {
-        guard exchange.held.bytes > MemoryHolders.untouched, let watched = exchange.watched else { return }
-        exchange.isListed = true
-        common.holders.add(exchange.held, of: watched)
+    private func list(_ connection: Connection) {
+        guard !connection.isListed, connection.held.bytes > MemoryHolders.untouched else { return }
+        connection.isListed = true
+        common.holders.add(connection.held, of: connection.peer)
     }
 
     /// Protects the memory from being reclaimed. Returns false if that has already happened.
-    private func unlist(_ exchange: Exchange) -> Bool {
-        guard exchange.isListed else { return true }
-        exchange.isListed = false
-        return common.holders.remove(exchange.held)
+    private func unlist(_ connection: Connection) -> Bool {
+        guard connection.isListed else { return true }
+        connection.isListed = false
+        return common.holders.remove(connection.held)
     }
 
-    private func respond(_ exchange: Exchange) -> MHD_Result {
-        if let refusal = exchange.finishBody(
-            limits: common.limits, makeRoom: makeRoom)
-        {
-            return send(refusal, exchange)
+    /// Handles a complete request.
+    private func handle(_ connection: Connection) -> Bool {
+        if let refusal = connection.prepareUnpacking(common.limits, makeRoom: makeRoom) {
+            return respond(connection, refusal, isWhole: true)
         }
         // The memory is in use from this point, so it cannot be reclaimed.
-        guard unlist(exchange) else { return send(exchange.noRoom, exchange) }
-        guard let request = exchange.request else { return .NO }
-        let outcome = common.service.outcome(
-            of: request, largestBody: exchange.largestBody, holding: exchange.held)
-        switch outcome {
-        case .answer(let response):
-            return send(response, exchange)
+        guard unlist(connection), let request = connection.request else {
+            return respond(connection, .overloaded(connection.request), isWhole: true)
+        }
+        switch common.service.outcome(
+            of: request, largestBody: connection.largestBody, holding: connection.held)
+        {
+        case .answer(let response): return respond(connection, response, isWhole: true)
         case .later(let start, let poll):
-            exchange.poll = poll
-            exchange.phase = .waiting
-            waiting += 1
-            begun.append((exchange, start))
-            return .YES
+            requestNumber += 1
+            connection.number = requestNumber
+            connection.poll = poll
+            connection.phase = .handling
+            connection.peer.enter(.handling, at: now)
+            wheel.set(connection.index, TimerWheel.never)
+            watchForAbandonment(connection)
+            begun.append((RequestTicket(connection: connection.index, request: requestNumber), start))
+            return false
         }
     }
 
-    private func send(_ answer: HTTPResponse, _ exchange: Exchange) -> MHD_Result {
-        let response = common.service.decorated(affordable(answer, exchange), for: exchange.request)
-        let trace = common.service.trace(of: exchange.request)
-        exchange.isObserved = true
-        unfinished += 1
-        common.observer.requestEnded(
-            exchange.record(response, trace: trace, at: common.service.nowMilliseconds))
-        guard let created = created(response, exchange) else { return .NO }
-        defer { MHD_destroy_response(created) }
-        for (name, value) in response.headers { Self.add(name, value, to: created) }
-        if let request = exchange.request {
-            for (name, value) in common.service.commonFields(of: request, trace: trace) {
-                Self.add(name, value, to: created)
-            }
-        }
-        if response.closes || isDraining { Self.add("Connection", "close", to: created) }
-        return MHD_queue_response(exchange.connection, UInt32(response.status), created)
+    /// Responds to a request whose work has ended.
+    private func end(_ ticket: RequestTicket) {
+        let connection = connections[ticket.connection]
+        guard connection.phase == .handling, connection.number == ticket.request,
+            let response = connection.poll?()
+        else { return }
+        connection.poll = nil
+        if respond(connection, response, isWhole: true) { serve(connection) }
     }
 
-    /// Passes C strings directly: bridging `String` arguments would copy them to arrays first.
-    private static func add(_ name: String, _ value: String, to response: OpaquePointer) {
-        name.withCString { name in
-            value.withCString { value in _ = MHD_add_response_header(response, name, value) }
+    // MARK: Responding
+
+    /// Sends a response. `isWhole` tells whether the request was read completely; otherwise the connection is
+    /// closed. Returns whether to continue with the connection.
+    private func respond(
+        _ connection: Connection, _ answer: HTTPResponse, isWhole: Bool = false
+    ) -> Bool {
+        let request = connection.request
+        let affordable = affordable(answer, connection)
+        let response = common.service.decorated(affordable, for: request)
+        let trace = common.service.trace(of: request)
+        connection.isObserved = true
+        common.observer.requestEnded(record(of: connection, response, trace: trace))
+        connection.closesAfterwards =
+            !isWhole || response.closes || isDraining || !connection.parser.keepsAlive
+        let isBodiless =
+            request?.method == "HEAD" || response.status == 204 || response.status == 304
+        connection.stream = isBodiless ? nil : response.stream
+        if response.stream != nil, isBodiless { common.giveStream() }
+        connection.isWhole = isWhole
+        connection.isChunked = response.stream != nil && !connection.parser.isOld
+        if response.stream != nil, !connection.isChunked { connection.closesAfterwards = true }
+        writeHead(response, of: connection, trace)
+        connection.phase = .sending
+        var body = isBodiless || response.stream != nil ? [] : response.body
+        if !body.isEmpty, body.count <= Self.joinedBytes {
+            body.withUnsafeBytes { output.append($0) }
+            body = []
         }
+        guard connection.send(output.bytes, body) else {
+            close(connection)
+            return false
+        }
+        if connection.hasOutput { waitForReader(connection, bytes: response.body.count) }
+        return true
+    }
+
+    private func writeHead(_ response: HTTPResponse, of connection: Connection, _ trace: TraceParent?) {
+        output.removeAll()
+        output.appendStatus(response.status)
+        output.appendDate(secondsSince1970: nowMilliseconds / 1_000)
+        for (name, value) in response.headers { output.appendField(name, value) }
+        if let trace { output.appendField("traceresponse", trace.text) }
+        if let request = connection.request { output.appendField("X-Request-Id", request.id) }
+        if connection.closesAfterwards {
+            output.append("Connection: close\r\n")
+        } else if connection.parser.isOld {
+            output.append("Connection: keep-alive\r\n")
+        }
+        if response.stream != nil {
+            if connection.isChunked { output.append("Transfer-Encoding: chunked\r\n") }
+        } else if response.status != 204, response.status != 304 {
+            output.append("Content-Length: ")
+            output.append(response.body.count)
+            output.append("\r\n")
+        }
+        output.append("\r\n")
+    }
+
+    private func waitForReader(_ connection: Connection, bytes: Int) {
+        connection.peer.enter(.sending, at: now)
+        setDeadline(connection, seconds: common.limits.bodySeconds + bytes / Self.slowestReader)
     }
 
     /// Returns the response, or 503 if there is no memory for it. Frees the body of the request.
     ///
     /// Only responses to requests that changed nothing may be replaced, because the client repeats a request
     /// after 503.
-    private func affordable(_ response: HTTPResponse, _ exchange: Exchange) -> HTTPResponse {
-        exchange.noteBody()
-        exchange.letGo()
-        _ = unlist(exchange)
-        if response.stream != nil { return common.takeStream() ? response : exchange.noRoom }
-        exchange.watched?.enter(.answering(bytes: response.body.count), at: passBegan)
-        guard response.body.count > MemoryHolders.untouched, !response.isShared else { return response }
-        if !exchange.hold(response.body.count, makeRoom: makeRoom) {
-            guard !response.changesNothing, exchange.request?.isSafe == false else { return exchange.noRoom }
-            exchange.held.takeAnyhow(response.body.count)
+    private func affordable(_ response: HTTPResponse, _ connection: Connection) -> HTTPResponse {
+        _ = unlist(connection)
+        connection.freeBody()
+        if response.stream != nil {
+            return common.takeStream() ? response : .overloaded(connection.request)
         }
-        list(exchange)
+        guard response.body.count > MemoryHolders.untouched, !response.isShared else { return response }
+        if !connection.hold(response.body.count, makeRoom) {
+            guard !response.changesNothing, connection.request?.isSafe == false else {
+                return .overloaded(connection.request)
+            }
+            connection.held.takeAnyhow(response.body.count)
+        }
+        list(connection)
         return response
     }
 
-    private func created(_ response: HTTPResponse, _ exchange: Exchange) -> OpaquePointer? {
-        guard let stream = response.stream else {
-            let body = HeldBody(response.body)
-            return body.bytes.withUnsafeBytes {
-                // The array has its own storage, which does not move while `body` lives.
-                countersign_mhd_response(
-                    $0.baseAddress, $0.count, freeBody, Unmanaged.passRetained(body).toOpaque())
+    private func record(
+        of connection: Connection, _ response: HTTPResponse?, trace: TraceParent?
+    ) -> RequestRecord {
+        RequestRecord(
+            connection.request, path: connection.request?.path ?? "", response: response, trace: trace,
+            bytesIn: max(connection.bodyBytes, connection.request?.body.count ?? 0),
+            began: connection.began, nowMilliseconds: nowMilliseconds)
+    }
+
+    /// Sends what the socket takes. Returns whether to continue with the connection.
+    private func flush(_ connection: Connection) -> Bool {
+        guard connection.flush() else {
+            close(connection)
+            return false
+        }
+        if connection.hasOutput { return false }
+        if connection.stream != nil {
+            sendStream(connection)
+            return false
+        }
+        return finish(connection)
+    }
+
+    /// Sends the data that a stream has, as fast as the client reads it.
+    private func sendStream(_ connection: Connection) {
+        guard connection.phase == .sending, let stream = connection.stream else { return }
+        while !connection.hasOutput {
+            output.removeAll()
+            do throws(ResponseStream.Failed) {
+                let bytes = scratch[..<(32 * 1024)]
+                let count =
+                    isDraining
+                    ? nil
+                    : try stream.read(
+                        into: UnsafeMutableRawBufferPointer(rebasing: bytes)
+                            .assumingMemoryBound(to: UInt8.self))
+                guard let count else {
+                    if connection.isChunked { output.append("0\r\n\r\n") }
+                    connection.stream = nil
+                    common.giveStream()
+                    if connection.send(output.bytes) { return serve(connection) }
+                    return close(connection)
+                }
+                guard count > 0 else {
+                    connection.peer.enter(.handling, at: now)
+                    wheel.set(connection.index, TimerWheel.never)
+                    if connection.hasHungUp { return close(connection) }
+                    if !streaming.contains(connection.index) { streaming.append(connection.index) }
+                    return
+                }
+                if connection.isChunked { output.appendChunkSize(count) }
+                output.append(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+                if connection.isChunked { output.append("\r\n") }
+                guard connection.send(output.bytes) else { return close(connection) }
+                if connection.hasOutput { waitForReader(connection, bytes: count) }
+            } catch {
+                return close(connection)
             }
         }
-        // Polled at each pass.
-        streaming += 1
-        exchange.isStreaming = true
-        let context = Unmanaged.passRetained(StreamContext(stream: stream, loop: self)).toOpaque()
-        return MHD_create_response_from_callback(UInt64.max, 32 * 1024, readStream, context, freeStream)
     }
 
-    /// The return value for the library's callback.
-    fileprivate func read(_ stream: ResponseStream, into buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
-        if isDraining { return Self.endOfStream }
-        do throws(ResponseStream.Failed) {
-            let count = try stream.read(into: buffer) ?? Self.endOfStream
-            if count != 0 { unfinished += 1 }
-            return count
-        } catch {
-            return Self.endWithError
+    /// Prepares for the next request after a response was sent.
+    private func finish(_ connection: Connection) -> Bool {
+        _ = unlist(connection)
+        if connection.closesAfterwards {
+            closeGracefully(connection)
+            return connection.phase == .lingering
         }
+        connection.endRequest(&pool, memory: common.memory)
+        connection.peer.enter(.idle, at: now)
+        setDeadline(connection, seconds: common.limits.idleSeconds)
+        return true
     }
-
-    /// `MHD_CONTENT_READER_END_OF_STREAM` and `MHD_CONTENT_READER_END_WITH_ERROR`, which are casts in C.
-    fileprivate static let endOfStream = -1
-    fileprivate static let endWithError = -2
-}
-
-/// Keeps the bytes of a response alive while the library sends them.
-private final class HeldBody {
-    let bytes: [UInt8]
-
-    init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-    }
-}
-
-private let freeBody: MHD_ContentReaderFreeCallback = { context in
-    guard let context else { return }
-    Unmanaged<HeldBody>.fromOpaque(context).release()
-}
-
-/// The context of the library's callbacks for a stream.
-private final class StreamContext {
-    let stream: ResponseStream
-    let loop: ServerLoop
-
-    init(stream: ResponseStream, loop: ServerLoop) {
-        self.stream = stream
-        self.loop = loop
-    }
-}
-
-private let readStream: MHD_ContentReaderCallback = { context, _, buffer, size in
-    guard let context, let buffer else { return ServerLoop.endWithError }
-    let stream = Unmanaged<StreamContext>.fromOpaque(context).takeUnretainedValue()
-    return buffer.withMemoryRebound(to: UInt8.self, capacity: size) { bytes in
-        stream.loop.read(stream.stream, into: UnsafeMutableBufferPointer(start: bytes, count: size))
-    }
-}
-
-private let freeStream: MHD_ContentReaderFreeCallback = { context in
-    guard let context else { return }
-    Unmanaged<StreamContext>.fromOpaque(context).release()
-}
-
-// The callbacks run on the loop's thread, which retains the loop, so its pointer is unretained. The library's
-// context retains exchanges and watched connections between their first and last callback.
-
-private let beginRequest:
-    @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) ->
-        UnsafeMutableRawPointer? =
-        { context, uri, connection in
-            guard let context, let uri, let connection else { return nil }
-            let loop = Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue()
-            return Unmanaged.passRetained(loop.begin(uri: uri, connection: connection)).toOpaque()
-        }
-
-private let acceptConnection: MHD_AcceptPolicyCallback = { context, address, _ in
-    guard let context, let address else { return .NO }
-    return Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue().admits(address) ? .YES : .NO
-}
-
-private let serveRequest: MHD_AccessHandlerCallback = { context, _, _, method, version, upload, size, slot in
-    guard let context, let method, let version, let size, let pointer = slot?.pointee else { return .NO }
-    let loop = Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue()
-    let exchange = Unmanaged<Exchange>.fromOpaque(pointer).takeUnretainedValue()
-    return loop.receive(exchange, method: method, version: version, upload: upload, size: size)
-}
-
-private let endRequest: MHD_RequestCompletedCallback = { context, _, slot, _ in
-    guard let context, let slot, let pointer = slot.pointee else { return }
-    slot.pointee = nil
-    let loop = Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue()
-    loop.end(Unmanaged<Exchange>.fromOpaque(pointer).takeRetainedValue())
-}
-
-private let chooseCertificate: @convention(c) (UnsafeMutableRawPointer?) -> OpaquePointer? = { context in
-    context.flatMap {
-        Unmanaged<WatchedConnection>.fromOpaque($0).takeUnretainedValue().certificates?.current
-    }
-}
-
-private let changeConnection: MHD_NotifyConnectionCallback = { context, connection, slot, what in
-    guard let context, let connection, let slot else { return }
-    let loop = Unmanaged<ServerLoop>.fromOpaque(context).takeUnretainedValue()
-    loop.connectionChanged(connection, context: slot, isOpen: countersign_mhd_is_open(what) != 0)
 }

@@ -13,14 +13,16 @@ package final class TLSCertificates: @unchecked Sendable {
     private let state: Lock<State>
     private let ticker = Ticker(queue: DispatchQueue(label: "certificates"), everySeconds: 1)
 
-    // Guarded by `Lock`. A certificate does not change after loading.
+    // Guarded by `Lock`. Connections keep the context that they began with.
     private struct State: @unchecked Sendable {
-        var generations: [OpaquePointer]
+        var context: OpaquePointer
         var seen: [String]
+        var loaded = MonotonicClock.now
     }
 
-    /// The number of certificates kept in memory, because handshakes may still use an older one.
-    private static let kept = 8
+    /// Seconds after which the files are loaded again although they are unchanged. A context encrypts its
+    /// session tickets with one key.
+    private static let longestUse: UInt64 = 12 * 60 * 60
 
     /// Throws `invalid` if there is no valid certificate at start.
     package init(files: TLSFiles, report: @escaping @Sendable (_ problem: String?) -> Void)
@@ -29,15 +31,17 @@ package final class TLSCertificates: @unchecked Sendable {
         self.files = files
         self.report = report
         let seen = Self.signatures(files)
-        state = Lock(State(generations: [try Self.load(files)], seen: seen))
+        state = Lock(State(context: try Self.load(files), seen: seen))
     }
 
     deinit {
-        for generation in state.withLock({ $0.generations }) { countersign_certificate_free(generation) }
+        countersign_tls_context_free(state.withLock { $0.context })
     }
 
-    /// The certificate for the next handshake.
-    var current: OpaquePointer? { state.withLock { $0.generations.last } }
+    /// Begins TLS on a socket, with the current certificate. Returns nil if there is not enough memory.
+    func open(_ socket: Int32) -> OpaquePointer? {
+        state.withLock { countersign_tls_open($0.context, socket) }
+    }
 
     package func start() {
         ticker.start { [weak self] in self?.refresh() }
@@ -49,18 +53,23 @@ package final class TLSCertificates: @unchecked Sendable {
 
     package func refresh() {
         let seen = Self.signatures(files)
-        guard seen != state.withLock({ $0.seen }) else { return }
+        let (isOld, isChanged) = state.withLock {
+            (MonotonicClock.now > $0.loaded + Self.longestUse * MonotonicClock.second, $0.seen != seen)
+        }
+        guard isOld || isChanged else { return }
         do throws(GatewayError) {
-            let loaded = try Self.load(files)
-            let old = state.withLock { state -> OpaquePointer? in
-                state.seen = seen
-                state.generations.append(loaded)
-                return state.generations.count > Self.kept ? state.generations.removeFirst() : nil
+            let new = State(context: try Self.load(files), seen: seen)
+            let old = state.withLock { state in
+                defer { state = new }
+                return state.context
             }
-            if let old { countersign_certificate_free(old) }
-            report(nil)
+            countersign_tls_context_free(old)
+            if isChanged { report(nil) }
         } catch {
-            state.withLock { $0.seen = seen }
+            state.withLock { state in
+                state.seen = seen
+                state.loaded = MonotonicClock.now
+            }
             report(error.reason)
         }
     }
@@ -89,8 +98,8 @@ package final class TLSCertificates: @unchecked Sendable {
         let key = try read(files.keyPath)
         var problem: UnsafePointer<CChar>?
         guard
-            let loaded = countersign_certificate_load(
-                chain, chain.count, key, key.count, files.keyPassword, &problem)
+            let loaded = countersign_tls_context(
+                chain, Int32(chain.count), key, Int32(key.count), files.keyPassword, &problem)
         else {
             let why = problem.map { String(cString: $0) } ?? "unknown"
             throw GatewayError(

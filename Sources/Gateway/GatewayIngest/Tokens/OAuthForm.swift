@@ -28,7 +28,7 @@ package struct OAuthForm {
         guard request.body.count <= Self.maximumBytes else {
             throw OAuthError(.invalidRequest, "the body may have at most \(Self.maximumBytes) bytes")
         }
-        guard let form = request.readMultipartForm?() else {
+        guard let form = MultipartForm(request) else {
             throw OAuthError(
                 .invalidRequest,
                 "the body is not multipart/form-data with up to \(MultipartForm.maximumFields) fields that each "

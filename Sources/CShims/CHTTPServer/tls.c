@@ -1,0 +1,123 @@
+#include "http_server.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <string.h>
+
+#define LONGEST_CHAIN 16
+
+static int give_password(char *buffer, int size, int is_writing, void *password) {
+    (void)is_writing;
+    size_t length = password ? strlen(password) : 0;
+    if (length > (size_t)size) return -1;
+    if (length) memcpy(buffer, password, length);
+    return (int)length;
+}
+
+// Returns NULL, or why the chain cannot be used.
+static const char *load_chain(SSL_CTX *context, BIO *text) {
+    for (int count = 0;; count++) {
+        X509 *certificate = PEM_read_bio_X509(text, NULL, NULL, NULL);
+        if (!certificate) {
+            int is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+            ERR_clear_error();
+            return count == 0 ? "it is not a PEM certificate" : is_end ? NULL : "the chain is damaged";
+        }
+        int is_taken = count < LONGEST_CHAIN && (count == 0 ? SSL_CTX_use_certificate(context, certificate)
+                                                            : SSL_CTX_add1_chain_cert(context, certificate));
+        X509_free(certificate);
+        if (count >= LONGEST_CHAIN) return "the chain has more than 16 certificates";
+        if (!is_taken) return "OpenSSL does not accept the certificate";
+    }
+}
+
+static const char *load_key(SSL_CTX *context, BIO *text, const char *password) {
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(text, NULL, give_password, (void *)password);
+    if (!key) return "the key is not PEM, or its password is wrong";
+    int is_taken = SSL_CTX_use_PrivateKey(context, key) == 1 && SSL_CTX_check_private_key(context) == 1;
+    EVP_PKEY_free(key);
+    return is_taken ? NULL : "the certificate and the key do not match";
+}
+
+SSL_CTX *countersign_tls_context(
+    const char *chain, int chain_size, const char *key, int key_size, const char *password,
+    const char **problem) {
+    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    BIO *chain_text = BIO_new_mem_buf(chain, chain_size), *key_text = BIO_new_mem_buf(key, key_size);
+    *problem = "there is not enough memory";
+    if (context && chain_text && key_text) {
+        *problem = load_chain(context, chain_text);
+        if (!*problem) *problem = load_key(context, key_text, password);
+    }
+    BIO_free(chain_text);
+    BIO_free(key_text);
+    ERR_clear_error();
+    if (*problem) {
+        SSL_CTX_free(context);
+        return NULL;
+    }
+    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    // A renegotiation is a handshake outside the limits. A client that closes without an alert is common.
+    SSL_CTX_set_options(
+        context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_CIPHER_SERVER_PREFERENCE);
+    // Idle connections have no buffers.
+    SSL_CTX_set_mode(
+        context,
+        SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_read_ahead(context, 1);
+    // Sessions are resumed by tickets, which take no memory.
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    return context;
+}
+
+void countersign_tls_context_free(SSL_CTX *context) { SSL_CTX_free(context); }
+
+SSL *countersign_tls_open(SSL_CTX *context, int socket) {
+    SSL *tls = SSL_new(context);
+    if (tls && SSL_set_fd(tls, socket) != 1) {
+        SSL_free(tls);
+        return NULL;
+    }
+    if (tls) SSL_set_accept_state(tls);
+    return tls;
+}
+
+int countersign_tls_handshake(SSL *tls) {
+    ERR_clear_error();
+    int result = SSL_do_handshake(tls);
+    if (result == 1) return COUNTERSIGN_TLS_DONE;
+    switch (SSL_get_error(tls, result)) {
+    case SSL_ERROR_WANT_READ: return COUNTERSIGN_TLS_READ;
+    case SSL_ERROR_WANT_WRITE: return COUNTERSIGN_TLS_WRITE;
+    default: return COUNTERSIGN_TLS_FAILED;
+    }
+}
+
+static ssize_t outcome(SSL *tls, int result, size_t count) {
+    if (result > 0) return (ssize_t)count;
+    switch (SSL_get_error(tls, result)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE: return COUNTERSIGN_TLS_WAIT;
+    case SSL_ERROR_ZERO_RETURN: return 0;
+    default: return COUNTERSIGN_TLS_WAIT - 1;
+    }
+}
+
+ssize_t countersign_tls_read(SSL *tls, void *bytes, size_t count) {
+    size_t done = 0;
+    ERR_clear_error();
+    return outcome(tls, SSL_read_ex(tls, bytes, count, &done), done);
+}
+
+ssize_t countersign_tls_write(SSL *tls, const void *bytes, size_t count) {
+    size_t done = 0;
+    ERR_clear_error();
+    return outcome(tls, SSL_write_ex(tls, bytes, count, &done), done);
+}
+
+void countersign_tls_close(SSL *tls) {
+    ERR_clear_error();
+    SSL_shutdown(tls);
+}
+
+void countersign_tls_free(SSL *tls) { SSL_free(tls); }

@@ -1,0 +1,90 @@
+/// Sets of bytes of the HTTP grammar.
+enum HTTPSyntax {
+    /// Whether a byte may be part of a token (RFC 9110, section 5.6.2).
+    @inline(__always)
+    static func isToken(_ byte: UInt8) -> Bool {
+        contains(byte, 0x03FF_6CFA_0000_0000, 0x57FF_FFFF_C7FF_FFFE)
+    }
+
+    /// Whether a byte may be part of a registered name without percent-encoding (RFC 3986, section 3.2.2).
+    @inline(__always)
+    static func isName(_ byte: UInt8) -> Bool {
+        contains(byte, 0x03FF_6000_0000_0000, 0x07FF_FFFE_87FF_FFFE)
+    }
+
+    /// `low` and `high` have a bit for each byte below 64 and below 128.
+    @inline(__always)
+    private static func contains(_ byte: UInt8, _ low: UInt64, _ high: UInt64) -> Bool {
+        byte < 0x80 && ((byte < 64 ? low : high) >> UInt64(byte & 63)) & 1 != 0
+    }
+
+    /// Whether a byte may not be part of a field value (RFC 9110, section 5.5).
+    @inline(__always)
+    static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
+
+    /// Whether a field value contains a control character. Checks eight bytes at a time, because tokens have
+    /// hundreds of bytes.
+    static func hasControlCharacter(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var start = 0
+        while start + 8 <= bytes.count {
+            let word = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
+            let delete = word ^ (0x7F * eachByte)
+            // The highest bit of a byte is set if the byte is below 0x20 or is 0x7F. That includes tabs,
+            // which are allowed.
+            let low = (word &- (0x20 * eachByte)) & ~word
+            let isDelete = (delete &- eachByte) & ~delete
+            if (low | isDelete) & highestBits != 0 { break }
+            start += 8
+        }
+        while start < bytes.count {
+            if isControl(bytes[start]) { return true }
+            start += 1
+        }
+        return false
+    }
+
+    private static let eachByte: UInt64 = 0x0101_0101_0101_0101
+    private static let highestBits: UInt64 = 0x8080_8080_8080_8080
+
+    /// Whether the bytes are the ASCII text, which is in lower case, without regard to case.
+    @inline(__always)
+    static func matches(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
+        guard bytes.count == text.utf8CodeUnitCount else { return false }
+        for index in 0..<bytes.count {
+            let byte = bytes[index]
+            let lower = byte &- 0x41 < 26 ? byte | 0x20 : byte
+            if lower != text.utf8Start[index] { return false }
+        }
+        return true
+    }
+
+    /// The range without spaces and tabs at both ends.
+    static func trimmed(_ range: Range<Int>, of bytes: UnsafeRawBufferPointer) -> Range<Int> {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, bytes[start] == 0x20 || bytes[start] == 0x09 { start += 1 }
+        while end > start, bytes[end - 1] == 0x20 || bytes[end - 1] == 0x09 { end -= 1 }
+        return start..<end
+    }
+}
+
+/// Why a request was rejected before it was complete. The connection is closed, because the end of the
+/// request is unknown.
+struct RequestFault: Error, Equatable {
+    let status: Int
+    let code: String
+    let reason: String
+
+    init(_ status: Int, _ code: String, _ reason: String) {
+        self.status = status
+        self.code = code
+        self.reason = reason
+    }
+
+    static func framing(_ reason: String) -> RequestFault { RequestFault(400, "invalid_framing", reason) }
+
+    var response: HTTPResponse {
+        var response = HTTPResponse.failure(status, code: code, reason: reason, requestID: nil)
+        response.closes = true
+        return response
+    }
+}
