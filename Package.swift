@@ -278,108 +278,181 @@ let gateway: [Target] = [
 ]
 
 let tests: [Target] = [
+    // Helpers of the tests: of all, of the SDK, of the gateway.
+    .target(
+        name: "TestSupport", dependencies: ["CountersignCore"], path: "Tests/Support", swiftSettings: strict),
+    .target(
+        name: "SDKTestSupport",
+        dependencies: [
+            "CountersignBloomreach", "CountersignCore", "CountersignDelivery", "CountersignLocations",
+            "CountersignTesting", "CountersignTransport", "TestSupport",
+        ], path: "Tests/SDK/Support", swiftSettings: strict),
+    .target(
+        name: "GatewayTestSupport",
+        dependencies: [
+            "CZlib", "CountersignCore", "CountersignCrypto", "CountersignGateway",
+            "CountersignGatewayTesting", "CountersignSQLite", "CountersignTesting", "GatewayIngest",
+            "GatewayModel", "GatewayStorage",
+        ], path: "Tests/Gateway/Support", swiftSettings: strict),
+
     .testTarget(
-        name: "CountersignCoreTests", dependencies: ["CountersignCore"], swiftSettings: strict),
+        name: "CountersignCoreTests", dependencies: ["CountersignCore"],
+        path: "Tests/SDK/CountersignCoreTests", swiftSettings: strict),
     .testTarget(
-        name: "CountersignSQLiteTests",
-        dependencies: ["CountersignCore", "CountersignSQLite", "CSQLite"],
-        swiftSettings: strict),
+        name: "CountersignSQLiteTests", dependencies: ["CSQLite", "CountersignCore", "CountersignSQLite"],
+        path: "Tests/SDK/CountersignSQLiteTests", swiftSettings: strict),
+    .testTarget(
+        name: "CountersignTransportTests",
+        dependencies: ["CountersignTesting", "CountersignTransport", "TestSupport"],
+        path: "Tests/SDK/CountersignTransportTests", swiftSettings: strict),
+    .testTarget(
+        name: "CountersignDeliveryTests",
+        dependencies: [
+            "CountersignCore", "CountersignDelivery", "CountersignSQLite", "CountersignTesting",
+            "CountersignTransport", "SDKTestSupport", "TestSupport",
+        ], path: "Tests/SDK/CountersignDeliveryTests", swiftSettings: strict),
     .testTarget(
         name: "CountersignTests",
         dependencies: [
-            "CountersignJOSE", "Countersign", "CountersignCore", "CountersignGateway", "GatewayModel",
-            "GatewayStorage", "CountersignGatewayTesting", "CountersignLocations", "CountersignSQLite",
-            "CountersignTesting", "CountersignBloomreach", "CountersignDelivery", "CountersignTransport",
-            "CSQLite",
-        ],
-        swiftSettings: strict),
+            "CSQLite", "Countersign", "CountersignBloomreach", "CountersignCore", "CountersignDelivery",
+            "CountersignGateway", "CountersignGatewayTesting", "CountersignLocations", "CountersignSQLite",
+            "CountersignTesting", "CountersignTransport", "GatewayModel", "SDKTestSupport", "TestSupport",
+        ], path: "Tests/SDK/CountersignTests", swiftSettings: strict),
+    .testTarget(
+        name: "CountersignBloomreachTests",
+        dependencies: [
+            "CountersignBloomreach", "CountersignCore", "CountersignDelivery", "CountersignGateway",
+            "CountersignGatewayTesting", "CountersignJOSE", "CountersignTesting", "CountersignTransport",
+            "GatewayModel", "GatewayStorage", "SDKTestSupport", "TestSupport",
+        ], path: "Tests/SDK/CountersignBloomreachTests", swiftSettings: strict),
+    .testTarget(
+        name: "CountersignLocationsTests",
+        dependencies: [
+            "CountersignCore", "CountersignDelivery", "CountersignLocations", "CountersignTesting",
+            "CountersignTransport", "SDKTestSupport", "TestSupport",
+        ], path: "Tests/SDK/CountersignLocationsTests", swiftSettings: strict),
     .testTarget(
         name: "CountersignCTests",
         dependencies: [
-            "CountersignC", "CCountersign", "CountersignCore", "CountersignDelivery",
-            "CountersignTesting",
-        ],
-        swiftSettings: strict),
+            "CCountersign", "CountersignC", "CountersignCore", "CountersignDelivery", "CountersignTesting",
+        ], path: "Tests/SDK/CountersignCTests", swiftSettings: strict),
+    .testTarget(
+        name: "CountersignConsumerTests",
+        dependencies: [
+            "CountersignConsumer", "CountersignCrypto", "CountersignTesting", "CountersignTransport",
+        ], path: "Tests/SDK/CountersignConsumerTests", swiftSettings: strict),
     // The scenarios of Conformance, by the SDK's clients.
     .testTarget(
         name: "ConformanceTests",
         dependencies: [
             "Countersign", "CountersignBloomreach", "CountersignCore", "CountersignDelivery",
             "CountersignLocations", "CountersignTesting", "CountersignTransport",
-        ],
-        swiftSettings: strict),
+        ], path: "Tests/SDK/ConformanceTests", swiftSettings: strict),
     .testTarget(
         name: "BackgroundGeolocationCompatTests",
         dependencies: [
-            "BackgroundGeolocationCompat", "CountersignCore", "CountersignGateway",
-            "GatewayModel", "CountersignGatewayTesting", "CountersignTesting", "CountersignDelivery",
-            "CountersignTransport",
-        ],
-        swiftSettings: strict),
+            "BackgroundGeolocationCompat", "CountersignCore", "CountersignDelivery", "CountersignGateway",
+            "CountersignGatewayTesting", "CountersignTesting", "CountersignTransport", "GatewayModel",
+        ], path: "Tests/SDK/BackgroundGeolocationCompatTests", swiftSettings: strict),
     .testTarget(
         name: "BrazeCompatTests",
         dependencies: [
-            "CountersignTesting", "BrazeCompat", "Countersign", "CountersignCore", "CountersignGateway",
-            "CountersignGatewayTesting", "CountersignDelivery", "CountersignTransport",
-        ],
-        swiftSettings: strict),
+            "BrazeCompat", "Countersign", "CountersignCore", "CountersignDelivery", "CountersignGateway",
+            "CountersignGatewayTesting", "CountersignTesting", "CountersignTransport",
+        ], path: "Tests/SDK/BrazeCompatTests", swiftSettings: strict),
     // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
     .plugin(name: "ObjCNames", capability: .buildTool()),
     .target(
-        name: "ExponeaSampleToken", dependencies: ["ExponeaCompat"], path: "Tests/ExponeaSamples/Token",
+        name: "ExponeaSampleToken", dependencies: ["ExponeaCompat"], path: "Tests/SDK/ExponeaSamples/Token",
         exclude: ["Documented"], swiftSettings: sample, plugins: ["ObjCNames"]),
     .target(
         name: "ExponeaSampleAsynchronous", dependencies: ["ExponeaCompat"],
-        path: "Tests/ExponeaSamples/Asynchronous", exclude: ["Documented"], swiftSettings: sample,
+        path: "Tests/SDK/ExponeaSamples/Asynchronous", exclude: ["Documented"], swiftSettings: sample,
         plugins: ["ObjCNames"]),
     .target(
         name: "ExponeaSampleCaching", dependencies: ["ExponeaCompat"],
-        path: "Tests/ExponeaSamples/Caching",
+        path: "Tests/SDK/ExponeaSamples/Caching",
         exclude: ["Documented"], swiftSettings: sample, plugins: ["ObjCNames"]),
     .testTarget(
         name: "ExponeaCompatTests",
         dependencies: [
-            "GatewayModel", "CountersignJOSE", "ExponeaCompat", "ExponeaSampleToken",
-            "ExponeaSampleAsynchronous", "ExponeaSampleCaching", "CountersignCore",
-            "CountersignGateway", "CountersignGatewayTesting", "CountersignBloomreach",
-            "CountersignTransport", "CountersignTesting",
-        ],
-        swiftSettings: strict),
+            "CountersignBloomreach", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
+            "CountersignJOSE", "CountersignTesting", "CountersignTransport", "ExponeaCompat",
+            "ExponeaSampleAsynchronous", "ExponeaSampleCaching", "ExponeaSampleToken", "GatewayModel",
+        ], path: "Tests/SDK/ExponeaCompatTests", swiftSettings: strict),
+
     .testTarget(
-        name: "CountersignCryptoTests", dependencies: ["CountersignCrypto"], swiftSettings: strict),
+        name: "CountersignCryptoTests", dependencies: ["CountersignCrypto"],
+        path: "Tests/Gateway/CountersignCryptoTests", swiftSettings: strict),
     .testTarget(
-        name: "CountersignJSONTests", dependencies: ["CountersignJSON"], swiftSettings: strict),
+        name: "CountersignJSONTests", dependencies: ["CountersignJSON"],
+        path: "Tests/Gateway/CountersignJSONTests", swiftSettings: strict),
     .testTarget(
         name: "CountersignJOSETests",
-        dependencies: ["CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CountersignCore"],
-        swiftSettings: strict),
+        dependencies: ["CountersignCore", "CountersignCrypto", "CountersignJOSE", "CountersignJSON"],
+        path: "Tests/Gateway/CountersignJOSETests", swiftSettings: strict),
     .testTarget(
-        name: "CountersignConsumerTests",
+        name: "GatewayModelTests",
+        dependencies: ["CountersignCore", "GatewayModel", "GatewayTestSupport", "TestSupport"],
+        path: "Tests/Gateway/GatewayModelTests", swiftSettings: strict),
+    .testTarget(
+        name: "GatewayHTTPTests",
         dependencies: [
-            "CountersignConsumer", "CountersignCrypto", "CountersignTesting",
-            "CountersignTransport",
-        ],
-        swiftSettings: strict),
+            "CountersignCore", "CountersignGateway", "CountersignGatewayTesting", "GatewayAdmin",
+            "GatewayHTTP", "GatewayModel", "GatewayTestSupport", "TestSupport",
+        ], path: "Tests/Gateway/GatewayHTTPTests", swiftSettings: strict),
+    .testTarget(
+        name: "GatewayStorageTests",
+        dependencies: [
+            "CountersignCore", "CountersignCrypto", "CountersignGateway", "CountersignGatewayTesting",
+            "CountersignJOSE", "CountersignSQLite", "CountersignTesting", "GatewayModel", "GatewayStorage",
+            "GatewayTestSupport", "TestSupport",
+        ], path: "Tests/Gateway/GatewayStorageTests", swiftSettings: strict),
+    .testTarget(
+        name: "GatewayObservabilityTests",
+        dependencies: [
+            "CountersignCore", "GatewayModel", "GatewayObservability", "GatewayTestSupport", "TestSupport",
+        ], path: "Tests/Gateway/GatewayObservabilityTests", swiftSettings: strict),
+    .testTarget(
+        name: "GatewayIngestTests",
+        dependencies: [
+            "CountersignCore", "CountersignCrypto", "CountersignGateway", "CountersignGatewayTesting",
+            "CountersignJOSE", "CountersignJSON", "CountersignTesting", "GatewayHTTP", "GatewayIngest",
+            "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTestSupport",
+        ], path: "Tests/Gateway/GatewayIngestTests", swiftSettings: strict),
+    .testTarget(
+        name: "GatewayDeliveryTests",
+        dependencies: [
+            "CountersignConsumer", "CountersignCore", "CountersignCrypto", "CountersignGateway",
+            "CountersignGatewayTesting", "CountersignJSON", "CountersignSQLite", "CountersignTesting",
+            "GatewayHTTP", "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayDelivery",
+            "GatewayTestSupport", "TestSupport",
+        ], path: "Tests/Gateway/GatewayDeliveryTests", swiftSettings: strict + optionalFeatures),
+    .testTarget(
+        name: "GatewayAdminTests",
+        dependencies: [
+            "CountersignCore", "CountersignCrypto", "CountersignGateway", "CountersignGatewayTesting",
+            "CountersignJOSE", "CountersignSQLite", "CountersignTesting", "GatewayAdmin", "GatewayHTTP",
+            "GatewayIngest", "GatewayModel", "GatewayStorage", "GatewayTestSupport",
+        ], path: "Tests/Gateway/GatewayAdminTests", swiftSettings: strict),
+    // The whole gateway.
     .testTarget(
         name: "CountersignGatewayTests",
         dependencies: [
-            "CountersignGateway", "GatewayAdmin", "GatewayIngest", "GatewayHTTP",
-            "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayDelivery",
-            "CountersignConsumer", "CountersignCore",
-            "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignJSON", "CZlib",
-            "CountersignGatewayTesting", "CountersignTesting",
-        ],
-        swiftSettings: strict + optionalFeatures),
+            "CountersignCore", "CountersignGateway", "CountersignGatewayTesting", "CountersignJOSE",
+            "CountersignJSON", "CountersignSQLite", "CountersignTesting", "GatewayAdmin", "GatewayHTTP",
+            "GatewayIngest", "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTestSupport",
+            "TestSupport",
+        ], path: "Tests/Gateway/CountersignGatewayTests", swiftSettings: strict),
+
     .testTarget(
         name: "CountersignCLITests",
         dependencies: [
-            "CountersignTransport",
-            "GatewayIngest", "GatewayStorage", "GatewayModel", "GatewayHTTP", "CountersignSQLite",
-            "CountersignJSON", "CountersignJOSE", "CountersignGateway", "CountersignCrypto",
-            "Countersign", "CountersignCLI", "CountersignCore", "CountersignGatewayTesting",
-            "CountersignTesting",
-        ],
-        swiftSettings: strict),
+            "Countersign", "CountersignCLI", "CountersignCore", "CountersignCrypto", "CountersignGateway",
+            "CountersignGatewayTesting", "CountersignJOSE", "CountersignJSON", "CountersignSQLite",
+            "CountersignTesting", "CountersignTransport", "GatewayHTTP", "GatewayIngest", "GatewayModel",
+            "GatewayStorage",
+        ], path: "Tests/CLI/CountersignCLITests", swiftSettings: strict),
 ]
 
 let package = Package(
@@ -413,7 +486,8 @@ if hasNATS {
             providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
         // Streams over NATS.
         .target(
-            name: "GatewayNATS", dependencies: ["CountersignCore", "GatewayDelivery", "GatewayModel", "CNATS"],
+            name: "GatewayNATS",
+            dependencies: ["CountersignCore", "GatewayDelivery", "GatewayModel", "CNATS"],
             path: "Sources/Gateway/GatewayNATS",
             swiftSettings: strict),
     ]
@@ -437,11 +511,9 @@ if hasPostgreSQL {
         .testTarget(
             name: "GatewayPostgreSQLTests",
             dependencies: [
-                "GatewayObservability", "GatewayPostgreSQL", "GatewayStorage", "GatewayModel",
-                "CountersignCore",
-                "CountersignSQLite", "CountersignJOSE", "CountersignCrypto", "CountersignGateway",
-                "CountersignGatewayTesting",
-            ],
-            swiftSettings: strict),
+                "CountersignCore", "CountersignCrypto", "CountersignGateway", "CountersignGatewayTesting",
+                "CountersignJOSE", "CountersignSQLite", "GatewayModel", "GatewayObservability",
+                "GatewayPostgreSQL", "GatewayStorage",
+            ], path: "Tests/Gateway/GatewayPostgreSQLTests", swiftSettings: strict),
     ]
 }

@@ -20,9 +20,9 @@ NATS = ("export COUNTERSIGN_NATS=1 && scripts/setup.sh && swift build --scratch-
         "BUILD=.build-nats/debug scripts/text-lint.py && ")
 CHECKS = {
     "test": "make --no-print-directory test",
-    "storage": f"{POSTGRESQL} --filter '^(CountersignGatewayTests\\.({ESSENTIAL})Tests/|CountersignCLITests\\.DatabaseCommandTests/)' "
+    "storage": f"{POSTGRESQL} --filter '^((Countersign)?Gateway\\w*Tests\\.({ESSENTIAL})Tests/|CountersignCLITests\\.DatabaseCommandTests/)' "
                "--filter '^GatewayPostgreSQLTests\\.'",
-    "postgresql": POSTGRESQL + ' --filter "${FILTER:-^(GatewayPostgreSQL|CountersignGateway|CountersignCLI|Countersign|BrazeCompat|'
+    "postgresql": POSTGRESQL + ' --filter "${FILTER:-^(Gateway\\w+|CountersignGateway|CountersignCLI|Countersign(Bloomreach)?|BrazeCompat|'
                   'ExponeaCompat|BackgroundGeolocationCompat)Tests\\.}"',
     "browser": PROGRAM + "browser",
     "web": "scripts/web.sh",
@@ -37,7 +37,7 @@ CHECKS = {
     "clients": "make --no-print-directory clients",
     "conformance": "make --no-print-directory conformance",
     # Slow: on a busy machine some tests reach their time limits.
-    "tsan": "swift test --sanitize=thread --scratch-path .build-tsan --disable-xctest --filter '^(CountersignTests|BrazeCompatTests)\\.'",
+    "tsan": "swift test --sanitize=thread --scratch-path .build-tsan --disable-xctest --filter '^(Countersign(Transport|Delivery|Bloomreach|Locations)?Tests|BrazeCompatTests)\\.'",
     "tokens": PROGRAM + "tokens",
     "vendors": PROGRAM + "vendors",
     "oauth": PROGRAM + "oauth",

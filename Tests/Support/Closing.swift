@@ -1,13 +1,13 @@
 import CountersignCore
-import Testing
+package import Testing
 
 /// Closes what a test has opened when the test ends, also when it fails.
-struct Closing: SuiteTrait, TestTrait, TestScoping {
+package struct Closing: SuiteTrait, TestTrait, TestScoping {
     @TaskLocal private static var opened: Lock<[@Sendable () async -> Void]>?
 
-    var isRecursive: Bool { true }
+    package var isRecursive: Bool { true }
 
-    func provideScope(
+    package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         let opened = Lock<[@Sendable () async -> Void]>([])
@@ -22,7 +22,7 @@ struct Closing: SuiteTrait, TestTrait, TestScoping {
     }
 
     /// Keeps `close` for the end of the test that runs.
-    static func afterTest(_ close: @escaping @Sendable () async -> Void) {
+    package static func afterTest(_ close: @escaping @Sendable () async -> Void) {
         guard let opened else {
             Issue.record("what this test opens stays open: its suite lacks the trait .closing")
             return
@@ -32,5 +32,5 @@ struct Closing: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == Closing {
-    static var closing: Self { Closing() }
+    package static var closing: Self { Closing() }
 }

@@ -1,9 +1,9 @@
 import Foundation
-import Testing
+package import Testing
 
 extension DispatchSemaphore {
     /// Waits for a signal, at most a minute: a time limit does not end a thread that waits forever.
-    func waitForSignal(sourceLocation: SourceLocation = #_sourceLocation) throws {
+    package func waitForSignal(sourceLocation: SourceLocation = #_sourceLocation) throws {
         try #require(
             wait(timeout: .now() + 60) == .success, "the signal did not come", sourceLocation: sourceLocation)
     }

@@ -2,23 +2,23 @@ import CountersignCore
 import Foundation
 
 /// A server on a real socket that sends exactly the bytes given by a test.
-final class RawServer: Sendable {
-    let port: UInt16
+package final class RawServer: Sendable {
+    package let port: UInt16
     private let socket: Int32
     private let heads = Lock([String]())
     private let connections = Lock(0)
 
     /// The heads of all requests.
-    var requests: [String] { heads.withLock { $0 } }
-    var connectionCount: Int { connections.withLock { $0 } }
+    package var requests: [String] { heads.withLock { $0 } }
+    package var connectionCount: Int { connections.withLock { $0 } }
 
     /// `answer` returns the response to a request's head; nil closes the connection, "" leaves it open.
-    convenience init(answer: @escaping @Sendable (String) -> String?) throws {
+    package convenience init(answer: @escaping @Sendable (String) -> String?) throws {
         try self.init(status: nil) { head in answer(head).map { Array($0.utf8) } }
     }
 
     /// The same with bytes after a status line; nil omits the status line.
-    init(status: String?, answer: @escaping @Sendable (String) -> [UInt8]?) throws {
+    package init(status: String?, answer: @escaping @Sendable (String) -> [UInt8]?) throws {
         #if canImport(Glibc)
             let stream = Int32(SOCK_STREAM.rawValue)
         #else
@@ -50,7 +50,7 @@ final class RawServer: Sendable {
     }
 
     /// Stops accepting connections. The accepting thread closes the socket.
-    func stop() { shutdown(socket, Int32(SHUT_RDWR)) }
+    package func stop() { shutdown(socket, Int32(SHUT_RDWR)) }
 
     private static func serve(
         _ client: Int32, status: String?, heads: Lock<[String]>, answer: (String) -> [UInt8]?

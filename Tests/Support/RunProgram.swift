@@ -1,10 +1,12 @@
-import Foundation
+package import Foundation
 import Testing
 
 /// Runs a program to its end. Kills it after a minute.
 ///
 /// Uses files instead of pipes, because a process started by another test could inherit an end of a pipe.
-func runProgram(_ arguments: [String], input: Data = Data()) throws -> (status: Int32, output: [UInt8]) {
+package func runProgram(_ arguments: [String], input: Data = Data()) throws -> (
+    status: Int32, output: [UInt8]
+) {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("run-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }

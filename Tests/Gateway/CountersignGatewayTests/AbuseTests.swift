@@ -2,6 +2,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// Hostile clients over real sockets, while the gateway answers others.

@@ -2,6 +2,8 @@ import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
 import GatewayModel
+import GatewayTestSupport
+import TestSupport
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

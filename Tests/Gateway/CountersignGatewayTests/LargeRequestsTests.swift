@@ -1,5 +1,7 @@
 import CountersignGatewayTesting
 import Foundation
+import GatewayTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignGateway

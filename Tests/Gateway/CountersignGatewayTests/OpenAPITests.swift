@@ -1,6 +1,7 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

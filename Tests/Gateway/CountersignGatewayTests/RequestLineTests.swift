@@ -1,4 +1,5 @@
 import CountersignGatewayTesting
+import GatewayTestSupport
 import Testing
 
 @testable import CountersignGateway

@@ -4,6 +4,8 @@ import CountersignTesting
 import Foundation
 import GatewayHTTP
 import GatewayModel
+import GatewayTestSupport
+import TestSupport
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -68,8 +68,10 @@ enum Vectors {
         var testDescription: String { id }
     }
 
-    static let folder = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../shared/vectors")
-        .standardizedFileURL
+    static let folder = URL(fileURLWithPath: #filePath).appendingPathComponent(
+        "../../../../../shared/vectors"
+    )
+    .standardizedFileURL
     static let exist = FileManager.default.fileExists(atPath: folder.path)
 
     static let jwtExamples: [JWTExample] = lines("jwt_examples.jsonl").map { line in

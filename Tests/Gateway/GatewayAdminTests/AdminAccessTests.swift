@@ -1,11 +1,11 @@
 internal import CountersignCore
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import GatewayIngest
+import GatewayModel
+import GatewayTestSupport
 import Testing
-
-@testable import CountersignGateway
-@testable import GatewayModel
 
 /// Permissions of the admin API by role, credential and origin.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

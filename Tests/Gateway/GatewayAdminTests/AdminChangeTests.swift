@@ -1,10 +1,10 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
+import GatewayIngest
+import GatewayTestSupport
 import Testing
-
-@testable import CountersignGateway
-@testable import GatewayIngest
 
 /// Conditional changes, pagination during concurrent changes, and the audit log.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

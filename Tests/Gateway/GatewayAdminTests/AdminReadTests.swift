@@ -1,14 +1,15 @@
 import CountersignCore
 import CountersignCrypto
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmin
-@testable import GatewayModel
 
 /// Reading through the admin API: exports, masked users, settings, backups and the OpenAPI document.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -1,8 +1,9 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
+import GatewayTestSupport
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmin
 
 /// Rejected admin requests: invalid or misleading values, and bodies that are not JSON.

@@ -1,11 +1,12 @@
 import CountersignCore
+import CountersignGateway
 import CountersignGatewayTesting
+import GatewayModel
+import GatewayStorage
+import GatewayTestSupport
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmin
-@testable import GatewayModel
-@testable import GatewayStorage
 
 /// The audit log as viewers get it, without ids. Its values never contain secrets.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

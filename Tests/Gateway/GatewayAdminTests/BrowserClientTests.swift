@@ -3,6 +3,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// The client for web pages that the gateway serves.

@@ -1,9 +1,10 @@
 internal import CountersignCore
 import CountersignGatewayTesting
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayAdmin
-@testable import GatewayModel
 
 /// The operators' page as a browser loads it. `make browser` tests its behaviour.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -1,9 +1,9 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
+import GatewayTestSupport
 import Testing
-
-@testable import CountersignGateway
 
 /// Repeated POST requests with the same `Idempotency-Key`.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -3,12 +3,13 @@ import CountersignCrypto
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayHTTP
+import GatewayModel
+import GatewayStorage
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayAdmin
-@testable import GatewayHTTP
-@testable import GatewayModel
-@testable import GatewayStorage
 
 /// Two clients change the same state. The slower one gets 412, and no change is lost.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -1,6 +1,7 @@
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @testable import CountersignGateway

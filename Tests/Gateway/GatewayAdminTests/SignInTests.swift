@@ -1,12 +1,13 @@
 import CountersignCrypto
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayAdmin
-@testable import GatewayModel
 
 /// The first password, signing in, its limits and its end; API tokens.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -1,8 +1,8 @@
 import CountersignGatewayTesting
 import GatewayModel
+import GatewayStorage
+import GatewayTestSupport
 import Testing
-
-@testable import GatewayStorage
 
 /// Two users whose names differ only in Unicode form.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

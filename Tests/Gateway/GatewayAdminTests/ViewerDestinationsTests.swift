@@ -1,10 +1,10 @@
 import CountersignCore
+import CountersignGateway
 import CountersignGatewayTesting
+import GatewayModel
+import GatewayStorage
+import GatewayTestSupport
 import Testing
-
-@testable import CountersignGateway
-@testable import GatewayModel
-@testable import GatewayStorage
 
 /// The destinations of events, alerts and keys for viewers: a path or query is often the destination's only secret.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -1,6 +1,7 @@
 import CountersignCore
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayHTTP

@@ -1,6 +1,8 @@
 import CountersignCore
 import CountersignGatewayTesting
 import Foundation
+import GatewayTestSupport
+import TestSupport
 import Testing
 
 @testable import GatewayHTTP

@@ -4,11 +4,12 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignTesting
 import Foundation
+import GatewayModel
+import GatewayStorage
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayIngest
-@testable import GatewayModel
-@testable import GatewayStorage
 
 /// The apps in memory after changes in storage.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

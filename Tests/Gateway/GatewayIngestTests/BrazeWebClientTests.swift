@@ -1,6 +1,7 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// Requests as Braze's Web SDK sends them from a page. Headers and the order of members come from a

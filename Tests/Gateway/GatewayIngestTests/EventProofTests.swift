@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// The authentication data that a stored event keeps from its request.

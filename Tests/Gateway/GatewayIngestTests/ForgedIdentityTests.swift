@@ -2,9 +2,8 @@ import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
-
-@testable import CountersignGateway
 
 /// Requests with a valid write key, some with a valid token, that claim the identity of another user.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

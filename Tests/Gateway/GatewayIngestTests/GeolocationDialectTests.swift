@@ -3,6 +3,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

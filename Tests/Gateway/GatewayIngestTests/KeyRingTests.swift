@@ -1,11 +1,11 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayModel
 import GatewayStorage
+import GatewayTestSupport
 import Testing
-
-@testable import CountersignGateway
 
 /// Adding, promoting and deleting public keys on a running gateway.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

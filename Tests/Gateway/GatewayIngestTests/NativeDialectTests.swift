@@ -2,6 +2,7 @@ import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

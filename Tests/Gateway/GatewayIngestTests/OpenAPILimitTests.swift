@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import Foundation
+import GatewayTestSupport
 import Testing
 
 /// Requests are limited as `/openapi.json` documents.

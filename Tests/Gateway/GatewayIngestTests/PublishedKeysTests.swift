@@ -3,12 +3,13 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignTesting
 import Foundation
+import GatewayHTTP
+import GatewayModel
+import GatewayStorage
+import GatewayTestSupport
 import Testing
 
-@testable import GatewayHTTP
 @testable import GatewayIngest
-@testable import GatewayModel
-@testable import GatewayStorage
 
 /// A published JWK Set with a simulated clock and network. Work runs synchronously.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

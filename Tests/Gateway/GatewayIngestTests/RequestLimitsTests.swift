@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// How much one request may hold, in each dialect: as much as the limit is taken, and not one more.

@@ -1,6 +1,7 @@
 import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
+import GatewayTestSupport
 import Testing
 
 /// Requests as analytics-swift 1.9.4 and analytics.js (@segment/analytics-next 1.84.1) send them.

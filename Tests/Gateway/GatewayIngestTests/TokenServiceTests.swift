@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 import GatewayObservability
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayIngest

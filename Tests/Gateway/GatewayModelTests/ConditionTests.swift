@@ -1,6 +1,8 @@
 import CountersignCore
 import Foundation
 import GatewayModel
+import GatewayTestSupport
+import TestSupport
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -1,4 +1,5 @@
 import CountersignCore
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayObservability

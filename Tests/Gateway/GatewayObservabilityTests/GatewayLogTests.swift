@@ -1,8 +1,10 @@
 import CountersignCore
 import Foundation
+import GatewayModel
+import GatewayTestSupport
+import TestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayObservability
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

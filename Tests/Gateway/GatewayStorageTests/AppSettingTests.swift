@@ -2,9 +2,10 @@ import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 /// Settings of an app and their entries in the audit log.

@@ -2,9 +2,10 @@ import CountersignCore
 import CountersignCrypto
 import CountersignGatewayTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 /// Validation in the stores of operators' settings, which applies to every caller.

@@ -2,9 +2,10 @@ import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 /// Rows store keys as numbers and request UUIDs as bytes, to save space.

@@ -2,9 +2,11 @@ import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
+import TestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 /// Event counts of apps and keys are exact, although they are written only once a second.

@@ -2,9 +2,10 @@ import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 /// The event index returns the same events as the log, even after damage to its files.

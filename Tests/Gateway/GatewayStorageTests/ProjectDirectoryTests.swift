@@ -2,6 +2,7 @@ import CountersignCore
 import CountersignGatewayTesting
 import GatewayModel
 import GatewayStorage
+import GatewayTestSupport
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

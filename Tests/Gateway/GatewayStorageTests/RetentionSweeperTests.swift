@@ -1,8 +1,9 @@
 internal import CountersignCore
 import CountersignSQLite
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 @Suite(.onSQLite("its own sweeper; the other has RetentionTests"), .ownThreads, .timeLimit(.minutes(5)))

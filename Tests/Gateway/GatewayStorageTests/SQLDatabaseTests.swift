@@ -1,8 +1,8 @@
 import CountersignCore
 import CountersignSQLite
+import GatewayModel
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 /// Stores retry transactions that conflict with others, as on an engine with several writers.

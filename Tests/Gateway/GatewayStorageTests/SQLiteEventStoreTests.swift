@@ -1,12 +1,14 @@
 import CountersignCore
+import CountersignGateway
 import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
+import TestSupport
 import Testing
 
-@testable import CountersignGateway
-@testable import GatewayModel
 @testable import GatewayStorage
 
 @Suite(.onSQLite("its own log of events"), .ownThreads, .timeLimit(.minutes(5)))

@@ -2,6 +2,7 @@ import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayStorage

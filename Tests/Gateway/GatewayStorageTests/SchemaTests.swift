@@ -2,6 +2,7 @@ import CountersignJOSE
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayModel

@@ -2,9 +2,11 @@ import CountersignCore
 import CountersignGatewayTesting
 import CountersignSQLite
 import Foundation
+import GatewayModel
+import GatewayTestSupport
+import TestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -3,9 +3,10 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import Foundation
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import GatewayModel
 @testable import GatewayStorage
 
 @Suite(.ownThreads) struct TokenSecretsTests {

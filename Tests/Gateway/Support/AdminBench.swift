@@ -1,42 +1,41 @@
 import CountersignCore
 import CountersignCrypto
-import CountersignGatewayTesting
-import CountersignTesting
+package import CountersignGateway
+package import CountersignGatewayTesting
+package import CountersignTesting
 import Foundation
-
-@testable import CountersignGateway
-@testable import GatewayModel
-@testable import GatewayStorage
+package import GatewayModel
+package import GatewayStorage
 
 /// A gateway with a manual clock and the app `shop`. Deallocation stops it and deletes its data.
-final class AdminBench: Sendable {
-    typealias Answer = TestAnswer
+package final class AdminBench: Sendable {
+    package typealias Answer = TestAnswer
 
     /// A signed-in console user.
-    struct Visitor {
-        let cookie: String
-        let csrf: String
+    package struct Visitor {
+        package let cookie: String
+        package let csrf: String
         /// Headers that the console sends with a change.
-        var headers: [String: String] {
+        package var headers: [String: String] {
             ["Cookie": cookie, "X-CSRF-Token": csrf, "Origin": "http://localhost"]
         }
     }
 
-    static let password = "correct horse battery"
+    package static let password = "correct horse battery"
     /// Hashed at a low cost to keep tests fast.
-    static let passwordHash = PasswordHash(password, cost: passwordCost)
+    package static let passwordHash = PasswordHash(password, cost: passwordCost)
     private static let passwordCost = Scrypt.Cost(n: 16, r: 8, p: 1)
 
-    let place: TestPlace
-    let clock = ManualClock(now: Date())
-    let apps: AppDirectory
-    let writeKey: String
-    let gateway: Gateway
-    var now: Int64 { Milliseconds(clock.now).count }
+    package let place: TestPlace
+    package let clock = ManualClock(now: Date())
+    package let apps: AppDirectory
+    package let writeKey: String
+    package let gateway: Gateway
+    package var now: Int64 { Milliseconds(clock.now).count }
 
     private let transport: TestTransport
 
-    init(
+    package init(
         _ transport: TestTransport = .standard, configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws {
         self.transport = transport
@@ -46,7 +45,7 @@ final class AdminBench: Sendable {
         gateway = try Self.start(place, clock, transport, configure)
     }
 
-    static func start(
+    package static func start(
         _ place: TestPlace, _ clock: ManualClock, _ transport: TestTransport = .standard,
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws -> Gateway {
@@ -59,12 +58,12 @@ final class AdminBench: Sendable {
     }
 
     /// A client of the gateway's ingestion API.
-    func client() throws -> any TestClient { try transport.client(of: gateway) }
+    package func client() throws -> any TestClient { try transport.client(of: gateway) }
 
     deinit { gateway.stop() }
 
     /// Sends a request, from a new client unless a client is given.
-    func ask(
+    package func ask(
         _ method: String, _ path: String, _ body: String? = nil, _ headers: [String: String] = [:],
         by client: (any TestClient)? = nil
     ) throws -> Answer {
@@ -80,30 +79,30 @@ final class AdminBench: Sendable {
     }
 
     /// The header of a new API token.
-    func token(_ scopes: String..., expires: Int64? = nil) throws -> [String: String] {
+    package func token(_ scopes: String..., expires: Int64? = nil) throws -> [String: String] {
         let text = try apps.apiTokens.create(
             name: "test", scopes: scopes, expiresMilliseconds: expires
         ).text
         return ["Authorization": "Bearer \(text)"]
     }
 
-    func signIn(_ name: String, _ password: String = password) throws -> Answer {
+    package func signIn(_ name: String, _ password: String = password) throws -> Answer {
         try ask("POST", "session", #"{"name":"\#(name)","password":"\#(password)"}"#)
     }
 
     /// Makes a user and signs it in.
-    func visitor(_ role: AdminRole, _ name: String) throws -> Visitor {
+    package func visitor(_ role: AdminRole, _ name: String) throws -> Visitor {
         try apps.admins.createUser(name: name, role: role, password: Self.passwordHash)
         return Self.visitor(try signIn(name))
     }
 
-    static func visitor(_ answer: Answer) -> Visitor {
+    package static func visitor(_ answer: Answer) -> Visitor {
         let cookie = answer.headers["set-cookie"]?.split(separator: ";").first.map(String.init)
         return Visitor(cookie: cookie ?? "", csrf: answer.json["csrf"] as? String ?? "")
     }
 
     /// Every operation in the API's OpenAPI document: method, path and required role.
-    func operations() throws -> [(method: String, path: String, role: String?)] {
+    package func operations() throws -> [(method: String, path: String, role: String?)] {
         let document = try ask("GET", "openapi.json", nil, token("read")).json
         return (document["paths"] as? [String: [String: [String: Any]]] ?? [:]).flatMap { path, item in
             item.map { ($0.key.uppercased(), path, $0.value["x-role"] as? String) }

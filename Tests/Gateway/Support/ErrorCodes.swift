@@ -1,8 +1,8 @@
-import CountersignGatewayTesting
-import GatewayModel
+package import CountersignGatewayTesting
+package import GatewayModel
 
 /// The code of what `body` throws; nil when it throws nothing.
-func code(_ body: () throws -> Void) -> GatewayError.Code? {
+package func code(_ body: () throws -> Void) -> GatewayError.Code? {
     do {
         try body()
         return nil
@@ -13,5 +13,5 @@ func code(_ body: () throws -> Void) -> GatewayError.Code? {
 
 extension TestAnswer {
     /// Why a token was refused, as the `auth_error` of every dialect says it.
-    var authErrorCode: Int? { (json["auth_error"] as? [String: Any])?["error_code"] as? Int }
+    package var authErrorCode: Int? { (json["auth_error"] as? [String: Any])?["error_code"] as? Int }
 }

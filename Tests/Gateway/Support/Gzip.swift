@@ -1,7 +1,7 @@
 import CZlib
 
 /// Returns `times` copies of `bytes` in gzip format (RFC 1952). Compresses once, so that a bomb is cheap.
-func gzip(_ bytes: [UInt8], times: Int = 1) throws -> [UInt8] {
+package func gzip(_ bytes: [UInt8], times: Int = 1) throws -> [UInt8] {
     var stream = z_stream()
     // Negative window bits: raw deflate without a header or checksum.
     guard

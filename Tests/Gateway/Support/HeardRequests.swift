@@ -1,21 +1,23 @@
 import CountersignCore
 import Foundation
-import GatewayModel
+package import GatewayModel
 
 /// An observer that keeps what it hears, for a test to wait for.
-final class HeardRequests: GatewayObserver {
+package final class HeardRequests: GatewayObserver {
     private let records = Lock<[RequestRecord]>([])
     private let arrived = DispatchSemaphore(value: 0)
 
-    func requestEnded(_ record: RequestRecord) {
+    package init() {}
+
+    package func requestEnded(_ record: RequestRecord) {
         records.withLock { $0.append(record) }
         arrived.signal()
     }
 
-    func commitEnded(_ record: CommitRecord) {}
+    package func commitEnded(_ record: CommitRecord) {}
 
     /// The next record, or nil when none comes.
-    func next() -> RequestRecord? {
+    package func next() -> RequestRecord? {
         guard arrived.wait(timeout: .now() + 20) == .success else { return nil }
         return records.withLock { $0.removeFirst() }
     }

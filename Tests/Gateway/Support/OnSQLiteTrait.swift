@@ -1,9 +1,9 @@
 import CountersignGatewayTesting
-import Testing
+package import Testing
 
 extension Trait where Self == ConditionTrait {
     /// Leaves a test out where the suite runs on PostgreSQL: it is about SQLite's files, or about a class that nothing else uses.
-    static func onSQLite(_ why: String) -> Self {
+    package static func onSQLite(_ why: String) -> Self {
         .enabled(if: TestEngine.standard == .sqlite, "about SQLite: \(why)")
     }
 }

@@ -1,10 +1,10 @@
-import CountersignGatewayTesting
+package import CountersignGatewayTesting
 import Foundation
-import GatewayIngest
+package import GatewayIngest
 
 extension SessionDirectory {
     /// The token families of a place, as an operator in another process has them.
-    convenience init(_ place: TestPlace) throws {
+    package convenience init(_ place: TestPlace) throws {
         try self.init(
             storage: place.open(), apps: place.openControl(),
             clock: { Int64(Date().timeIntervalSince1970 * 1_000) })

@@ -1,11 +1,11 @@
-@testable import GatewayModel
+package import GatewayModel
 
 /// Requests whose trace is recorded.
-enum Traced {
-    static let caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+package enum Traced {
+    package static let caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
     /// Returns a verified and stored request.
-    static func record() -> RequestRecord {
+    package static func record() -> RequestRecord {
         var context = RequestContext()
         context.route = "/v1/batch"
         context.appID = "shop"

@@ -2,16 +2,16 @@ import CountersignCore
 import Foundation
 
 /// A web server on a free local port with scripted behaviour, which records its requests.
-final class WebhookServer: Sendable {
-    struct Request: Sendable {
+package final class WebhookServer: Sendable {
+    package struct Request: Sendable {
         /// The request line.
-        var head: String
-        var headers: [String: String]
-        var body: [UInt8]
+        package var head: String
+        package var headers: [String: String]
+        package var body: [UInt8]
     }
 
     /// The response to a request.
-    enum Behaviour: Sendable {
+    package enum Behaviour: Sendable {
         case answer(Int, headers: [String: String] = [:], body: String = "ok")
         /// Sends nothing and leaves the connection open.
         case hang
@@ -20,13 +20,13 @@ final class WebhookServer: Sendable {
         case endless
     }
 
-    let port: UInt16
+    package let port: UInt16
     private let descriptor: Int32
     private let behave: @Sendable (Request) -> Behaviour
     private let kept = Lock<[Request]>([])
     private let arrived = DispatchSemaphore(value: 0)
 
-    init(_ behave: @escaping @Sendable (Request) -> Behaviour) throws {
+    package init(_ behave: @escaping @Sendable (Request) -> Behaviour) throws {
         self.behave = behave
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -55,16 +55,16 @@ final class WebhookServer: Sendable {
         }
     }
 
-    var url: String { "http://127.0.0.1:\(port)/in" }
-    var requests: [Request] { kept.withLock { $0 } }
+    package var url: String { "http://127.0.0.1:\(port)/in" }
+    package var requests: [Request] { kept.withLock { $0 } }
 
     /// Waits up to 30 seconds for another request. Returns the first request; nil after a timeout.
-    func request() -> Request? { waitForRequest() ? requests.first : nil }
+    package func request() -> Request? { waitForRequest() ? requests.first : nil }
 
     /// Waits up to 30 seconds for another request. Returns false after a timeout.
-    func waitForRequest() -> Bool { arrived.wait(timeout: .now() + 30) == .success }
+    package func waitForRequest() -> Bool { arrived.wait(timeout: .now() + 30) == .success }
 
-    func close() {
+    package func close() {
         shutdown(descriptor, Int32(SHUT_RDWR))
     }
 

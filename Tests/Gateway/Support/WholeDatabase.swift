@@ -1,21 +1,21 @@
-import CountersignGatewayTesting
+package import CountersignGatewayTesting
 import CountersignSQLite
-import GatewayStorage
+package import GatewayStorage
 
 /// A whole database, for tests that do not name its tables.
-struct WholeDatabase {
+package struct WholeDatabase {
     /// The name in failure messages.
-    let name: String
-    let connection: any SQLConnection
+    package let name: String
+    package let connection: any SQLConnection
 
-    struct Column {
-        let name: String
-        let type: String
-        let isKey: Bool
+    package struct Column {
+        package let name: String
+        package let type: String
+        package let isKey: Bool
     }
 
     /// Everything that a gateway stores except its token keys: SQLite files or one PostgreSQL database.
-    static func all(
+    package static func all(
         of place: TestPlace, files: [String] = ["control", "events", "analytics", "tokens"]
     ) throws -> [WholeDatabase] {
         try (TestEngine.standard == .sqlite ? files : ["database"]).map {
@@ -36,7 +36,7 @@ struct WholeDatabase {
         """
 
     /// Returns the columns of each table.
-    func tables() throws -> [String: [Column]] {
+    package func tables() throws -> [String: [Column]] {
         let columns = try connection.all(
             TestEngine.standard == .sqlite ? Self.sqliteColumns : Self.postgreSQLColumns
         ) { ($0.text(0), Column(name: $0.text(1), type: $0.text(2), isKey: $0.int(3) > 0)) }
@@ -44,7 +44,7 @@ struct WholeDatabase {
     }
 
     /// Adds `count` rows of an app to each table with an `app_id` column. Returns the names of the tables.
-    func addRows(of appID: String, count: Int, except: Set<String>) throws -> [String] {
+    package func addRows(of appID: String, count: Int, except: Set<String>) throws -> [String] {
         // The new rows may reference rows that do not exist.
         try connection.execute(
             TestEngine.standard == .sqlite
@@ -81,7 +81,7 @@ struct WholeDatabase {
     }
 
     /// Returns the number of an app's rows in each table with an `app_id` column.
-    func rows(of appID: String) throws -> [String: Int] {
+    package func rows(of appID: String) throws -> [String: Int] {
         var counts: [String: Int] = [:]
         for (table, columns) in try tables() where columns.contains(where: { $0.name == "app_id" }) {
             counts[table] = try connection.first(
@@ -92,7 +92,7 @@ struct WholeDatabase {
     }
 
     /// Returns the tables that contain this text in a column of any type.
-    func tables(with text: String) throws -> [String] {
+    package func tables(with text: String) throws -> [String] {
         try tables().filter { table, columns in
             try columns.contains { column in
                 let name = "\"\(column.name)\""

@@ -23,9 +23,8 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 
     /// The name of this client in `clients`.
     private static let client = "swift"
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-            "Conformance/scenarios")
+    private static let folder = URL(fileURLWithPath: #filePath)
+        .appendingPathComponent("../../../../Conformance/scenarios").standardizedFileURL
 
     let mode: Mode
     let name: String

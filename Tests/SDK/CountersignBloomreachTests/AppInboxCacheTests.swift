@@ -1,5 +1,6 @@
 import CountersignTesting
 import Foundation
+import SDKTestSupport
 import Testing
 
 @testable import CountersignBloomreach

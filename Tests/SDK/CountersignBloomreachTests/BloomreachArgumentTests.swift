@@ -1,10 +1,12 @@
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignBloomreach
-@testable import CountersignDelivery
 
 /// Invalid arguments of calls and invalid answers of servers.
 @Suite(.closing, .timeLimit(.minutes(5)))

@@ -4,6 +4,8 @@ import CountersignDelivery
 import CountersignTesting
 import CountersignTransport
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @Suite(.closing, .timeLimit(.minutes(5)))
@@ -385,7 +387,7 @@ struct BloomreachClientTests {
     @Test func classThatWasFoundIsMadeAnewForAnotherCustomer() async throws {
         let device = try BloomreachDevice {
             $0.advancedAuthEnabled = true
-            $0.authorizationProvider = .className("CountersignTests.CountingProvider")
+            $0.authorizationProvider = .className("CountersignBloomreachTests.CountingProvider")
         }
         _ = try await device.client.fetchAppInbox()
         device.client.anonymize()

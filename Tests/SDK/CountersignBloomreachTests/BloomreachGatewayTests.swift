@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignDelivery
 import CountersignGateway
 import CountersignGatewayTesting
 import CountersignJOSE
@@ -6,10 +7,11 @@ import CountersignTesting
 import Foundation
 import GatewayModel
 import GatewayStorage
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignBloomreach
-@testable import CountersignDelivery
 
 /// Each endpoint once, from the SDK over a real socket to a real gateway.
 @Suite(.closing, .timeLimit(.minutes(5)))

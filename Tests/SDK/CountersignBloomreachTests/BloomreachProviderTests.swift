@@ -3,6 +3,8 @@ import CountersignCore
 import CountersignDelivery
 import CountersignTesting
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 /// A provider that can be found by its class name.
@@ -71,15 +73,15 @@ struct BloomreachProviderTests {
             (.ios, nil, "Advanced authorization flag has been enabled without provider"),
             (.ios, .className("No.Class"), "Advanced authorization flag has been enabled without provider"),
             (
-                .ios, .className("CountersignTests.PlainProvider"),
+                .ios, .className("CountersignBloomreachTests.PlainProvider"),
                 "Class ExponeaAuthProvider does not conform to NSObject"
             ),
             (
-                .ios, .className("CountersignTests.PlainClass"),
+                .ios, .className("CountersignBloomreachTests.PlainClass"),
                 "Class ExponeaAuthProvider does not conform to NSObject"
             ),
             (
-                .ios, .className("CountersignTests.NotAProvider"),
+                .ios, .className("CountersignBloomreachTests.NotAProvider"),
                 "Class ExponeaAuthProvider does not conform to AuthorizationProviderType"
             ),
             (.android, nil, "Advanced auth has been enabled but provider has not been found"),
@@ -88,8 +90,8 @@ struct BloomreachProviderTests {
                 "Registered com.your.app.security.ExampleAuthProvider class has not been found"
             ),
             (
-                .android, .className("CountersignTests.NotAProvider"),
-                "Registered CountersignTests.NotAProvider class has to implement com.exponea.sdk.services.AuthorizationProvider"
+                .android, .className("CountersignBloomreachTests.NotAProvider"),
+                "Registered CountersignBloomreachTests.NotAProvider class has to implement com.exponea.sdk.services.AuthorizationProvider"
             ),
         ] as [(AuthorizationProviderDiscovery.Wording, CustomerTokenProvider?, String)] {
             let refusal = try refusal(provider, wording)
@@ -105,7 +107,7 @@ struct BloomreachProviderTests {
     }
 
     @Test func classIsFoundByItsName() async throws {
-        let device = try device(.className("CountersignTests.NamedProvider"))
+        let device = try device(.className("CountersignBloomreachTests.NamedProvider"))
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.last?.header("Authorization") == "Bearer named.to.ken")
     }

@@ -3,6 +3,8 @@ import CountersignDelivery
 import CountersignTesting
 import CountersignTransport
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 /// The requests to each endpoint, compared with the vendor's documentation.

@@ -1,10 +1,12 @@
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignBloomreach
-@testable import CountersignDelivery
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachSessionTests {

@@ -1,10 +1,10 @@
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
 import Foundation
 import Testing
 
 @testable import CountersignBloomreach
-@testable import CountersignDelivery
 
 @Suite(.timeLimit(.minutes(5)))
 struct CustomerTokenCoordinatorTests {

@@ -1,6 +1,7 @@
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CountersignDelivery

@@ -1,8 +1,8 @@
+import CountersignTransport
 import Foundation
 import Testing
 
 @testable import CountersignDelivery
-@testable import CountersignTransport
 
 struct CredentialTests {
     @Test(arguments: [

@@ -3,6 +3,7 @@ import CountersignDelivery
 import CountersignTesting
 import CountersignTransport
 import Foundation
+import SDKTestSupport
 import Testing
 
 /// A key in a file that another program replaces before it expires, like Kubernetes projected tokens.

@@ -1,4 +1,6 @@
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignDelivery

@@ -1,8 +1,9 @@
 import CountersignCore
+import CountersignTransport
 import Foundation
+import SDKTestSupport
 
 @testable import CountersignDelivery
-@testable import CountersignTransport
 
 /// Drives a `Sender` against a scripted server in simulated time and counts every request.
 struct Simulation {

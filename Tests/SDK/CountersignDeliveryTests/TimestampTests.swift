@@ -1,9 +1,9 @@
 import CountersignCore
+import CountersignTransport
 import Foundation
 import Testing
 
 @testable import CountersignDelivery
-@testable import CountersignTransport
 
 struct TimestampTests {
     @Test(arguments: [

@@ -1,10 +1,11 @@
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
+import CountersignTransport
 import Foundation
+import SDKTestSupport
 
-@testable import CountersignDelivery
 @testable import CountersignLocations
-@testable import CountersignTransport
 
 /// An `AccessTokens` on a store of its own, a token server in memory and a manual clock.
 final class AccessTokenBench: Sendable {
@@ -112,49 +113,5 @@ extension CredentialDecision {
     var problem: String? {
         guard case .unavailable(let problem, _) = self else { return nil }
         return problem.code
-    }
-}
-
-/// Rotates refresh tokens: the parent of the active token gets the active one again, and an older one ends the family.
-final class TokenServer: Sendable {
-    struct State {
-        var serial = 0
-        var isRevoked = false
-        var lifetime: Int? = 3_600
-        var override: (@Sendable (TransportRequest) -> TransportResponse?)?
-        var date: Date?
-        var reissues = 0
-    }
-
-    let state = Lock(State())
-
-    func override(_ body: (@Sendable (TransportRequest) -> TransportResponse?)?) {
-        state.withLock { $0.override = body }
-    }
-
-    func answer(_ request: TransportRequest) -> TransportResponse {
-        if let answer = state.withLock({ $0.override })?(request) { return answer }
-        let body = String(decoding: request.body, as: UTF8.self)
-        return state.withLock { state in
-            let serial = Int(body.replacingOccurrences(of: "refresh_token=R", with: ""))
-            guard !state.isRevoked, let serial, serial >= state.serial - 1 else {
-                state.isRevoked = true
-                return .json(400, #"{"error":"invalid_grant"}"#)
-            }
-            if serial == state.serial { state.serial += 1 } else { state.reissues += 1 }
-            let expiry = state.lifetime.map { #","expires_in":\#($0)"# } ?? ""
-            return .json(
-                200,
-                #"{"access_token":"A\#(state.serial)","refresh_token":"R\#(state.serial)","token_type":"Bearer"\#(expiry)}"#,
-                headers: state.date.map { [("Date", Self.httpDate($0))] } ?? [])
-        }
-    }
-
-    static func httpDate(_ date: Date) -> String {
-        let formatter = DateFormatter()
-        formatter.locale = Locale(identifier: "en_US_POSIX")
-        formatter.timeZone = TimeZone(identifier: "GMT")
-        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-        return formatter.string(from: date)
     }
 }

@@ -1,11 +1,12 @@
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
+import CountersignTransport
 import Foundation
+import SDKTestSupport
 import Testing
 
-@testable import CountersignDelivery
 @testable import CountersignLocations
-@testable import CountersignTransport
 
 @Suite(.timeLimit(.minutes(5)))
 struct AccessTokensTests {

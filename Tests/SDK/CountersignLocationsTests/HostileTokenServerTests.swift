@@ -1,9 +1,10 @@
 import CountersignCore
+import CountersignDelivery
 import CountersignTesting
 import Foundation
+import TestSupport
 import Testing
 
-@testable import CountersignDelivery
 @testable import CountersignLocations
 
 /// Invalid token responses over a real socket. The client keeps its tokens and logs no secret.

@@ -1,6 +1,8 @@
 import CountersignCore
 import CountersignTesting
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignDelivery

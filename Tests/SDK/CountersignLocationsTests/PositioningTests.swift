@@ -1,5 +1,7 @@
 import CountersignCore
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignLocations

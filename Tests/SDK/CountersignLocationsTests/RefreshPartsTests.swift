@@ -1,9 +1,9 @@
+import CountersignDelivery
+import CountersignTransport
 import Foundation
 import Testing
 
-@testable import CountersignDelivery
 @testable import CountersignLocations
-@testable import CountersignTransport
 
 /// The parts of the refresh machine, each alone.
 struct RefreshPartsTests {

@@ -1,9 +1,9 @@
 import CountersignCore
+import CountersignTransport
 import Foundation
 import Testing
 
 @testable import CountersignLocations
-@testable import CountersignTransport
 
 struct RefreshRequestTests {
     private var configuration: AuthorizationConfiguration {

@@ -1,9 +1,10 @@
 import CountersignCore
+import CountersignTransport
 import Foundation
+import SDKTestSupport
 import Testing
 
 @testable import CountersignLocations
-@testable import CountersignTransport
 
 /// Answers of authorization servers from bug reports and documentation, with their keys in every order.
 struct TokenFinderTests {

@@ -1,8 +1,8 @@
+import CountersignDelivery
 import CountersignTesting
 import Foundation
 import Testing
 
-@testable import CountersignDelivery
 @testable import CountersignLocations
 
 /// One process at a time refreshes.

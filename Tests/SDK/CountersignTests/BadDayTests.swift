@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Countersign

@@ -2,6 +2,8 @@ import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import Countersign

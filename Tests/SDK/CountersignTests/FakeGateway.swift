@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignTransport
 import Foundation
+import SDKTestSupport
 
 /// A gateway as the SDK sees it: stores each message id once. Tests can script other answers.
 final class FakeGateway: Sendable {
@@ -69,21 +70,5 @@ final class FakeGateway: Sendable {
             return .json(
                 200, #"{"success":true,"accepted":\#(accepted),"duplicates":\#(duplicates),"rejected":[]}"#)
         }
-    }
-}
-
-extension TransportResponse {
-    static func json(_ status: Int, _ body: String, headers: [(name: String, value: String)] = [])
-        -> TransportResponse
-    {
-        TransportResponse(status: status, headers: headers, body: Array(body.utf8))
-    }
-
-    static func tokenProblem(_ code: AuthErrorCode, skew: Int? = nil) -> TransportResponse {
-        let skew = skew.map { #","clock_skew_seconds":\#($0)"# } ?? ""
-        return .json(
-            401,
-            #"{"success":false,"auth_error":{"error_code":\#(code.rawValue),"reason":"\#(code.reason)"\#(skew)}}"#
-        )
     }
 }

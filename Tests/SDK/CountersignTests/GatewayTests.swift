@@ -2,6 +2,7 @@ import CountersignCore
 import CountersignGatewayTesting
 import Foundation
 import GatewayModel
+import TestSupport
 import Testing
 
 @testable import Countersign

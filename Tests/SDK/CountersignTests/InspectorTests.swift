@@ -1,5 +1,7 @@
 import CountersignTesting
 import Foundation
+import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import Countersign

@@ -5,7 +5,7 @@ import Testing
 struct PackageTests {
     private let package: URL = {
         var url = URL(fileURLWithPath: #filePath)
-        for _ in 0..<3 { url.deleteLastPathComponent() }
+        for _ in 0..<4 { url.deleteLastPathComponent() }
         return url
     }()
 

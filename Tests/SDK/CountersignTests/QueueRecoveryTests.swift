@@ -2,6 +2,7 @@ import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Countersign
@@ -171,22 +172,5 @@ struct QueueRecoveryTests {
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.events == ["one", "two"])
         #expect(await client.snapshot().damagedFiles == 0)
-    }
-}
-
-/// The same numbers in every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }

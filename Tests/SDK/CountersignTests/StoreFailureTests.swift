@@ -2,6 +2,7 @@ import CountersignCore
 import CountersignSQLite
 import CountersignTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Countersign

@@ -1,9 +1,8 @@
 import CountersignTesting
 import Foundation
+import TestSupport
 import Testing
 
-@testable import Countersign
-@testable import CountersignDelivery
 @testable import CountersignTransport
 
 /// The platform's own transport on real sockets.
@@ -162,24 +161,6 @@ struct TransportTests {
         #expect(String(decoding: whole.closingTruncatedObject().body, as: UTF8.self) == text)
     }
 
-    /// In every mode, a delivered event is not sent again because the answer was too long.
-    @Test func eventsLeaveAlthoughTheAnswerIsLongerThanTheLimit() async throws {
-        let server = try RawServer { _ in
-            let body =
-                #"{"success":true,"accepted":1,"duplicates":0,"rejected":[],"x":""#
-                + String(repeating: "x", count: 2_000_000) + "\"}"
-            return "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        }
-        defer { server.stop() }
-        let bench = try Bench()
-        var configuration = bench.configuration
-        configuration.endpoint = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
-        let client = try CountersignClient(configuration: configuration)
-        client.track("one")
-        #expect(await client.flush().isComplete)
-        await client.close()
-    }
-
     @Test func cancellingEndsAHangingRequest() async throws {
         let arrived = Handshake()
         let server = try RawServer { _ in
@@ -207,29 +188,4 @@ struct TransportTests {
             #expect(response.headers.count < 70)
         }
     #endif
-
-    /// A hanging server must not keep an app from closing the client.
-    @Test func closeEndsARequestThatHangs() async throws {
-        let arrived = Handshake()
-        let server = try RawServer { _ in
-            arrived.signal()
-            return ""
-        }
-        defer { server.stop() }
-        let bench = try Bench()
-        var configuration = bench.configuration
-        configuration.endpoint = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
-        configuration.requestTimeout = 600
-        let client = try CountersignClient(configuration: configuration)
-        client.track("one")
-        async let result = client.flush()
-        await arrived.wait()
-        await client.close()
-        #expect(await result.delivered == 0)
-
-        let queue = try EventQueue(
-            path: configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
-            limits: QueueLimits(), clock: SystemClock())
-        #expect(try queue.value(of: .rows) == 1)
-    }
 }

@@ -1,21 +1,22 @@
-import CountersignBloomreach
-import CountersignCore
-import CountersignDelivery
-import CountersignTesting
-import CountersignTransport
-import Foundation
+package import CountersignBloomreach
+package import CountersignCore
+package import CountersignDelivery
+package import CountersignTesting
+package import CountersignTransport
+package import Foundation
+import TestSupport
 
 /// A client with its own directory, a manual clock and a scripted server. Files are removed after the test.
-final class BloomreachDevice: Sendable {
-    static let success = TransportResponse(status: 200, body: Array(#"{"success":true}"#.utf8))
+package final class BloomreachDevice: Sendable {
+    package static let success = TransportResponse(status: 200, body: Array(#"{"success":true}"#.utf8))
 
-    let client: BloomreachClient
-    let clock: ManualClock
-    let server: ScriptedTransport
-    let lines: Lock<[String]>
+    package let client: BloomreachClient
+    package let clock: ManualClock
+    package let server: ScriptedTransport
+    package let lines: Lock<[String]>
     private let directory: URL
 
-    init(
+    package init(
         directory: URL? = nil, clock: ManualClock = ManualClock(),
         server: ScriptedTransport = ScriptedTransport { _ in BloomreachDevice.success },
         _ configure: (inout BloomreachConfiguration) throws -> Void = { _ in }
@@ -42,14 +43,16 @@ final class BloomreachDevice: Sendable {
         }
     }
 
-    static func project(_ token: String = "0aef3a96-3804", key: String = "key") throws -> BloomreachProject {
+    package static func project(_ token: String = "0aef3a96-3804", key: String = "key") throws
+        -> BloomreachProject
+    {
         try BloomreachProject(token: token, apiKey: key, baseURL: "https://api.example.com/")
     }
 
-    var requests: [TransportRequest] { server.requests }
+    package var requests: [TransportRequest] { server.requests }
 
     /// Closes the client and opens another over the same directory.
-    func restarted(
+    package func restarted(
         _ configure: (inout BloomreachConfiguration) throws -> Void = { _ in }
     ) async throws -> BloomreachDevice {
         await client.close()
@@ -58,51 +61,45 @@ final class BloomreachDevice: Sendable {
 }
 
 /// A provider that returns the result of a closure, and records customer changes.
-final class SampleProvider: AuthorizationProviderType, CustomerObserving, @unchecked Sendable {
+package final class SampleProvider: AuthorizationProviderType, CustomerObserving, @unchecked Sendable {
     // `@unchecked Sendable`: the closure is `Sendable`, and locks guard the recorded values.
     private let token: @Sendable () -> String?
-    let calls = Lock(0)
-    let customers = Lock<[[String: String]]>([])
+    package let calls = Lock(0)
+    package let customers = Lock<[[String: String]]>([])
 
-    init(_ token: @escaping @Sendable () -> String?) {
+    package init(_ token: @escaping @Sendable () -> String?) {
         self.token = token
     }
 
-    convenience init() {
+    package convenience init() {
         self.init { "a.b.c" }
     }
 
-    func getAuthorizationToken() -> String? {
+    package func getAuthorizationToken() -> String? {
         calls.withLock { $0 += 1 }
         return token()
     }
 
-    func customerChanged(to customerIDs: [String: String]) {
+    package func customerChanged(to customerIDs: [String: String]) {
         customers.withLock { $0.append(customerIDs) }
     }
 }
 
 extension TransportRequest {
-    var json: [String: Any] {
+    package var json: [String: Any] {
         (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: Any] ?? [:]
     }
 
     /// Request line and header fields in order.
-    var head: [String] {
+    package var head: [String] {
         ["POST \(url.path)\(url.query.map { "?\($0)" } ?? "")"] + headers.map { "\($0.name): \($0.value)" }
     }
 
-    var text: String { String(decoding: body, as: UTF8.self) }
-}
-
-extension TransportResponse {
-    static func json(_ status: Int, _ text: String) -> TransportResponse {
-        TransportResponse(status: status, body: Array(text.utf8))
-    }
+    package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
 /// Returns the code of the error that `body` throws; nil if it throws none.
-func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
+package func code(_ body: () async throws -> Void) async -> CountersignError.Code? {
     do {
         try await body()
         return nil

@@ -1,33 +1,33 @@
-import CountersignCore
-import CountersignTesting
-import Foundation
-
-@testable import CountersignDelivery
-@testable import CountersignLocations
-@testable import CountersignTransport
+package import CountersignCore
+import CountersignDelivery
+package import CountersignLocations
+package import CountersignTesting
+package import CountersignTransport
+package import Foundation
+import TestSupport
 
 /// A `LocationClient` on a directory of its own, with a location server and a token server in memory.
-final class LocationBench: Sendable {
-    struct Upload: Sendable {
-        let request: TransportRequest
-        let token: String?
-        let body: JSONValue
+package final class LocationBench: Sendable {
+    package struct Upload: Sendable {
+        package let request: TransportRequest
+        package let token: String?
+        package let body: JSONValue
     }
 
     private let folder = TemporaryFolder()
-    var directory: URL { folder.url }
-    let clock = ManualClock()
-    let tokens = TokenServer()
-    let transport: ScriptedTransport
-    let uploads = Lock([Upload]())
-    let stored = Lock([String]())
-    let judge = Lock<(@Sendable (Upload) -> TransportResponse?)?>(nil)
-    let authorization = Lock([AuthorizationEvent]())
-    let http = Lock([UploadEvent]())
-    let locations = Lock([String]())
-    let lines = Lock([String]())
+    package var directory: URL { folder.url }
+    package let clock = ManualClock()
+    package let tokens = TokenServer()
+    package let transport: ScriptedTransport
+    package let uploads = Lock([Upload]())
+    package let stored = Lock([String]())
+    package let judge = Lock<(@Sendable (Upload) -> TransportResponse?)?>(nil)
+    package let authorization = Lock([AuthorizationEvent]())
+    package let http = Lock([UploadEvent]())
+    package let locations = Lock([String]())
+    package let lines = Lock([String]())
 
-    init() {
+    package init() {
         transport = ScriptedTransport { _ in throw CancellationError() }
         transport.setHandler { [weak self] request in
             guard let self else { throw CancellationError() }
@@ -36,7 +36,7 @@ final class LocationBench: Sendable {
     }
 
     /// The configuration of Transistorsoft's documentation, with its own names.
-    var configuration: LocationConfiguration {
+    package var configuration: LocationConfiguration {
         var configuration = LocationConfiguration()
         configuration.http.url = "https://app.your.server.com/users/locations"
         configuration.http.autoSync = false
@@ -60,7 +60,7 @@ final class LocationBench: Sendable {
     }
 
     /// A client that is closed after the test.
-    func make(
+    package func make(
         keepsTokens: Bool = false, _ change: (inout LocationConfiguration) -> Void = { _ in }
     ) throws -> LocationClient {
         var configuration = configuration
@@ -86,11 +86,11 @@ final class LocationBench: Sendable {
         return .json(200, #"{"success":true}"#)
     }
 
-    var refreshes: Int { transport.requests.count { $0.url.host == "auth.your.server.com" } }
+    package var refreshes: Int { transport.requests.count { $0.url.host == "auth.your.server.com" } }
 }
 
 extension LocationBench.Upload {
-    var uuids: [String] {
+    package var uuids: [String] {
         guard case .object(let root) = body, let location = root["location"] else { return [] }
         let records: [JSONValue] = if case .array(let elements) = location { elements } else { [location] }
         return records.compactMap { record in

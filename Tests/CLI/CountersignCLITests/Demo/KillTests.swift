@@ -6,9 +6,9 @@ import Testing
 struct KillTests {
     @Test func eachEventIsStoredExactlyOnceAllTheSame() async throws {
         let folder = TemporaryFolder()
-        // Tests/CountersignCLITests/Demo/KillTests.swift is four levels below the package.
+        // Tests/CLI/CountersignCLITests/Demo/KillTests.swift is five levels below the package.
         var package = URL(fileURLWithPath: #filePath)
-        for _ in 0..<4 { package.deleteLastPathComponent() }
+        for _ in 0..<5 { package.deleteLastPathComponent() }
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN": Program.path])
         let result = try await shell.run("'\(package.path)/scripts/kill-test.sh' --devices 3")
         #expect(result.status == 0, "\(result.output)\(result.talk)")

@@ -12,9 +12,9 @@ struct DocumentTests {
     private let folder = TemporaryFolder()
 
     private var package: URL {
-        // Tests/CountersignCLITests/Documents/DocumentTests.swift is four levels below the package.
+        // Tests/CLI/CountersignCLITests/Documents/DocumentTests.swift is five levels below the package.
         var package = URL(fileURLWithPath: #filePath)
-        for _ in 0..<4 { package.deleteLastPathComponent() }
+        for _ in 0..<5 { package.deleteLastPathComponent() }
         return package
     }
 

@@ -3,6 +3,7 @@ import CountersignSQLite
 import CountersignTesting
 import Foundation
 import GatewayObservability
+import GatewayTestSupport
 import Testing
 
 @testable import CountersignGateway

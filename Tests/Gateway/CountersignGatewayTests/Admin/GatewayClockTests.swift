@@ -9,6 +9,7 @@ import GatewayIngest
 import GatewayModel
 import GatewayObservability
 import GatewayStorage
+import GatewayTestSupport
 import Testing
 
 /// All recorded times come from the gateway's configured clock.

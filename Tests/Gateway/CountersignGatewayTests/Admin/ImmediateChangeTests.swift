@@ -4,6 +4,7 @@ import CountersignTesting
 import Foundation
 import GatewayHTTP
 import GatewayIngest
+import GatewayTestSupport
 import Testing
 
 @testable import CountersignGateway

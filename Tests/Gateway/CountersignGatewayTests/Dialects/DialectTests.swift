@@ -2,6 +2,7 @@ import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @testable import CountersignGateway

@@ -1,5 +1,6 @@
 import CountersignCore
 import CountersignGatewayTesting
+import GatewayTestSupport
 import Testing
 
 @testable import CountersignGateway

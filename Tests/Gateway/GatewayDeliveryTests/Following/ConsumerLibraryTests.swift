@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import Foundation
 import GatewayModel
 import GatewayStorage
+import GatewayTestSupport
 import Testing
 
 /// The library for backends against a gateway, over connections.

@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import Foundation
 import GatewayModel
 import GatewayStorage
+import GatewayTestSupport
 import Testing
 
 /// Backends that follow an app's events over HTTP.

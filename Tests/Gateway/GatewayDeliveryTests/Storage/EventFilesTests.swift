@@ -3,6 +3,8 @@ import CountersignCrypto
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
+import GatewayTestSupport
+import TestSupport
 import Testing
 
 @testable import GatewayDelivery

@@ -1,5 +1,6 @@
 import CountersignCore
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayModel

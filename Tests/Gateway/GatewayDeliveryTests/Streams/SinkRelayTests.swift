@@ -2,6 +2,7 @@ import CountersignCore
 import CountersignCrypto
 import GatewayDelivery
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayStorage

@@ -1,6 +1,7 @@
 import CountersignCore
 import GatewayHTTP
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// Single deliveries to servers that answer, redirect, hang or close the connection.

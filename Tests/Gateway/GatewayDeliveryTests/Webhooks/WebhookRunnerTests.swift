@@ -5,6 +5,7 @@ import GatewayDelivery
 import GatewayHTTP
 import GatewayModel
 import GatewayStorage
+import GatewayTestSupport
 import Testing
 
 /// Deliveries to several endpoints, with an in-memory webhook and a simulated clock.

@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import Foundation
 import GatewayModel
 import GatewayStorage
+import GatewayTestSupport
 
 /// A gateway and a connection that sends what a shipped client sends.
 struct BloomreachClient {

@@ -1,11 +1,12 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
+import GatewayHTTP
+import GatewayModel
+import GatewayTestSupport
 import Testing
 
-@testable import CountersignGateway
-@testable import GatewayHTTP
 @testable import GatewayIngest
-@testable import GatewayModel
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BloomreachContentTests {

@@ -1,9 +1,9 @@
+import CountersignGateway
 import CountersignGatewayTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
 import Testing
-
-@testable import CountersignGateway
-@testable import GatewayModel
 
 /// Attempts to reach another customer's profile, with the project's key or with the attacker's own token.
 /// Jane is the victim. Her profile has a cookie, an address, a property and a message.

@@ -5,6 +5,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))

@@ -1,9 +1,9 @@
 import CountersignCrypto
 import CountersignGatewayTesting
 import Foundation
+import GatewayModel
+import GatewayTestSupport
 import Testing
-
-@testable import GatewayModel
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct BloomreachSelfCheckTests {

@@ -5,6 +5,7 @@ import CountersignJOSE
 import CountersignJSON
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// An event that is not JSON is rejected alone, in every dialect.

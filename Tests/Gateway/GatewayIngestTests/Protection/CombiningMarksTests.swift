@@ -1,9 +1,9 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignJOSE
+import GatewayModel
+import GatewayTestSupport
 import Testing
-
-@testable import GatewayModel
 
 /// Requests without a credential that contain runs of combining marks. `scripts/text-lint.py` ensures that they are
 /// cheap; these tests check that each gets its response.

@@ -5,6 +5,7 @@ import CountersignJSON
 import Foundation
 import GatewayIngest
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// Registration, upload and refresh by devices with Transistorsoft's SDKs.

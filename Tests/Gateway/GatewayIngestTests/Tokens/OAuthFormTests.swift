@@ -1,6 +1,6 @@
+import CountersignGateway
 import Testing
 
-@testable import CountersignGateway
 @testable import GatewayIngest
 
 /// Limits the cost of parsing a token request.

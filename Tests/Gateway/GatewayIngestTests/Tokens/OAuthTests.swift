@@ -6,6 +6,7 @@ import CountersignJOSE
 import Foundation
 import GatewayIngest
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 /// The `/oauth/…` endpoints (RFC 6749, 7009, 7523, 8414).

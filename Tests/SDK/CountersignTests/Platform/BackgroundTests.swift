@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Countersign

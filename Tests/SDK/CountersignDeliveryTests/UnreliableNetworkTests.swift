@@ -1,0 +1,51 @@
+import CountersignTransport
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CountersignDelivery
+
+/// A long outage and a network that fails every second time, in simulated time.
+struct UnreliableNetworkTests {
+    /// After an outage of 6 hours the first try comes within a minute in the median, and all goes out in order.
+    @Test func afterALongOutageTheFirstTryComesWithinAMinute() {
+        let outage: TimeInterval = 6 * 3_600
+        var random = SeededGenerator(seed: 11)
+        var waits: [TimeInterval] = []
+        for round in 0..<101 {
+            // Each round its own moment of recovery.
+            let end = outage + Double(round)
+            var simulation = Simulation(settings: Sender.Settings(batchEvents: 10)) {
+                $0.time < end ? .error(.cannotConnect) : .accepted
+            }
+            simulation.fraction = { Double.random(in: 0...1, using: &random) }
+            simulation.record(30, user: "ada")
+            simulation.run(until: end + 3_600)
+            #expect(simulation.queue.isEmpty)
+            #expect(simulation.delivered.map(\.sequence) == Array(1...30))
+            if let first = simulation.requests.first(where: { $0.time >= end }) {
+                waits.append(first.time - end)
+            }
+        }
+        let median = waits.sorted()[waits.count / 2]
+        #expect(waits.count == 101)
+        #expect(median <= 60, "\(median)")
+        #expect((waits.max() ?? .infinity) <= 180)
+    }
+
+    /// For an hour half of the requests fail.
+    @Test func flappingNetworkCostsFewRequests() {
+        var random = SeededGenerator(seed: 12)
+        var coin = SeededGenerator(seed: 13)
+        var simulation = Simulation { _ in Bool.random(using: &coin) ? .accepted : .error(.connectionLost) }
+        simulation.fraction = { Double.random(in: 0...1, using: &random) }
+        for _ in 0..<360 {
+            simulation.record(2, user: "ada")
+            simulation.run(until: simulation.now + 10)
+        }
+        simulation.run(until: simulation.now + 3_600)
+        #expect(simulation.queue.isEmpty)
+        #expect(simulation.delivered.count == 720)
+        #expect(simulation.requests.count <= 3 * 720)
+    }
+}
