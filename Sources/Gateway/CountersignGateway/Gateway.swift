@@ -29,8 +29,7 @@ public final class Gateway: Sendable {
     private let stores: Stores
     /// Verifies stored samples again.
     package let sampleJudge: SampleJudge
-    private let webhooks: WebhookRunner
-    private let sinks: SinkRunner
+    private let delivery: DeliveryRunner
     private let admin: Administration
     private let servers: Servers
     private let polls: LongPolls
@@ -101,20 +100,19 @@ public final class Gateway: Sendable {
         self.exchange = exchange
         sampleJudge = SampleJudge(
             recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.ask)
-        webhooks = try Webhooks.runner(
+        let ways = try Delivery(
             in: storage, stores: stores, membership: membership, log: observability.log)
-        memory.counts(webhooks.counts)
-        sinks = try Sinks.runner(in: storage, stores: stores, log: observability.log, now: now)
+        memory.counts(ways.webhookCounts)
+        delivery = ways.runner
         admin = try Administration(
             configuration: configuration, storage: storage,
             backupFolder: folder.backups?.folder,
             gateways: gateways, tells: { [membership] in membership.has(.enforcementAlerts) },
             registry: registry,
-            refresh: { [registry, tokens, webhooks, sinks] () throws(GatewayError) in
+            refresh: { [registry, tokens, delivery] () throws(GatewayError) in
                 try registry.refresh()
                 try tokens.refresh()
-                webhooks.look()
-                sinks.look()
+                delivery.look()
             }, sessions: tokens.health, store: stores.events, consumers: stores.consumers,
             deliveries: stores.deliveries,
             analytics: stores.analytics,
@@ -133,7 +131,7 @@ public final class Gateway: Sendable {
         servers = try Servers(
             configuration, dialects: dialects, admin: admin, health: health, apps: registry,
             verifiedTokens: verifiedTokens, stores: stores,
-            webhooks: webhooks, sinks: sinks, storage: storage, membership: membership,
+            delivery: ways, membership: membership,
             observability: observability,
             certificates: certificates, now: now)
         deletedApps = DeletedApps(
@@ -143,11 +141,10 @@ public final class Gateway: Sendable {
             freed: { [live = observability.recorder.live] in live.forget([$0]) },
             hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
             now: membership.sharedTime)
-        localChanges = try folder.changes { [registry, tokens, webhooks, sinks] in
+        localChanges = try folder.changes { [registry, tokens, delivery] in
             try registry.refresh()
             try tokens.refresh()
-            webhooks.look()
-            sinks.look()
+            delivery.look()
         }
         eventFiles = try EventFiles(
             configuration, storage: storage, directory: background, membership: membership,
@@ -159,7 +156,7 @@ public final class Gateway: Sendable {
 
     /// Waits until no webhook delivery is running.
     package func waitForWebhooks() {
-        webhooks.waitUntilIdle()
+        delivery.waitUntilIdle()
         admin.waitForAlerts()
     }
 
@@ -195,7 +192,6 @@ public final class Gateway: Sendable {
     package var service: RequestService { servers.main.service }
 
     private func startWork() throws(GatewayError) {
-        observability.commits.whenCommitted { [weak webhooks] in webhooks?.wake() }
         try stores.prove(observability.log)
         try membership.start(
             duties: Set(ClusterDuty.allCases.filter { $0 != .eventFiles || eventFiles != nil }),
@@ -203,7 +199,6 @@ public final class Gateway: Sendable {
                 try registry.refresh()
                 try tokens.refresh()
             },
-            tick: { [weak webhooks] in webhooks?.wake() },
             traffic: { [recorder = observability.recorder] in recorder.traffic(until: $0) },
             log: observability.log)
         exchange.start()
@@ -212,8 +207,7 @@ public final class Gateway: Sendable {
         folder.backups?.start()
         stores.analytics.start()
         deletedApps.start()
-        webhooks.start()
-        sinks.start()
+        delivery.start()
         eventFiles?.start()
         localChanges?.start()
         observability.exporter?.start(gauges: servers.gauges)
@@ -249,7 +243,7 @@ public final class Gateway: Sendable {
         }
         guard isFirst else { return }
         isDraining.withLock { $0 = true }
-        webhooks.drain()
+        delivery.drain()
         let began = DispatchTime.now()
         if boundPort.withLock({ $0 }) != 0, configuration.drainSeconds > 0 {
             Thread.sleep(forTimeInterval: configuration.drainSeconds)
@@ -261,8 +255,7 @@ public final class Gateway: Sendable {
         let left = {
             max(0, (Double(end.uptimeNanoseconds) - Double(DispatchTime.now().uptimeNanoseconds)) / 1e9)
         }
-        webhooks.stop(graceSeconds: left())
-        sinks.stop()
+        delivery.stop(graceSeconds: left())
         // Before the stores are closed, because they are measured.
         observability.exporter?.close(within: min(2, max(0.1, left())))
         exchange.giveUp()

@@ -58,7 +58,7 @@ package final class Administration: Sendable {
                             attempt, of: DeliveryRecord.alerts(of: alert.appID), alert.id, .alert, nil,
                             alert.attempt, at: began)
                         do throws(GatewayError) {
-                            try deliveries.keep(nil, of: record.endpointID, after: record)
+                            try deliveries.add(record)
                         } catch {
                             log.note(.error, "alert's attempt not kept", [("detail", error.reason)])
                         }
@@ -151,10 +151,10 @@ package final class Administration: Sendable {
             + EnforcementRoutes().all
             + EventRoutes(log: storage.log).all.map { $0.on(.data) }
             + ConsumerRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
-            + WebhookRoutes(log: storage.log, deliveries: storage.deliveries).all.map { $0.on(.data) }
-            + SinkRoutes(log: storage.log, consumers: consumers, states: storage.sinks).all.map {
+            + WebhookRoutes(log: storage.log, consumers: consumers, deliveries: storage.deliveries).all.map {
                 $0.on(.data)
             }
+            + SinkRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
             + PeopleRoutes(passwordCost: passwordCost).all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, place: backupFolder, diskFloorBytes: diskFloorBytes).all

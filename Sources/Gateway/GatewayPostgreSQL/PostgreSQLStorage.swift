@@ -45,7 +45,6 @@ package struct PostgreSQLStorage: Storage {
     package var log: any EventLog { PostgreSQLEventLog(pool: pool, now: now) }
     package var analytics: any AnalyticsLog { AnalyticsReader(database(.analytics)) }
     package var deliveries: any DeliveryLog { DeliveryReader(database(.deliveries)) }
-    package var sinks: any SinkStates { SinkStateReader(database(.sinks)) }
     package var people: any CustomerRecordStore { PostgreSQLCustomerRecords(pool: pool) }
 
     package func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory {

@@ -7,7 +7,6 @@ package struct SQLiteStorage: Storage {
     private let events: SQLiteReaders
     private let counts: SQLiteReaders
     private let attempts: SQLiteReaders
-    private let published: SQLiteReaders
     private let runs = OpenIndexRuns()
     private let now: @Sendable () -> Date
 
@@ -26,14 +25,12 @@ package struct SQLiteStorage: Storage {
         counts = SQLiteReaders(
             path: folder.path + "/" + AnalyticsStore.fileName, busyTimeoutMilliseconds: 1_000)
         attempts = SQLiteReaders(path: folder.path + "/" + DeliveryStore.fileName)
-        published = SQLiteReaders(path: folder.path + "/" + SinkStateStore.fileName)
     }
 
     private var reader: SQLiteEventLog { SQLiteEventLog(readers: events, runs: runs) }
     package var log: any EventLog { reader }
     package var analytics: any AnalyticsLog { AnalyticsReader(counts) }
     package var deliveries: any DeliveryLog { DeliveryReader(attempts) }
-    package var sinks: any SinkStates { SinkStateReader(published) }
     package var people: any CustomerRecordStore {
         SQLiteCustomerRecords(events: events, analytics: counts, runs: runs)
     }
@@ -88,7 +85,7 @@ package struct SQLiteStorage: Storage {
     }
 
     package func openSinks() throws(GatewayError) -> SinkStateStore {
-        try SinkStateStore(path: try folder.file(SinkStateStore.fileName), at: now())
+        try SinkStateStore(path: folder.path + "/" + SinkStateStore.fileName)
     }
 
     package func settle() -> Bool { ChangeSignal.settle(folder.path) }

@@ -16,8 +16,6 @@ package protocol Storage: Sendable {
     var analytics: any AnalyticsLog { get }
     /// Reads webhook delivery attempts.
     var deliveries: any DeliveryLog { get }
-    /// Reads the progress of sinks.
-    var sinks: any SinkStates { get }
     /// Exports and deletes the data of one person across all stores.
     var people: any CustomerRecordStore { get }
 
@@ -50,7 +48,7 @@ package protocol Storage: Sendable {
     /// Stores the deliveries of the running gateway.
     func openDeliveries() throws(GatewayError) -> DeliveryStore
 
-    /// Stores the progress of sinks and the ownership of their relays.
+    /// The progress of streams that an earlier version stored.
     func openSinks() throws(GatewayError) -> SinkStateStore
 
     /// The cluster of gateways that share the storage; nil for storage of a single gateway.

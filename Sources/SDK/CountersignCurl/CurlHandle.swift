@@ -2,17 +2,28 @@ package import CCurl
 
 /// An easy handle of libcurl. It sends one request at a time and keeps the connection for the next.
 package final class CurlHandle {
-    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    /// Whether libcurl has started.
+    package static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    private let handle: UnsafeMutableRawPointer
+    /// For libcurl's multi interface.
+    package let handle: UnsafeMutableRawPointer
+    private let callbacks = UnsafeMutablePointer<Callbacks>.allocate(capacity: 1)
+    private var fields: UnsafeMutablePointer<curl_slist>?
+    private var body = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
 
     /// Returns nil if libcurl cannot start.
     package init?() {
         guard Self.isReady, let handle = curl_easy_init() else { return nil }
         self.handle = handle
+        callbacks.initialize(to: Callbacks())
     }
 
-    deinit { curl_easy_cleanup(handle) }
+    deinit {
+        curl_easy_cleanup(handle)
+        release()
+        callbacks.deinitialize(count: 1)
+        callbacks.deallocate()
+    }
 
     /// Starts a request with default options. `schemes` are the allowed URL schemes, separated by commas.
     /// Redirects are not followed. `certificateAuthorityFile` replaces the system's certificates.
@@ -20,6 +31,7 @@ package final class CurlHandle {
         url: String, schemes: String, timeoutMilliseconds: Int, certificateAuthorityFile: String?
     ) {
         curl_easy_reset(handle)
+        release()
         set(CURLOPT_URL, url)
         // Ids may be `..`, which RFC 3986 cannot escape.
         set(CURLOPT_PATH_AS_IS, 1)
@@ -39,43 +51,51 @@ package final class CurlHandle {
         _ = countersign_curl_set_long(handle, option, value)
     }
 
-    /// Sends the request, as POST if there is a body, and waits for the response.
+    /// Sets the fields, the body, and the callbacks of the request, which is a POST if there is a body.
     ///
     /// `isCancelled` is called about once a second. `mayConnect` decides about the address of each connection.
-    /// `onHeader` receives status lines and fields. `onBody` receives the body in parts, and ends the request by
+    /// `onHeader` receives status lines and fields, and `onBody` the body in parts. Both end the request by
     /// returning false.
-    package func perform(
+    package func prepare(
         headers: [String], body: [UInt8]?, isCancelled: @escaping () -> Bool,
         mayConnect: @escaping (UnsafePointer<sockaddr>, _ length: Int) -> Bool = { _, _ in true },
-        onHeader: @escaping (UnsafeRawBufferPointer) -> Void = { _ in },
+        onHeader: @escaping (UnsafeRawBufferPointer) -> Bool = { _ in true },
         onBody: @escaping (UnsafeRawBufferPointer) -> Bool
-    ) -> CURLcode {
-        var list: UnsafeMutablePointer<curl_slist>?
-        defer { curl_slist_free_all(list) }
+    ) {
         // No `Expect: 100-continue`: it costs a round trip.
-        for field in headers + ["Expect:"] { list = curl_slist_append(list, field) }
-        _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, list)
+        for field in headers + ["Expect:"] { fields = curl_slist_append(fields, field) }
+        _ = countersign_curl_set_list(handle, CURLOPT_HTTPHEADER, fields)
         _ = countersign_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, receiveBody)
         _ = countersign_curl_set_data_callback(handle, CURLOPT_HEADERFUNCTION, receiveHeader)
         _ = countersign_curl_set_progress_callback(handle, checkProgress)
         _ = countersign_curl_set_socket_callback(handle, openSocket)
+        callbacks.pointee = Callbacks(
+            isCancelled: isCancelled, mayConnect: mayConnect, onHeader: onHeader, onBody: onBody)
+        for option in [
+            CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_XFERINFODATA, CURLOPT_OPENSOCKETDATA,
+        ] { _ = countersign_curl_set_pointer(handle, option, callbacks) }
         if let body {
+            // libcurl does not copy the body. An empty one must have an address too.
+            self.body = .allocate(capacity: max(1, body.count))
+            _ = self.body.initialize(from: body)
             set(CURLOPT_POST, 1)
             _ = countersign_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
+            _ = countersign_curl_set_pointer(handle, CURLOPT_POSTFIELDS, self.body.baseAddress)
         }
-        var callbacks = Callbacks(
-            isCancelled: isCancelled, mayConnect: mayConnect, onHeader: onHeader, onBody: onBody)
-        return withUnsafeMutablePointer(to: &callbacks) { context in
-            for option in [
-                CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_XFERINFODATA, CURLOPT_OPENSOCKETDATA,
-            ] { _ = countersign_curl_set_pointer(handle, option, context) }
-            return (body ?? []).withUnsafeBytes { bytes in
-                // libcurl does not copy the body. An empty buffer may have no address.
-                let start = bytes.baseAddress ?? UnsafeRawPointer(context)
-                if body != nil { _ = countersign_curl_set_pointer(handle, CURLOPT_POSTFIELDS, start) }
-                return curl_easy_perform(handle)
-            }
-        }
+    }
+
+    /// Sends the prepared request and waits for the response.
+    package func perform() -> CURLcode {
+        defer { release() }
+        return curl_easy_perform(handle)
+    }
+
+    private func release() {
+        curl_slist_free_all(fields)
+        fields = nil
+        body.deallocate()
+        body = UnsafeMutableBufferPointer(start: nil, count: 0)
+        callbacks.pointee = Callbacks()
     }
 
     package var status: Int {
@@ -95,10 +115,10 @@ package final class CurlHandle {
 }
 
 private struct Callbacks {
-    let isCancelled: () -> Bool
-    let mayConnect: (UnsafePointer<sockaddr>, Int) -> Bool
-    let onHeader: (UnsafeRawBufferPointer) -> Void
-    let onBody: (UnsafeRawBufferPointer) -> Bool
+    var isCancelled: () -> Bool = { false }
+    var mayConnect: (UnsafePointer<sockaddr>, Int) -> Bool = { _, _ in false }
+    var onHeader: (UnsafeRawBufferPointer) -> Bool = { _ in false }
+    var onBody: (UnsafeRawBufferPointer) -> Bool = { _ in false }
 
     static func of(_ context: UnsafeMutableRawPointer) -> Callbacks {
         context.assumingMemoryBound(to: Callbacks.self).pointee
@@ -113,8 +133,8 @@ private let receiveBody: countersign_curl_data_callback = { bytes, size, count, 
 
 private let receiveHeader: countersign_curl_data_callback = { bytes, size, count, context in
     guard let bytes, let context else { return 0 }
-    Callbacks.of(context).onHeader(UnsafeRawBufferPointer(start: bytes, count: size * count))
-    return size * count
+    let buffer = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return Callbacks.of(context).onHeader(buffer) ? buffer.count : 0
 }
 
 private let checkProgress: countersign_curl_progress_callback = { context, _, _, _, _ in

@@ -75,9 +75,13 @@
                 handle.set(CURLOPT_LOW_SPEED_TIME, 60)
             }
             if request.method != "POST" { handle.set(CURLOPT_CUSTOMREQUEST, request.method) }
-            let code = handle.perform(
+            handle.prepare(
                 headers: fields, body: request.body, isCancelled: { exchange.isCancelled },
-                onHeader: exchange.receive(header:), onBody: exchange.receive(body:))
+                onHeader: {
+                    exchange.receive(header: $0)
+                    return true
+                }, onBody: exchange.receive(body:))
+            let code = handle.perform()
             let isUndecodable = code == CURLE_BAD_CONTENT_ENCODING
             guard code == CURLE_OK || exchange.hasEnough || isUndecodable else {
                 return .failure(exchange.error(for: code))

@@ -48,6 +48,16 @@ struct BackupTests {
         #expect(answer?.json["duplicates"] as? Int == 20)
     }
 
+    /// A folder of an earlier version has the progress of its streams in a file of its own.
+    @Test func progressOfStreamsOfAnEarlierVersionIsBackedUp() throws {
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        let path = fixture.dataDirectory + "/" + SinkStateStore.fileName
+        #expect(FileManager.default.createFile(atPath: path, contents: nil))
+        _ = try SinkStateStore(path: path)
+        let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
+        #expect(backup.files.contains { $0.name == SinkStateStore.fileName })
+    }
+
     @Test func aDamagedOrUnfinishedCopyIsRefused() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         try send(3, to: fixture)

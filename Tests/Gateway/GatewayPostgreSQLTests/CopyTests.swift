@@ -43,8 +43,12 @@ extension PostgreSQLTests {
             }
             let deliveries = try storage.openDeliveries()
             _ = deliveries
-            let sinks = try storage.openSinks()
-            _ = try sinks.lease("shop/stream", by: "one", at: 5)
+            // A file of an earlier version.
+            let sinks = path + "/" + SinkStateStore.fileName
+            #expect(FileManager.default.createFile(atPath: sinks, contents: nil))
+            _ = try storage.openSinks()
+            try SQLiteConnection(path: sinks).execute(
+                "INSERT INTO sink_state (sink, until_ms) VALUES ('shop/stream', 5)")
             try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30)).close()
             try SQLiteConnection(path: path + "/events.sqlite").execute(
                 """

@@ -41,9 +41,7 @@ struct SQLiteStorageTests {
                 let names = try FileManager.default.contentsOfDirectory(atPath: folder.path + "/data")
                     .filter { $0.hasSuffix(".sqlite-wal") }.map { String($0.dropLast(4)) }
                 #expect(
-                    names.sorted() == [
-                        "analytics.sqlite", "events.sqlite", "sinks.sqlite", "webhooks.sqlite",
-                    ])
+                    names.sorted() == ["analytics.sqlite", "events.sqlite", "webhooks.sqlite"])
                 for name in names { #expect(isLocked(folder.path + "/data/" + name), "\(name)") }
             }
         }

@@ -52,12 +52,12 @@ struct Membership: Sendable {
     /// 1970. Throws `storage`.
     func start(
         duties: Set<ClusterDuty>, refresh: @escaping @Sendable () throws -> Void,
-        tick: @escaping @Sendable () -> Void, traffic: @escaping @Sendable (Int64) -> GatewayTraffic,
+        traffic: @escaping @Sendable (Int64) -> GatewayTraffic,
         log: GatewayLog
     ) throws(GatewayError) {
         try member?.start(
             ClusterMemberWork(
-                duties: duties, refresh: refresh, tick: tick,
+                duties: duties, refresh: refresh,
                 traffic: { [ownTime] in traffic(Milliseconds(ownTime()).count) }
             ) { report in
                 switch report {

@@ -9,7 +9,6 @@ struct Observability: Sendable {
     let metrics = Metrics()
     let recorder = AnalyticsRecorder()
     let log: GatewayLog
-    let commits = CommitSignal()
     /// Nil without telemetry export. Traces are not recorded then.
     let exporter: TelemetryExporter?
     let sampler: TraceSampler?
@@ -34,7 +33,7 @@ struct Observability: Sendable {
                     url: configuration.publicURL ?? configuration.url(port: configuration.port)),
                 metrics: metrics, log: log, post: Self.post(by: rules))
         }
-        var members: [any GatewayObserver] = [metrics, recorder, commits]
+        var members: [any GatewayObserver] = [metrics, recorder]
         if configuration.logLevel > .off { members.append(log) }
         if let exporter { members.append(exporter) }
         observer = ObserverGroup(members: members)

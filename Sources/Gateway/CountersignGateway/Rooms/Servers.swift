@@ -24,9 +24,8 @@ struct Servers: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, dialects: [any Dialect], admin: Administration, health: Health,
-        apps: AppRegistry, verifiedTokens: VerifiedTokenCache, stores: Stores, webhooks: WebhookRunner,
-        sinks: SinkRunner,
-        storage: any Storage, membership: Membership,
+        apps: AppRegistry, verifiedTokens: VerifiedTokenCache, stores: Stores, delivery: Delivery,
+        membership: Membership,
         observability: Observability, certificates: TLSCertificates?,
         now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
@@ -44,10 +43,11 @@ struct Servers: Sendable {
                     hits: verifiedTokens.hits, misses: verifiedTokens.misses),
                 droppedLogLines: log.droppedLines, uncountedRequests: stores.analytics.dropped,
                 droppedSpans: exporter?.droppedSpans,
-                consumers: stores.lags(at: now()),
-                webhooks: Webhooks.lags(storage, webhooks.endpoints, at: now()),
-                webhookAttempts: webhooks.counts.byApp.mapValues { ($0.delivered, $0.failed) },
-                sinks: Sinks.gauges(sinks, stores.consumers, at: now()),
+                lags: stores.lags(at: now()),
+                webhookAttempts: delivery.webhookCounts.byApp.mapValues { ($0.delivered, $0.failed) },
+                ways: delivery.runner.counts.map {
+                    Gauges.Way(id: $0.id, events: $0.events, isFailing: $0.isFailing)
+                },
                 cluster: membership.gauges(load.database))
         }
         self.gauges = gauges

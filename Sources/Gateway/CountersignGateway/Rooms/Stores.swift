@@ -52,18 +52,19 @@ struct Stores: Sendable {
         }
     }
 
-    /// The maximum number of consumers in the metrics, because each is a label.
+    /// The maximum number of ways of a kind in the metrics, because each is a label.
     private static let mostLags = 1_000
 
-    /// The lag of consumers; empty if they cannot be read.
-    func lags(at date: Date) -> [Gauges.Consumer] {
-        let all = (try? consumers.all(.pull, of: nil)) ?? []
-        return all.prefix(Self.mostLags).map { consumer in
-            let oldest = consumer.oldestUnreadMilliseconds.map { Milliseconds($0).seconds }
-            return Gauges.Consumer(
-                appID: consumer.id.appID, name: consumer.id.name, lag: consumer.lag,
-                oldestUnreadSeconds: oldest.map { max(0, date.timeIntervalSince1970 - $0) } ?? 0,
-                hasMissed: consumer.hasMissed)
+    /// The lag of all ways; empty if it cannot be read.
+    func lags(at date: Date) -> [Gauges.Lag] {
+        EventConsumerID.Kind.allCases.flatMap { kind in
+            ((try? consumers.all(kind, of: nil)) ?? []).prefix(Self.mostLags).map { consumer in
+                let oldest = consumer.oldestUnreadMilliseconds.map { Milliseconds($0).seconds }
+                return Gauges.Lag(
+                    id: consumer.id, events: consumer.lag,
+                    seconds: oldest.map { max(0, date.timeIntervalSince1970 - $0) } ?? 0,
+                    hasMissed: consumer.hasMissed)
+            }
         }
     }
 

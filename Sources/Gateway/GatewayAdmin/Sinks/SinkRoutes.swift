@@ -7,7 +7,6 @@ internal import GatewayStorage
 struct SinkRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers
-    let states: any SinkStates
 
     var all: [AdminRoute] {
         [
@@ -69,42 +68,23 @@ struct SinkRoutes: Sendable {
         ]
     }
 
-    /// A stream and its progress, which is nil until a gateway has started it.
+    /// A stream and its progress.
     private struct Shown {
         let sink: EventSink
-        let state: SinkState?
-        let consumer: EventConsumer?
-        /// The position after the last published event.
-        let position: String?
+        let state: WayState
     }
 
     private static let shape = AnswerShape<Shown>(
         named: "Sink",
-        first: EventSink.fields.map { $0.of(\.sink) },
-        .init("state", .choice(["active", "paused", "failing"])) { shown in
-            shown.sink.pause != nil ? "paused" : shown.state?.error == nil ? "active" : "failing"
-        },
-        .init("position", \.position),
-        .init("stream_seq", \.state?.streamSequence),
-        .time("mark_ms", \.state?.markMilliseconds),
-        .init("lag_events", \.consumer?.lag),
-        .time("oldest_unread_ms", \.consumer?.oldestUnreadMilliseconds),
-        .init("events_missed", .bool) { $0.consumer?.hasMissed ?? false },
-        .init("error", .nullable(.choice(of: SinkError.Code.self))) { $0.state?.error?.code.rawValue },
-        .init("reason", \.state?.error?.reason),
-        .time("failing_since_ms", \.state?.failingSinceMilliseconds))
+        first: EventSink.fields.map { $0.of(\.sink) } + WayState.fields.map { $0.of(\.state) },
+        .init("stream_seq", \.state.progress?.receiverSequence),
+        .time("mark_ms", \.state.progress?.deliveredMilliseconds))
 
     private func shown(_ call: AdminCall, _ sinks: [EventSink], of appID: String) throws -> [Shown] {
-        guard !sinks.isEmpty else { return [] }
         let mask = try call.userMask()
-        let kept = try states.states()
-        let found = try ConsumerRoutes.answering { try consumers.all(.sink, of: appID) }
-        let positions = try log.positions()
+        let states = try WayState.all(.sink, of: appID, consumers, log)
         return sinks.map { sink in
-            let state = kept[sink.key].flatMap { $0.epoch == sink.epoch ? $0 : nil }
-            return Shown(
-                sink: masked(sink, mask), state: state, consumer: found.first { $0.id == sink.consumer },
-                position: (state?.markSequence).map { positions.text(after: $0, in: appID) })
+            Shown(sink: masked(sink, mask), state: states(sink.name, sink.pause != nil))
         }
     }
 
@@ -146,7 +126,11 @@ struct SinkRoutes: Sendable {
             try body.text("name"), of: app, body.members, after: try sequence(of: start, in: app),
             at: call.nowMilliseconds)
         try matching {
-            _ = try consumers.create(made.consumer, made.consumerSettings, from: .after(made.startSequence))
+            var progress = DeliveryProgress(committed: made.startSequence)
+            progress.epoch = made.epoch
+            try ConsumerRoutes.answering {
+                try consumers.follow(made.consumer, holdDays: made.holdDays, from: progress)
+            }
         }
         return try answer(call, made, status: 201)
     }

@@ -6,6 +6,7 @@ internal import GatewayStorage
 /// An app's webhook endpoints, their progress and their deliveries.
 struct WebhookRoutes: Sendable {
     let log: any EventLog
+    let consumers: any EventConsumers
     let deliveries: any DeliveryLog
     let index = PseudonymIndex()
 
@@ -106,24 +107,17 @@ struct WebhookRoutes: Sendable {
     private struct Shown {
         let endpoint: WebhookEndpoint
         let user: String?
-        let progress: DeliveryProgress?
-        let oldestUnread: Int64?
+        let state: WayState
     }
 
     private static let changes = WebhookEndpoint.changeable
 
     private static let webhook = AnswerShape<Shown>(
         named: "Webhook",
-        first: WebhookEndpoint.fields.filter { $0.name != "user" }.map { $0.of(\.endpoint) },
+        first: WebhookEndpoint.fields.filter { $0.name != "user" }.map { $0.of(\.endpoint) }
+            + WayState.fields.map { $0.of(\.state) },
         .init("user", .nullable(.string), \.user),
-        .init("state", .choice(["active", "paused"])) { $0.endpoint.pause == nil ? "active" : "paused" },
-        .init("committed_seq", .count) { $0.progress?.committed ?? $0.endpoint.startSequence },
-        .time("oldest_unread_ms", \.oldestUnread),
-        .init("failures", .count) { $0.progress?.failures ?? 0 },
-        .time("failing_since_ms") { $0.progress?.failingSinceMilliseconds },
-        .time("next_attempt_ms") {
-            $0.endpoint.pause == nil && $0.progress?.failures ?? 0 > 0 ? $0.progress?.nextMilliseconds : nil
-        })
+        .init("committed_seq", .count) { $0.state.progress?.committed ?? $0.endpoint.startSequence })
 
     private static let delivery = AnswerShape<DeliveryRecord>(
         named: "WebhookDelivery", .init("seq", \.sequence), .init("message_id", \.messageID),
@@ -137,15 +131,14 @@ struct WebhookRoutes: Sendable {
 
     private func shown(_ call: AdminCall, _ endpoints: [WebhookEndpoint]) throws -> [Shown] {
         let mask = try call.userMask()
-        let progress = try deliveries.progress()
+        let states = try WayState.all(.webhook, of: call[0], consumers, log)
         return endpoints.map { endpoint in
             var endpoint = endpoint
             endpoint.url = mask.destination(endpoint.url)
             endpoint.name = mask.filter(name: endpoint.name)
             return Shown(
                 endpoint: endpoint, user: mask.user(endpoint.userID, of: call[0]),
-                progress: progress[endpoint.id],
-                oldestUnread: log.oldestUnread(of: endpoint, progress[endpoint.id]))
+                state: states(endpoint.id, endpoint.pause != nil))
         }
     }
 

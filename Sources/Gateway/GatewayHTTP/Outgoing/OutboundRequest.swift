@@ -1,7 +1,6 @@
 internal import CCurl
 internal import CountersignCore
 internal import CountersignCurl
-internal import Foundation
 internal import GatewayModel
 
 /// One request from the gateway to another server.
@@ -78,7 +77,7 @@ package struct OutboundRequest {
             self.reason = reason
         }
 
-        fileprivate init(_ code: CURLcode) {
+        init(_ code: CURLcode) {
             let kind: Code =
                 switch code {
                 case CURLE_OPERATION_TIMEDOUT: .timeout
@@ -95,42 +94,5 @@ package struct OutboundRequest {
     }
 
     /// Milliseconds to connect, TLS included.
-    private static let connectTimeout = 5_000
-
-    package func perform() throws(Failure) -> Answer {
-        guard let handle = CurlHandle() else { throw Failure(.connection, reason: "libcurl did not start") }
-        handle.reset(
-            url: url, schemes: schemes, timeoutMilliseconds: timeoutMilliseconds,
-            certificateAuthorityFile: certificateAuthorityFile)
-        handle.set(CURLOPT_PROXY, "")
-        handle.set(CURLOPT_CONNECTTIMEOUT_MS, min(Self.connectTimeout, timeoutMilliseconds))
-        let fields = headers.map { "\($0.name): \($0.value)" } + ["User-Agent: Countersign"]
-        var received: [UInt8] = []
-        var isLong = false
-        var rejection: String?
-        let code = handle.perform(
-            headers: fields, body: body, isCancelled: isCancelled,
-            mayConnect: { [allowsPrivateAddresses] address, length in
-                rejection =
-                    NetworkAddress(address, length: length).map { target in
-                        PrivateAddressGuard.rejection(
-                            of: target, port: NetworkAddress.port(address, length: length),
-                            allowsPrivateAddresses: allowsPrivateAddresses)
-                    } ?? "its address is neither IPv4 nor IPv6"
-                return rejection == nil
-            },
-            onBody: { [maximumBytes] chunk in
-                let room = maximumBytes - received.count
-                received.append(contentsOf: chunk.prefix(room))
-                isLong = chunk.count > room
-                return !isLong
-            })
-        if let rejection { throw Failure(.refusedAddress, reason: rejection) }
-        if isLong, !cutsLongAnswers {
-            throw Failure(.longAnswer, reason: "its answer is longer than \(maximumBytes) bytes")
-        }
-        guard code == CURLE_OK || isLong else { throw Failure(code) }
-        let seconds = handle.retryAfterSeconds
-        return Answer(status: handle.status, body: received, retryAfterSeconds: seconds > 0 ? seconds : nil)
-    }
+    static let connectTimeout = 5_000
 }

@@ -73,20 +73,38 @@ package struct WebhookDelivery {
     /// Delivers and waits for the response. Only the beginning of its body is stored.
     package func perform() -> WebhookAttempt {
         let began = DispatchTime.now()
-        let request = OutboundRequest(
+        do throws(OutboundRequest.Failure) {
+            return Self.attempt(.success(try request.perform()), since: began)
+        } catch {
+            return Self.attempt(.failure(error), since: began)
+        }
+    }
+
+    /// Delivers on a pool's thread, and calls `completion` there.
+    package func perform(on pool: OutboundPool, _ completion: @escaping @Sendable (WebhookAttempt) -> Void) {
+        let began = DispatchTime.now()
+        pool.send(request) { completion(Self.attempt($0, since: began)) }
+    }
+
+    private var request: OutboundRequest {
+        OutboundRequest(
             url: webhook.url, body: body, headers: headers + [("Content-Type", "application/json")],
             schemes: "http,https", allowsPrivateAddresses: webhook.allowsPrivateAddresses,
             timeoutMilliseconds: timeoutMilliseconds, maximumBytes: Self.longestAnswer,
             cutsLongAnswers: true, isCancelled: isCancelled)
-        var attempt: WebhookAttempt
-        do throws(OutboundRequest.Failure) {
-            let answer = try request.perform()
-            attempt = WebhookAttempt(
-                status: answer.status, answer: Array(answer.body.prefix(DeliveryRecord.longestAnswer)),
-                retryAfterSeconds: answer.retryAfterSeconds)
-        } catch {
-            attempt = WebhookAttempt(error)
-        }
+    }
+
+    private static func attempt(
+        _ result: Result<OutboundRequest.Answer, OutboundRequest.Failure>, since began: DispatchTime
+    ) -> WebhookAttempt {
+        var attempt =
+            switch result {
+            case .success(let answer):
+                WebhookAttempt(
+                    status: answer.status, answer: Array(answer.body.prefix(DeliveryRecord.longestAnswer)),
+                    retryAfterSeconds: answer.retryAfterSeconds)
+            case .failure(let failure): WebhookAttempt(failure)
+            }
         attempt.durationMilliseconds = Int64(
             (DispatchTime.now().uptimeNanoseconds - began.uptimeNanoseconds) / 1_000_000)
         return attempt

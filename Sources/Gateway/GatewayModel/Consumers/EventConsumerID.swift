@@ -8,6 +8,8 @@ package struct EventConsumerID: Hashable, Sendable {
         case webhook
         /// Published to a stream by the gateway.
         case sink
+        /// Written to files by the gateway.
+        case file
     }
 
     package let appID: String

@@ -33,6 +33,8 @@ package struct EventSink: Sendable, Equatable {
     /// Milliseconds since 1970 of creation or the last move; increases with each move. Published messages
     /// contain it, so that a position from another epoch is ignored.
     package var epoch: Int64 = 0
+    /// Increases with every change.
+    package var revision: Int64 = 1
 
     package init(name: String, appID: String, createdMilliseconds: Int64, startSequence: Int64) {
         self.name = name
@@ -85,6 +87,7 @@ extension EventSink: SettingPart {
         .integer("alert_seconds", \.alertSeconds, 10...2_592_000),
         .part("paused", \.pause, standard: Pause(), isOperators: false),
         .own("start_seq", \.startSequence), .own("epoch", \.epoch),
+        .own("revision", \.revision),
     ]
 
     /// Reads a stored sink.

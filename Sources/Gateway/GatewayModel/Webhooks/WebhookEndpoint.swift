@@ -15,6 +15,8 @@ package struct WebhookEndpoint: Sendable, Equatable {
     package var userID: String?
     /// The maximum number of events in a delivery.
     package var batchSize = 100
+    /// The days for which retention keeps undelivered events; nil deletes them.
+    package var holdDays: Int?
     /// Nil while deliveries are enabled.
     package var pause: Pause?
     /// The key that signs deliveries.
@@ -68,6 +70,9 @@ package struct WebhookEndpoint: Sendable, Equatable {
         }
     }
 
+    /// The row with the progress.
+    package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .webhook, name: id) }
+
     /// The keys that sign at a time, newest first.
     package func keys(atMilliseconds now: Int64) -> [[UInt8]] {
         [secret] + (oldSecret.flatMap { $0.untilMilliseconds > now ? [$0.secret] : nil } ?? [])
@@ -106,6 +111,7 @@ extension WebhookEndpoint: SettingPart {
         .optional("name", \.name, .text(longest: 512)),
         .optional("user", \.userID, .text(longest: 512)),
         .integer("batch_size", \.batchSize, 1...500),
+        .optional("hold_days", \.holdDays, .integer(1...Int64(EventConsumerSettings.longestHold))),
         .part("paused", \.pause, standard: Pause(), isOperators: false),
         .secret("secret", \.secret),
         .part("old_secret", \.oldSecret, standard: OldSecret(), isOperators: false),

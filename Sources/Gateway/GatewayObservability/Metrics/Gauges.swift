@@ -14,8 +14,8 @@ package struct Gauges: Sendable {
     package var uncountedRequests: Int
     /// Spans dropped so far; nil when tracing is disabled.
     package var droppedSpans: Int?
-    /// The lag of each consumer.
-    package var consumers: [Consumer]
+    /// The lag of each way out of the event log.
+    package var lags: [Lag]
 
     /// The size of the token cache and its hit counts.
     package struct Tokens: Sendable {
@@ -32,30 +32,40 @@ package struct Gauges: Sendable {
         }
     }
 
-    package struct Consumer: Sendable {
-        let appID: String
-        let name: String
-        let lag: Int
-        /// Seconds since the oldest unconfirmed event was received; 0 if all events are confirmed.
-        let oldestUnreadSeconds: Double
+    package struct Lag: Sendable {
+        let id: EventConsumerID
+        /// Undelivered events.
+        let events: Int
+        /// Seconds since the oldest of them was received; 0 without one.
+        let seconds: Double
         let hasMissed: Bool
 
-        package init(appID: String, name: String, lag: Int, oldestUnreadSeconds: Double, hasMissed: Bool) {
-            self.appID = appID
-            self.name = name
-            self.lag = lag
-            self.oldestUnreadSeconds = oldestUnreadSeconds
+        package init(id: EventConsumerID, events: Int, seconds: Double, hasMissed: Bool) {
+            self.id = id
+            self.events = events
+            self.seconds = seconds
             self.hasMissed = hasMissed
         }
     }
 
-    /// The lag of each webhook.
-    package var webhooks: [WebhookLag]
+    /// The state of a way that this gateway runs.
+    package struct Way: Sendable {
+        let id: EventConsumerID
+        /// Events accepted since the gateway started.
+        let events: Int
+        let isFailing: Bool
+
+        package init(id: EventConsumerID, events: Int, isFailing: Bool) {
+            self.id = id
+            self.events = events
+            self.isFailing = isFailing
+        }
+    }
+
     /// Webhook delivery attempts so far, by app.
     package var webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)>
 
-    /// The progress of each sink.
-    package var sinks: [Sink]
+    package var ways: [Way]
 
     /// Nil without a shared database.
     package var cluster: ClusterGauges?
@@ -63,58 +73,19 @@ package struct Gauges: Sendable {
     package init(
         store: StoreLoad, connections: Int, tokens: Tokens, droppedLogLines: Int,
         uncountedRequests: Int = 0, droppedSpans: Int? = nil,
-        consumers: [Consumer] = [],
-        webhooks: [WebhookLag] = [], webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)> = [:],
-        sinks: [Sink] = [], cluster: ClusterGauges? = nil
+        lags: [Lag] = [], webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)> = [:],
+        ways: [Way] = [], cluster: ClusterGauges? = nil
     ) {
         self.cluster = cluster
-        self.sinks = sinks
-        self.consumers = consumers
+        self.ways = ways
+        self.lags = lags
         self.store = store
         self.connections = connections
         self.tokens = tokens
         self.droppedLogLines = droppedLogLines
         self.uncountedRequests = uncountedRequests
         self.droppedSpans = droppedSpans
-        self.webhooks = webhooks
         self.webhookAttempts = webhookAttempts
-    }
-
-    /// The lag of a webhook behind the newest event of its app.
-    package struct WebhookLag: Sendable {
-        let appID: String
-        let id: String
-        let seconds: Double
-
-        package init(appID: String, id: String, seconds: Double) {
-            self.appID = appID
-            self.id = id
-            self.seconds = seconds
-        }
-    }
-
-    /// The progress and state of a sink.
-    package struct Sink: Sendable {
-        let appID: String
-        let name: String
-        let lag: Int
-        /// Seconds since the oldest unpublished event was received; 0 if all events are published.
-        let oldestUnreadSeconds: Double
-        /// Messages accepted by the stream since the gateway started.
-        let published: Int
-        let isFailing: Bool
-
-        package init(
-            appID: String, name: String, lag: Int, oldestUnreadSeconds: Double, published: Int,
-            isFailing: Bool
-        ) {
-            self.appID = appID
-            self.name = name
-            self.lag = lag
-            self.oldestUnreadSeconds = oldestUnreadSeconds
-            self.published = published
-            self.isFailing = isFailing
-        }
     }
 
     /// The gauges without labels. A nil value writes no sample.

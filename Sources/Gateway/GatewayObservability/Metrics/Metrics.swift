@@ -102,8 +102,8 @@ package final class Metrics: GatewayObserver {
         Self.writeRequests(state, to: &text)
         Self.writeEvents(state, to: &text)
         Self.writeCommits(state, to: &text)
-        Self.writeWebhooks(gauges, to: &text)
-        Self.write(gauges.sinks, to: &text)
+        Self.writeWebhookAttempts(gauges, to: &text)
+        Self.writeWays(gauges, to: &text)
         for gauge in gauges.all {
             text.begin(gauge.name, .gauge, help: gauge.help)
             if let value = gauge.value { text.sample(value) }
@@ -113,7 +113,6 @@ package final class Metrics: GatewayObserver {
             help: "Lookups of tokens in the cache. After a miss the token is parsed and verified.")
         text.sample([("result", "hit")], Double(gauges.tokens.hits))
         text.sample([("result", "miss")], Double(gauges.tokens.misses))
-        Self.write(gauges.consumers, to: &text)
         ClusterGauges.write(gauges.cluster, to: &text)
         text.begin(
             "countersign_log_dropped_total", .counter,
@@ -133,29 +132,6 @@ package final class Metrics: GatewayObserver {
         text.sample(started)
         text.begin("countersign_build_info", .gauge, help: "Always 1; the version is a label.")
         text.sample([("version", countersignVersion)], 1)
-    }
-
-    private static func write(_ consumers: [Gauges.Consumer], to text: inout some MetricWriter) {
-        let metrics: [(name: String, help: String, value: (Gauges.Consumer) -> Double)] = [
-            (
-                "countersign_consumer_lag_events", "Events that a consumer has not confirmed.",
-                { Double($0.lag) }
-            ),
-            (
-                "countersign_consumer_oldest_unread_seconds",
-                "Age of the oldest event that a consumer has not confirmed.", { $0.oldestUnreadSeconds }
-            ),
-            (
-                "countersign_consumer_events_missed",
-                "1 while events after a consumer's position were deleted unread.", { $0.hasMissed ? 1 : 0 }
-            ),
-        ]
-        for metric in metrics {
-            text.begin(metric.name, .gauge, help: metric.help)
-            for consumer in consumers {
-                text.sample([("app", consumer.appID), ("consumer", consumer.name)], metric.value(consumer))
-            }
-        }
     }
 
     private static func writeRequests(_ state: State, to text: inout some MetricWriter) {
@@ -229,7 +205,7 @@ package final class Metrics: GatewayObserver {
         }
     }
 
-    private static func writeWebhooks(_ gauges: Gauges, to text: inout some MetricWriter) {
+    private static func writeWebhookAttempts(_ gauges: Gauges, to text: inout some MetricWriter) {
         text.begin(
             "countersign_webhook_attempts_total", .counter,
             help: "Delivery attempts to webhooks, by app and result.")
@@ -237,38 +213,65 @@ package final class Metrics: GatewayObserver {
             text.sample([("app", appID), ("result", "delivered")], Double(attempts.delivered))
             text.sample([("app", appID), ("result", "failed")], Double(attempts.failed))
         }
-        text.begin(
-            "countersign_webhook_lag_seconds", .gauge,
-            help: "Age of the oldest event after a webhook's position.")
-        for lag in gauges.webhooks { text.sample([("app", lag.appID), ("webhook", lag.id)], lag.seconds) }
     }
 
-    private static func write(_ sinks: [Gauges.Sink], to text: inout some MetricWriter) {
-        let metrics: [(name: String, kind: MetricKind, help: String, value: (Gauges.Sink) -> Double)] = [
-            (
-                "countersign_sink_published_total", .counter,
-                "Events that a sink's stream has accepted since the start.", { Double($0.published) }
-            ),
-            (
-                "countersign_sink_lag_events", .gauge, "Events that are not in a sink's stream yet.",
-                { Double($0.lag) }
-            ),
-            (
-                "countersign_sink_lag_seconds", .gauge,
-                "Age of the oldest event that is not in a sink's stream yet.", { $0.oldestUnreadSeconds }
-            ),
-            (
-                "countersign_sink_failing", .gauge,
-                "1 while nothing can be published to a sink's stream.",
-                { $0.isFailing ? 1 : 0 }
-            ),
-        ]
-        for metric in metrics {
-            text.begin(metric.name, metric.kind, help: metric.help)
-            for sink in sinks {
-                text.sample([("app", sink.appID), ("sink", sink.name)], metric.value(sink))
+    /// A metric of all ways of a kind. The noun is in its name, and names the way's label.
+    private struct WayMetric<Value> {
+        let kind: EventConsumerID.Kind
+        let noun: String
+        let suffix: String
+        var metricKind = MetricKind.gauge
+        let help: String
+        let value: (Value) -> Double
+
+        func write(_ values: [Value], _ id: (Value) -> EventConsumerID, to text: inout some MetricWriter) {
+            text.begin("countersign_\(noun)_\(suffix)", metricKind, help: help)
+            for item in values where id(item).kind == kind {
+                text.sample([("app", id(item).appID), (noun, id(item).name)], value(item))
             }
         }
+    }
+
+    private static func writeWays(_ gauges: Gauges, to text: inout some MetricWriter) {
+        var lags: [WayMetric<Gauges.Lag>] = [
+            .init(
+                kind: .webhook, noun: "webhook", suffix: "lag_seconds",
+                help: "Age of the oldest event after a webhook's position.", value: \.seconds)
+        ]
+        var ways: [WayMetric<Gauges.Way>] = []
+        // Earlier versions called a stream a sink.
+        for noun in ["stream", "sink"] {
+            lags += [
+                .init(
+                    kind: .sink, noun: noun, suffix: "lag_events",
+                    help: "Events that are not in a stream yet.", value: { Double($0.events) }),
+                .init(
+                    kind: .sink, noun: noun, suffix: "lag_seconds",
+                    help: "Age of the oldest event that is not in a stream yet.", value: \.seconds),
+            ]
+            ways += [
+                .init(
+                    kind: .sink, noun: noun, suffix: "published_total", metricKind: .counter,
+                    help: "Events that a stream has accepted since the start.", value: { Double($0.events) }),
+                .init(
+                    kind: .sink, noun: noun, suffix: "failing",
+                    help: "1 while nothing can be published to a stream.", value: { $0.isFailing ? 1 : 0 }),
+            ]
+        }
+        lags += [
+            .init(
+                kind: .pull, noun: "consumer", suffix: "lag_events",
+                help: "Events that a consumer has not confirmed.", value: { Double($0.events) }),
+            .init(
+                kind: .pull, noun: "consumer", suffix: "oldest_unread_seconds",
+                help: "Age of the oldest event that a consumer has not confirmed.", value: \.seconds),
+            .init(
+                kind: .pull, noun: "consumer", suffix: "events_missed",
+                help: "1 while events after a consumer's position were deleted unread.",
+                value: { $0.hasMissed ? 1 : 0 }),
+        ]
+        for metric in lags { metric.write(gauges.lags, \.id, to: &text) }
+        for metric in ways { metric.write(gauges.ways, \.id, to: &text) }
     }
 
     /// The route label of requests to unknown endpoints.

@@ -137,6 +137,38 @@ package struct PostgreSQLEventConsumers: EventConsumers {
         if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
+    package func progress(
+        _ kind: EventConsumerID.Kind
+    ) throws(ConsumerFailure) -> [EventConsumerID: DeliveryProgress] {
+        try read { try ProgressTable($0).all(kind) }
+    }
+
+    package func follow(
+        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress
+    ) throws(ConsumerFailure) {
+        try write { connection in
+            let now = try clock.now(connection)
+            _ = try EventConsumerTable(connection: connection).insert(
+                id, EventConsumerSettings(), at: progress.committed, milliseconds: now)
+            let rows = ProgressTable(connection)
+            try rows.setHold(holdDays, of: id)
+            try rows.keep(progress, of: id, atMilliseconds: now)
+        }
+    }
+
+    package func keep(_ progress: [EventConsumerID: DeliveryProgress]) throws(ConsumerFailure) {
+        try write { connection in
+            let now = try clock.now(connection)
+            let rows = ProgressTable(connection)
+            // In one order, so that two gateways cannot wait for each other's rows.
+            for (id, progress) in progress.sorted(by: {
+                ($0.key.appID, $0.key.name) < ($1.key.appID, $1.key.name)
+            }) {
+                try rows.keep(progress, of: id, atMilliseconds: now)
+            }
+        }
+    }
+
     package func delete(_ id: EventConsumerID) throws(ConsumerFailure) {
         let isThere = try write { try EventConsumerTable(connection: $0).delete(id) }
         noteChange(of: id)

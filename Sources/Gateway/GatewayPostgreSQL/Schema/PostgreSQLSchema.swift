@@ -31,6 +31,7 @@ package enum PostgreSQLSchema {
         texts(ControlTables.publishedKeySets),
         ControlTables.begunSecondFactor,
         ControlTables.expiries,
+        texts(ProgressColumns.script(integer: "BIGINT")),
     ]
 
     package static var newest: Int { migrations.count }

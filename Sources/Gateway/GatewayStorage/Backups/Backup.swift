@@ -40,9 +40,11 @@ package struct Backup: Sendable, Equatable {
     static let manifestName = "manifest.json"
     static let prefix = "countersign-"
     private static let partialSuffix = ".partial"
-    /// In the order of copying. Webhook progress precedes the events, so that it cannot be ahead of them.
+    /// In the order of copying. Files of an earlier version with progress precede the events, so that progress
+    /// is not ahead of them.
     static let databases = [
-        "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName, "events.sqlite",
+        "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName,
+        SinkStateStore.fileName, "events.sqlite",
         "analytics.sqlite",
     ]
 

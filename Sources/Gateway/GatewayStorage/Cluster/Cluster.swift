@@ -87,7 +87,7 @@ package struct ClusterMemberWork: Sendable {
     package let duties: Set<ClusterDuty>
     /// Reads the changes of other gateways. If it throws, the heartbeat has failed.
     package let refresh: @Sendable () throws -> Void
-    /// Called when other gateways may have stored events.
+    /// Called after each heartbeat.
     package let tick: @Sendable () -> Void
     /// Returns the gateway's traffic of the last minute.
     package let traffic: @Sendable () -> GatewayTraffic
@@ -96,7 +96,7 @@ package struct ClusterMemberWork: Sendable {
 
     package init(
         duties: Set<ClusterDuty> = Set(ClusterDuty.allCases),
-        refresh: @escaping @Sendable () throws -> Void, tick: @escaping @Sendable () -> Void,
+        refresh: @escaping @Sendable () throws -> Void, tick: @escaping @Sendable () -> Void = {},
         traffic: @escaping @Sendable () -> GatewayTraffic = { GatewayTraffic() },
         report: @escaping @Sendable (Report) -> Void
     ) {

@@ -24,6 +24,8 @@ package enum ClusterDuty: Int64, CaseIterable, Sendable {
     case deletedApps
     /// Writing event files.
     case eventFiles
+    /// Publishing to streams.
+    case streams
 }
 
 package struct GatewayIdentity: Sendable, Equatable {
@@ -194,6 +196,7 @@ extension ClusterDuty {
         case .webhooks: "webhooks"
         case .deletedApps: "deleted_apps"
         case .eventFiles: "event_files"
+        case .streams: "streams"
         }
     }
 }

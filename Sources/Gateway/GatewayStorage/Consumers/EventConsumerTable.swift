@@ -76,7 +76,11 @@ struct EventConsumerTable {
         // A random generation, so that a lease on a deleted consumer is not valid for a new consumer of the
         // same name.
         try run(
-            "INSERT INTO event_consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL)", id,
+            """
+            INSERT INTO event_consumer (app_id, kind, name, verdict, type, event_name, user_id, hold_days,
+                created_ms, generation)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            """, id,
             .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
             .optionalText(filter.userID), .optionalInteger(settings.holdDays.map { Int64($0) }),
             .integer(milliseconds), .integer(.random(in: 0...(.max >> 1))))

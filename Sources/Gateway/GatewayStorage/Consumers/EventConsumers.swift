@@ -37,6 +37,19 @@ package protocol EventConsumers: Sendable {
     /// progress, such as a sink's stream. The position may also move back. Throws `notFound`.
     func place(_ id: EventConsumerID, after sequence: Int64) throws(ConsumerFailure)
 
+    /// The progress of all ways with this kind.
+    func progress(
+        _ kind: EventConsumerID.Kind
+    ) throws(ConsumerFailure) -> [EventConsumerID: DeliveryProgress]
+
+    /// Creates the row of a way with its progress, in one transaction. Replaces an existing row.
+    func follow(
+        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress
+    ) throws(ConsumerFailure)
+
+    /// Stores progress. Ignores ways that were deleted.
+    func keep(_ progress: [EventConsumerID: DeliveryProgress]) throws(ConsumerFailure)
+
     /// The sequence number of the last event before a start position.
     func sequence(of start: EventStart, in appID: String) throws(ConsumerFailure) -> Int64
 

@@ -130,6 +130,37 @@ package final class SQLiteEventConsumers: EventConsumers {
         if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
+    package func progress(
+        _ kind: EventConsumerID.Kind
+    ) throws(ConsumerFailure) -> [EventConsumerID: DeliveryProgress] {
+        try read { sqlite, _ in try ProgressTable(sqlite).all(kind) }
+    }
+
+    package func follow(
+        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress
+    ) throws(ConsumerFailure) {
+        let milliseconds = now()
+        try write { table in
+            if try table.row(id) == nil {
+                try table.insert(
+                    id, EventConsumerSettings(), at: progress.committed, milliseconds: milliseconds)
+            }
+            let rows = ProgressTable(table.sqlite)
+            try rows.setHold(holdDays, of: id)
+            try rows.keep(progress, of: id, atMilliseconds: milliseconds)
+        }
+    }
+
+    package func keep(_ progress: [EventConsumerID: DeliveryProgress]) throws(ConsumerFailure) {
+        let milliseconds = now()
+        try write { table in
+            let rows = ProgressTable(table.sqlite)
+            for (id, progress) in progress {
+                try rows.keep(progress, of: id, atMilliseconds: milliseconds)
+            }
+        }
+    }
+
     package func delete(_ id: EventConsumerID) throws(ConsumerFailure) {
         let isThere = try write { table in
             let isThere = try table.row(id) != nil

@@ -10,7 +10,7 @@ package struct SinkStore: ControlStore {
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The maximum number of sinks of all apps. Each sink has a thread and a connection.
+    /// The maximum number of sinks of all apps. Each sink has a connection and may block a thread.
     package static let most = 16
 
     /// An app's sinks, in the order of creation. Throws `notFound`, `storage`.
@@ -74,7 +74,10 @@ package struct SinkStore: ControlStore {
     package func setPause(
         _ pause: EventSink.Pause?, of name: String, of appID: String, at milliseconds: Int64
     ) throws(GatewayError) {
-        try update(name, of: appID, pause == nil ? "sink.resume" : "sink.pause", at: milliseconds) { sink in
+        try update(
+            name, of: appID, pause == nil ? "sink.resume" : "sink.pause", isNoted: pause == nil,
+            at: milliseconds
+        ) { sink in
             // A second pause leaves the first unchanged.
             if pause == nil || sink.pause == nil { sink.pause = pause }
         }
@@ -102,15 +105,17 @@ package struct SinkStore: ControlStore {
 
     // MARK: Rows
 
+    /// Changes a sink. Without `isNoted`, does nothing if the sink stays the same.
     private func update(
-        _ name: String, of appID: String, _ action: String, at milliseconds: Int64,
+        _ name: String, of appID: String, _ action: String, isNoted: Bool = false, at milliseconds: Int64,
         _ edit: (inout EventSink) -> Void
     ) throws(GatewayError) {
         try write { connection in
             let before = try Self.sink(name, of: appID, connection)
             var after = before
             edit(&after)
-            guard after != before else { return }
+            guard after != before || isNoted else { return }
+            after.revision += 1
             try connection.run(
                 "UPDATE sink SET body = ?3 WHERE app_id = ?1 AND name = ?2", .text(appID), .text(name),
                 Self.body(after))

@@ -10,11 +10,10 @@ package struct WebhookStore: ControlStore {
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The maximum number of endpoints of all apps. Each may occupy a thread during a delivery, so that none
-    /// waits for another.
-    package static let most = 64
+    /// The maximum number of endpoints of all apps. Each reads the log itself.
+    package static let most = 1_024
     /// The maximum number of endpoints of one app.
-    package static let mostOfApp = 16
+    package static let mostOfApp = 128
     /// The maximum number of pending tests and replays of an endpoint.
     package static let mostRequests = 16
 

@@ -75,7 +75,7 @@ package final class FolderCopy: CopyPlace {
         _ = try storage.openSessions(refreshKey: [])
         _ = try AnalyticsStore.file(try folder.file(AnalyticsStore.fileName), at: Date())
         _ = try storage.openDeliveries()
-        _ = try storage.openSinks()
+        _ = try SinkStateStore(path: try folder.file(SinkStateStore.fileName))
         for file in [
             "control.sqlite", "token-keys.sqlite", "tokens.sqlite", AnalyticsStore.fileName,
             DeliveryStore.fileName, SinkStateStore.fileName, Self.events,

@@ -38,6 +38,7 @@ enum EventLogSchema {
         EventTimes.schema,
         shortColumns,
         CustomerSchema.propertyCount,
+        ProgressColumns.script(integer: "INTEGER"),
     ]
 
     /// Makes message ids unique for each sender instead of each app, so that clients cannot use up the ids of

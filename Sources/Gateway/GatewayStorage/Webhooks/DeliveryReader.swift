@@ -1,4 +1,4 @@
-package import CountersignCore
+internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
@@ -11,19 +11,6 @@ package protocol DeliveryLog: Sendable {
 
     /// The last attempt with a `webhook-id`; nil when it is no longer stored.
     func delivery(_ messageID: String, of endpointID: String) throws(GatewayError) -> DeliveryRecord?
-
-    /// The progress of each endpoint, by its id.
-    func progress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress>
-}
-
-extension EventLog {
-    /// Time of receipt of the oldest event not yet delivered to an endpoint, in milliseconds since 1970; nil
-    /// without one, or when it cannot be read.
-    package func oldestUnread(of endpoint: WebhookEndpoint, _ progress: DeliveryProgress?) -> Int64? {
-        let page = try? oldest(
-            EventQuery(appID: endpoint.appID), after: progress?.committed ?? endpoint.startSequence, limit: 1)
-        return page?.events.first?.receivedMilliseconds
-    }
 }
 
 package struct DeliveryReader: DeliveryLog {
@@ -61,11 +48,6 @@ package struct DeliveryReader: DeliveryLog {
                 ORDER BY seq DESC LIMIT 1
                 """, .text(endpointID), .text(messageID), row: Self.record)
         }
-    }
-
-    package func progress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
-        guard database.isThere else { return [:] }
-        return try database.read { try DeliveryProgress.all($0) }
     }
 
     private static func record(_ row: any SQLRow) -> DeliveryRecord {

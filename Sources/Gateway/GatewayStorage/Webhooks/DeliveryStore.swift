@@ -3,8 +3,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores webhook deliveries in `webhooks.sqlite`. Only the running gateway writes it, on another connection
-/// than events.
+/// Stores attempts to deliver to webhooks in `webhooks.sqlite`. Only the running gateway writes it.
 package final class DeliveryStore: AppData, Sendable {
     package static let fileName = "webhooks.sqlite"
     /// The maximum number of stored attempts of an endpoint.
@@ -62,34 +61,38 @@ package final class DeliveryStore: AppData, Sendable {
         self.database = database
     }
 
-    /// The progress of each endpoint, by its id.
-    package func progress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
-        try database.read { try DeliveryProgress.all($0) }
+    /// The progress of endpoints that an earlier version stored here, by the endpoint's id.
+    package func earlierProgress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
+        try database.read { connection in
+            let rows = try connection.all(
+                """
+                SELECT endpoint_id, committed_seq, message_id, through_seq, failures, failing_since_ms, next_ms,
+                    digest, is_after_gap, revision
+                FROM progress
+                """
+            ) { row in
+                var progress = DeliveryProgress(committed: row.int64(1))
+                progress.messageID = row.optionalText(2)
+                progress.through = row.optionalInt64(3)
+                progress.failures = row.int(4)
+                progress.failingSinceMilliseconds = row.optionalInt64(5)
+                progress.nextMilliseconds = row.int64(6)
+                progress.digest = row.optionalText(7)
+                progress.isAfterGap = row.int(8) != 0
+                progress.revision = row.optionalInt64(9)
+                return (row.text(0), progress)
+            }
+            return BytewiseDictionary(rows) { $1 }
+        }
     }
 
-    /// Stores the progress of an endpoint together with the attempt that caused it.
-    package func keep(
-        _ progress: DeliveryProgress?, of endpointID: String, after record: DeliveryRecord?
-    ) throws(GatewayError) {
-        try database.write(alone: false) { connection in
-            if let progress {
-                try connection.run(
-                    """
-                    INSERT INTO progress (\(DeliveryProgress.columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-                    ON CONFLICT (endpoint_id) DO UPDATE SET committed_seq = excluded.committed_seq,
-                        message_id = excluded.message_id, through_seq = excluded.through_seq,
-                        failures = excluded.failures, failing_since_ms = excluded.failing_since_ms,
-                        next_ms = excluded.next_ms, digest = excluded.digest,
-                        is_after_gap = excluded.is_after_gap, revision = excluded.revision
-                    """,
-                    .text(endpointID), .integer(progress.committed), .optionalText(progress.messageID),
-                    .optionalInteger(progress.through), .integer(Int64(progress.failures)),
-                    .optionalInteger(progress.failingSinceMilliseconds), .integer(progress.nextMilliseconds),
-                    .optionalText(progress.digest), .integer(progress.isAfterGap ? 1 : 0),
-                    .optionalInteger(progress.revision))
-            }
-            if let record { try Self.add(record, connection) }
-        }
+    package func removeEarlierProgress() throws(GatewayError) {
+        try database.write(alone: false) { try $0.run("DELETE FROM progress") }
+    }
+
+    /// Stores an attempt.
+    package func add(_ record: DeliveryRecord) throws(GatewayError) {
+        try database.write(alone: false) { try Self.add(record, $0) }
     }
 
     private static func add(_ record: DeliveryRecord, _ connection: any SQLConnection) throws {
@@ -132,7 +135,6 @@ package final class DeliveryStore: AppData, Sendable {
     package func erase(appID: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let id = DeliveryRecord.alerts(of: appID)
-            try connection.run("DELETE FROM progress WHERE endpoint_id = ?1", .text(id))
             try connection.run("DELETE FROM delivery WHERE endpoint_id = ?1", .text(id))
         }
     }
@@ -145,37 +147,11 @@ package final class DeliveryStore: AppData, Sendable {
                 "DELETE FROM delivery WHERE at_ms < ?1",
                 .integer(milliseconds - Int64(Self.keptDays) * 86_400_000))
             let known = try connection.all(
-                "SELECT endpoint_id FROM progress UNION SELECT endpoint_id FROM delivery"
+                "SELECT DISTINCT endpoint_id FROM delivery"
             ) { $0.text(0) }
             for id in known where !endpointIDs.contains(id) {
-                try connection.run("DELETE FROM progress WHERE endpoint_id = ?1", .text(id))
                 try connection.run("DELETE FROM delivery WHERE endpoint_id = ?1", .text(id))
             }
         }
-    }
-}
-
-extension DeliveryProgress {
-    /// The columns of the table `progress`, in the order in which they are read and written.
-    static let columns =
-        """
-        endpoint_id, committed_seq, message_id, through_seq, failures, failing_since_ms, next_ms, digest,
-        is_after_gap, revision
-        """
-
-    static func all(_ connection: any SQLConnection) throws -> BytewiseDictionary<DeliveryProgress> {
-        let rows = try connection.all("SELECT \(columns) FROM progress") { row in
-            var progress = DeliveryProgress(committed: row.int64(1))
-            progress.messageID = row.optionalText(2)
-            progress.through = row.optionalInt64(3)
-            progress.failures = row.int(4)
-            progress.failingSinceMilliseconds = row.optionalInt64(5)
-            progress.nextMilliseconds = row.int64(6)
-            progress.digest = row.optionalText(7)
-            progress.isAfterGap = row.int(8) != 0
-            progress.revision = row.optionalInt64(9)
-            return (row.text(0), progress)
-        }
-        return BytewiseDictionary(rows) { $1 }
     }
 }

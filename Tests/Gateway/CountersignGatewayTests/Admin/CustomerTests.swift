@@ -205,7 +205,7 @@ struct CustomerTests {
         let deliveries = try bench.place.open().openDeliveries()
         let endpoint = DeliveryRecord.alerts(of: "shop")
         for user in [ada, bob] {
-            try deliveries.keep(nil, of: endpoint, after: answer("no account \(user)", of: endpoint))
+            try deliveries.add(answer("no account \(user)", of: endpoint))
         }
         let done = try bench.ask("DELETE", "apps/shop/customers/\(ada)", nil, writer)
         #expect(done.status == 200)
@@ -248,7 +248,7 @@ struct CustomerTests {
         let endpoints = ["shop", "other"].map(DeliveryRecord.alerts(of:))
         for endpoint in endpoints {
             for text in ["no account ada", "no account bob"] {
-                try deliveries.keep(nil, of: endpoint, after: answer(text, of: endpoint))
+                try deliveries.add(answer(text, of: endpoint))
             }
         }
         func answers(_ endpoint: String) throws -> [String] {

@@ -1,12 +1,12 @@
 import CountersignCore
 import CountersignJSON
 import Foundation
-import GatewayDelivery
 import GatewayModel
 import GatewayObservability
 import Testing
 
 @testable import CountersignGatewayTesting
+@testable import GatewayDelivery
 @testable import GatewayStorage
 
 /// A JetStream-like server with one stream. It rejects out-of-order messages and accepts lost messages again.
@@ -199,30 +199,91 @@ final class StreamBench {
             after: 0, at: now.withLock { $0 })
     }
 
-    func relay(_ sink: EventSink, _ state: SinkState = SinkState()) throws -> SinkRelay {
-        let clock = stream.clock
-        return try SinkRelay(
-            sink, storage.log, state: state, over: try stream.connect(), clock: { clock.withLock { $0 } })
+    /// One publisher of a stream, without a runner.
+    final class Publisher {
+        private let bench: StreamBench
+        private let way: StreamWay
+        private let route: DeliveryRoute
+        var follower: Follower
+
+        init(_ bench: StreamBench, _ sink: EventSink, _ progress: DeliveryProgress?) {
+            self.bench = bench
+            let (stream, clock) = (bench.stream, bench.stream.clock)
+            way = StreamWay(
+                sink, connect: { _ throws(SinkError) in try stream.connect() },
+                clock: { clock.withLock { $0 } },
+                run: { $0() })
+            var route = DeliveryRoute(sink.consumer)
+            (route.start, route.epoch) = (sink.startSequence, sink.epoch)
+            self.route = route
+            follower = Follower(
+                route, progress ?? DeliveryProgress(committed: 0), retry: Retry(first: 1, most: 30),
+                probeMilliseconds: 10_000)
+        }
+
+        var progress: DeliveryProgress { follower.progress }
+
+        /// Delivers once. Returns false if there is nothing to do.
+        func step() throws -> Bool {
+            let now = bench.now.withLock { $0 }
+            guard case .deliver(let work) = follower.next(atMilliseconds: now) else { return false }
+            var batch = DeliveryBatch(appID: "shop", progress: follower.progress) { _, _ in "" }
+            batch.positions = try bench.storage.log.positions()
+            if work.isProbe {
+                batch.kind = .probe
+            } else {
+                let page = try bench.storage.log.follow(
+                    EventFollowing(appID: "shop"), after: work.after, limit: work.limit)
+                (batch.events, batch.reached) = (page.events, page.reached)
+                if page.events.isEmpty {
+                    _ = follower.ended(
+                        .nothing(through: page.reached, hasMore: page.hasMore, hasMissed: page.hasMissed),
+                        atMilliseconds: now, fraction: 1)
+                    return true
+                }
+            }
+            let answer = Lock<DeliveryAnswer?>(nil)
+            way.accept(batch) { given in answer.withLock { $0 = given } }
+            let given = try #require(answer.withLock { $0 })
+            _ = follower.ended(
+                .answer(given, events: batch.events.count), atMilliseconds: now, fraction: 1)
+            guard case .retry(let failure, _) = given else { return true }
+            throw SinkError(SinkError.Code(rawValue: failure.code) ?? .storage, failure.reason)
+        }
     }
 
-    /// Steps until there is nothing to do.
-    func run(_ relay: SinkRelay) throws {
-        relay.wake()
-        for _ in 0..<10_000 where try relay.step() { return }
-        Issue.record("the relay never comes to rest")
+    func relay(_ sink: EventSink, _ progress: DeliveryProgress? = nil) throws -> Publisher {
+        Publisher(self, sink, progress)
     }
 
-    func runner(_ holder: String) throws -> SinkRunner {
+    /// Delivers until there is nothing to do. Any back-off has ended.
+    func run(_ publisher: Publisher) throws {
+        pass(60_000)
+        publisher.follower.wake()
+        for _ in 0..<10_000 where try !publisher.step() { return }
+        Issue.record("the publisher never comes to rest")
+    }
+
+    let pool = ManualPool()
+
+    func runner() throws -> DeliveryRunner {
         let (clock, now) = (stream.clock, now)
-        return SinkRunner(
-            directory: try storage.openControl(as: .schedule),
-            dependencies: SinkDependencies(
-                events: storage.log, arrivals: events.arrivals,
-                consumers: storage.openConsumers(with: events, now: { now.withLock { $0 } }),
-                store: try storage.openSinks(), log: GatewayLog(level: .off), holder: holder,
-                now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) },
-                clock: { clock.withLock { $0 } }, random: { 1 },
-                connect: { [stream] _ throws(SinkError) in try stream.connect() }), hasThreads: false)
+        return DeliveryRunner(
+            [
+                Streams(
+                    try storage.openControl(as: .schedule), earlier: try storage.openSinks(),
+                    clock: { clock.withLock { $0 } }, run: { { $0() } },
+                    connect: { [stream] _ throws(SinkError) in try stream.connect() })
+            ],
+            DeliveryRunner.Environment(
+                directory: try storage.openControl(as: .schedule), events: storage.log,
+                consumers: consumers, arrivals: events.arrivals, log: GatewayLog(level: .off),
+                pool: { [pool] work in pool.add(work) },
+                now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) }, fraction: { 1 }))
+    }
+
+    var consumers: any EventConsumers {
+        storage.openConsumers(with: events, now: { [now] in now.withLock { $0 } })
     }
 
     func pass(_ milliseconds: Int64) {

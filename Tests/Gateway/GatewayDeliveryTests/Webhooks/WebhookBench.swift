@@ -7,66 +7,6 @@ import GatewayModel
 import GatewayObservability
 import GatewayStorage
 
-/// In-memory events and the committed position of each endpoint.
-final class ListedEvents: WebhookEvents {
-    struct State {
-        var events: [StoredEvent] = []
-        var committed: [String: Int64] = [:]
-        /// Makes reads of positions fail.
-        var isBroken = false
-        /// The sequence number of the last event that retention has deleted.
-        var floor: Int64 = 0
-        /// Sequence numbers of events that filters exclude.
-        var leftOut: Set<Int64> = []
-    }
-
-    let state = Lock(State())
-
-    func add(_ count: Int, bytes: Int = 2) {
-        state.withLock { state in
-            for _ in 0..<count {
-                let sequence = Int64(state.events.count + 1)
-                let body = #"{"n":\#(sequence),"s":"\#(String(repeating: "x", count: bytes))"}"#
-                state.events.append(
-                    StoredEvent(
-                        sequence: sequence, messageID: "m-\(sequence)", type: "track", userID: "u",
-                        anonymousID: nil, name: sequence % 2 == 0 ? "even" : "odd", timestampMilliseconds: 1,
-                        receivedMilliseconds: 1,
-                        proof: nil, body: Array(body.utf8)))
-            }
-        }
-    }
-
-    func committed(of endpoint: WebhookEndpoint) throws -> Int64 {
-        try state.withLock { state in
-            if state.isBroken { throw GatewayError(.storage, "planned") }
-            return state.committed[endpoint.id] ?? endpoint.startSequence
-        }
-    }
-
-    func commit(_ sequence: Int64, isAfterGap: Bool, of endpoint: WebhookEndpoint) {
-        state.withLock { $0.committed[endpoint.id] = sequence }
-    }
-
-    func read(
-        for endpoint: WebhookEndpoint, after sequence: Int64, through: Int64?, isReplay: Bool,
-        isAfterGap: Bool
-    ) -> WebhookReading {
-        let (all, floor, leftOut) = state.withLock { ($0.events, $0.floor, $0.leftOut) }
-        let wanted = all.dropFirst(Int(sequence)).filter {
-            $0.sequence > floor && !leftOut.contains($0.sequence)
-                && (endpoint.name == nil || endpoint.name == $0.name)
-        }
-        let found = Array(wanted.prefix(endpoint.batchSize))
-        return WebhookReading(
-            found, of: endpoint.appID, isReplay: isReplay,
-            reached: found.last?.sequence ?? max(sequence, Int64(all.count)),
-            hasMore: found.last.map { $0.sequence < Int64(all.count) } ?? false,
-            hasMissed: isAfterGap || floor > sequence && sequence > 0, through: through
-        ) { "p\($0)" }
-    }
-}
-
 /// A runner with a manual clock and an in-memory webhook. Its data is deleted with this object.
 final class WebhookBench: Sendable {
     struct Sent: Sendable, Equatable {
@@ -83,16 +23,28 @@ final class WebhookBench: Sendable {
 
     let place: TestPlace
     let directory: AppDirectory
-    let events: ListedEvents
-    let store: DeliveryStore
-    let runner: WebhookRunner
+    let events: ListedLog
+    let attempts: DeliveryStore
+    let consumers: any EventConsumers
+    let store: any EventStore
+    let pool = ManualPool()
+    let runner: DeliveryRunner
     let now: Lock<Int64>
     let sent = Lock<[Sent]>([])
-    /// Answers each delivery.
-    let answer: Lock<@Sendable (Sent) -> WebhookAttempt>
+    /// Answers each delivery; nil answers with ``release()``.
+    let answer: Lock<Answer>
+    private let held: Lock<[Held]>
+
+    struct Answer {
+        var make: @Sendable (Sent) -> WebhookAttempt?
+    }
+
+    private struct Held: Sendable {
+        let done: @Sendable (WebhookAttempt) -> Void
+    }
 
     init(
-        _ place: TestPlace? = nil, events: ListedEvents = ListedEvents(),
+        _ place: TestPlace? = nil, events: ListedLog = ListedLog(),
         at milliseconds: Int64 = 1_800_000_000_000
     ) throws {
         self.place = try place ?? TestPlace()
@@ -100,29 +52,46 @@ final class WebhookBench: Sendable {
         let storage = try self.place.open()
         directory = try storage.openControl(as: .account)
         if try directory.apps().isEmpty { _ = try directory.createApp(id: "shop") }
-        store = try storage.openDeliveries()
+        attempts = try storage.openDeliveries()
+        store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         let now = Lock(milliseconds)
         self.now = now
-        let answer = Lock<@Sendable (Sent) -> WebhookAttempt>({ _ in WebhookAttempt(status: 200) })
+        let answer = Lock(Answer { _ in WebhookAttempt(status: 200) })
         self.answer = answer
-        runner = WebhookRunner(
-            directory: try storage.openControl(as: .schedule), events: events, store: store,
-            log: GatewayLog(level: .off),
-            now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) },
-            random: { 1 }
-        ) { [sent] body, messageID, endpoint, _ in
+        let held = Lock<[Held]>([])
+        self.held = held
+        let consumers = storage.openConsumers(with: store, now: { now.withLock { $0 } })
+        self.consumers = consumers
+        let date: @Sendable () -> Date = {
+            Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000)
+        }
+        let webhooks = Webhooks(
+            try storage.openControl(as: .schedule), attempts, now: date
+        ) { [sent] body, messageID, endpoint, _, done in
             let text = String(decoding: body, as: UTF8.self)
             let json = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
-            let numbers = (json?["events"] as? [[String: Any]] ?? []).compactMap { $0["seq"] as? Int64 }
+            let numbers = (json?["events"] as? [[String: Any]] ?? []).compactMap {
+                ($0["message_id"] as? String).flatMap { Int64($0) }
+            }
             let delivery = Sent(
                 endpoint: endpoint.id, messageID: messageID,
                 events: numbers,
                 isReplay: text.contains(#""replay":true"#), isTest: text == #"{"type":"test"}"#,
                 isAfterGap: json?["events_missed"] as? Bool == true,
-                committed: (try? events.committed(of: endpoint)) ?? -1)
+                committed: (try? consumers.progress(.webhook)[endpoint.consumer]?.committed) ?? -1)
             sent.withLock { $0.append(delivery) }
-            return answer.withLock { $0 }(delivery)
+            if let attempt = answer.withLock({ $0 }).make(delivery) {
+                done(attempt)
+            } else {
+                held.withLock { $0.append(Held(done: done)) }
+            }
         }
+        runner = DeliveryRunner(
+            [webhooks],
+            DeliveryRunner.Environment(
+                directory: try storage.openControl(as: .schedule), events: events, consumers: consumers,
+                arrivals: store.arrivals, log: GatewayLog(level: .off),
+                pool: { [pool] work in pool.add(work) }, now: date, fraction: { 1 }))
     }
 
     /// Makes an endpoint that begins with the first event.
@@ -137,7 +106,37 @@ final class WebhookBench: Sendable {
     func look(after milliseconds: Int64 = 0) {
         now.withLock { $0 += milliseconds }
         runner.look()
-        runner.waitUntilIdle()
+        pool.drain()
+        // Stores positions that only skipped events.
+        runner.look()
+    }
+
+    /// Signals new events, and does the work that is due.
+    func wake() {
+        runner.wake()
+        look()
+    }
+
+    /// Answers all deliveries that wait.
+    func release() {
+        let waiting = held.withLock { held in
+            defer { held = [] }
+            return held
+        }
+        for delivery in waiting { delivery.done(WebhookAttempt(status: 200)) }
+        look()
+    }
+
+    func progress(_ endpoint: WebhookEndpoint) throws -> DeliveryProgress? {
+        try consumers.progress(.webhook)[endpoint.consumer]
+    }
+
+    func committed(_ endpoint: WebhookEndpoint) throws -> Int64? { try progress(endpoint)?.committed }
+
+    /// Ends the runner, so that another bench can continue.
+    func stop() {
+        runner.stop(graceSeconds: 0)
+        store.close()
     }
 
     func deliveries(of endpoint: WebhookEndpoint) throws -> [DeliveryRecord] {
@@ -146,12 +145,12 @@ final class WebhookBench: Sendable {
     }
 
     func fail(_ status: Int) {
-        answer.withLock { $0 = { _ in WebhookAttempt(status: status) } }
+        answer.withLock { $0.make = { _ in WebhookAttempt(status: status) } }
     }
 
     func succeed() {
-        answer.withLock { $0 = { _ in WebhookAttempt(status: 204) } }
+        answer.withLock { $0.make = { _ in WebhookAttempt(status: 204) } }
     }
 
-    deinit { runner.stop(graceSeconds: 10) }
+    deinit { store.close() }
 }

@@ -15,25 +15,6 @@ struct WebhookRunnerTests {
 
     init() throws { bench = try WebhookBench() }
 
-    @Test func eventsComeInOrderAndArePassedOnlyOnceTheyWereTaken() throws {
-        let endpoint = try bench.endpoint(["batch_size": 4])
-        bench.events.add(10)
-        bench.look()
-        let sent = bench.sent.withLock { $0 }
-        #expect(sent.map(\.events) == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]])
-        // Nothing is committed before the response.
-        #expect(sent.map(\.committed) == [0, 4, 8])
-        #expect(try bench.events.committed(of: endpoint) == 10)
-        #expect(Set(sent.map(\.messageID)).count == 3)
-        #expect(sent.allSatisfy { !$0.messageID.contains(".") })
-        bench.events.add(1)
-        bench.look(after: 1_000)
-        #expect(bench.sent.withLock { $0.count } == 3)
-        bench.runner.wake()
-        bench.look()
-        #expect(bench.sent.withLock { $0.last?.events } == [11])
-    }
-
     @Test func whatFailsIsSentAgainAsItWasAlsoAfterARestart() throws {
         let endpoint = try bench.endpoint()
         bench.events.add(3)
@@ -43,7 +24,7 @@ struct WebhookRunnerTests {
         bench.look(after: 4_999)
         #expect(bench.sent.withLock { $0.count } == 1)
         bench.look(after: 1)
-        bench.runner.stop(graceSeconds: 10)
+        bench.stop()
 
         let again = try WebhookBench(
             bench.place, events: bench.events, at: bench.now.withLock { $0 } + 10_000)
@@ -101,7 +82,7 @@ struct WebhookRunnerTests {
         try change.make(bench, endpoint)
         var next = bench
         if isTakenOver {
-            bench.runner.stop(graceSeconds: 10)
+            bench.stop()
             next = try WebhookBench(bench.place, events: bench.events, at: bench.now.withLock { $0 })
         }
         next.succeed()
@@ -128,7 +109,7 @@ struct WebhookRunnerTests {
         try webhooks.change(endpoint.id, of: "shop", ["name": "odd"], at: 0)
         var next = bench
         if isTakenOver {
-            bench.runner.stop(graceSeconds: 10)
+            bench.stop()
             next = try WebhookBench(bench.place, events: bench.events, at: bench.now.withLock { $0 })
         }
         next.succeed()
@@ -143,7 +124,7 @@ struct WebhookRunnerTests {
         _ = try bench.endpoint(["batch_size": 8])
         bench.events.add(20)
         bench.answer.withLock { answer in
-            answer = { WebhookAttempt(status: $0.events.count > 3 ? 413 : 200) }
+            answer.make = { WebhookAttempt(status: $0.events.count > 3 ? 413 : 200) }
         }
         bench.look()
         let sent = bench.sent.withLock { $0 }
@@ -158,7 +139,7 @@ struct WebhookRunnerTests {
         bench.look()
         bench.sent.withLock { $0 = [] }
         bench.answer.withLock { answer in
-            answer = { WebhookAttempt(status: $0.events.count > 2 ? 413 : 200) }
+            answer.make = { WebhookAttempt(status: $0.events.count > 2 ? 413 : 200) }
         }
         _ = try bench.directory.webhooks.request(
             .replay, of: endpoint.id, of: "shop", after: 0, through: 8, at: 0)
@@ -175,69 +156,26 @@ struct WebhookRunnerTests {
         bench.look()
         bench.look(after: 4_999)
         #expect(bench.sent.withLock { $0.count } == 1)
-        #expect(try bench.store.progress()[endpoint.id]?.failures == 1)
+        #expect(try bench.progress(endpoint)?.failures == 1)
         bench.look(after: 1)
         #expect(bench.sent.withLock { $0.count } == 2)
     }
 
-    /// For a webhook in back-off and for a paused one, with the gateway running or stopped during the resume.
-    @Test(arguments: [false, true], [false, true])
-    func resumingAttemptsAtOnce(isPaused: Bool, isTakenOver: Bool) throws {
-        let endpoint = try bench.endpoint()
-        bench.events.add(1)
-        bench.fail(500)
-        bench.look()
-        for _ in 0..<4 { bench.look(after: 86_400_000) }
-        let count = bench.sent.withLock { $0.count }
-        let webhooks = bench.directory.webhooks
-        if isPaused {
-            try webhooks.setPause(.init(.requested, by: "lee"), of: endpoint.id, of: "shop", at: 0)
-            bench.look()
-        }
-        bench.look(after: 1)
-        #expect(bench.sent.withLock { $0.count } == count)
-        var next = bench
-        if isTakenOver {
-            bench.runner.stop(graceSeconds: 10)
-            next = try WebhookBench(bench.place, events: bench.events, at: bench.now.withLock { $0 })
-        }
-        try webhooks.setPause(nil, of: endpoint.id, of: "shop", at: 0)
-        next.fail(503)
-        next.look()
-        #expect(next.sent.withLock { $0.count } == (isTakenOver ? 1 : count + 1))
-        // Earlier days of failures do not pause the webhook again.
-        #expect(try webhooks.endpoint(endpoint.id, of: "shop").pause == nil)
-        #expect(try bench.directory.auditLog.entries(limit: 1).first?.action == "webhook.resume")
-    }
-
-    @Test func oneThatIsSlowDelaysNoOtherAndHasOneRequestAtATime() async throws {
+    @Test func aSlowReceiverDelaysNoOtherAndHasOneRequestAtATime() throws {
         let slow = try bench.endpoint()
-        let others = try (0..<8).map { _ in try bench.endpoint() }
-        let (began, release, delivered) = (Handshake(), Handshake(), Handshake())
+        let others = try (0..<100).map { _ in try bench.endpoint() }
         bench.answer.withLock { answer in
-            answer = { sent in
-                if sent.endpoint == slow.id {
-                    began.signal()
-                    release.block()
-                } else {
-                    delivered.signal()
-                }
-                return WebhookAttempt(status: 200)
-            }
+            answer.make = { $0.endpoint == slow.id ? nil : WebhookAttempt(status: 200) }
         }
-        bench.events.add(5)
-        bench.runner.look()
-        await began.wait()
-        await delivered.wait(count: others.count)
-        for round in 2...3 {
+        for _ in 1...3 {
             bench.events.add(5)
-            bench.runner.wake()
-            bench.runner.look()
-            await delivered.wait(count: others.count * round)
+            bench.wake()
         }
-        #expect(bench.sent.withLock { $0.count { $0.endpoint == slow.id } } == 1)
-        release.signal()
-        bench.runner.waitUntilIdle()
+        let sent = bench.sent.withLock { $0 }
+        #expect(sent.count { $0.endpoint == slow.id } == 1)
+        #expect(sent.count { $0.endpoint != slow.id } == 3 * others.count)
+        bench.answer.withLock { $0.make = { _ in WebhookAttempt(status: 200) } }
+        bench.release()
         let late = bench.sent.withLock { $0.filter { $0.endpoint == slow.id } }
         #expect(late.map(\.events) == [[1, 2, 3, 4, 5], Array(6...15)])
     }
@@ -250,47 +188,25 @@ struct WebhookRunnerTests {
         bench.look()
         bench.events.add(2)
         bench.events.state.withLock { ($0.floor, $0.leftOut) = (2, [3]) }
-        bench.runner.wake()
-        bench.look()
+        bench.wake()
         // The deleted events are committed without a delivery.
-        #expect(try bench.events.committed(of: endpoint) == 3)
+        #expect(try bench.committed(endpoint) == 3)
         if isTakenOver {
             let first = bench
-            first.runner.stop(graceSeconds: 10)
+            first.stop()
             bench = try WebhookBench(first.place, events: first.events, at: first.now.withLock { $0 })
             bench.sent.withLock { $0 = first.sent.withLock { $0 } }
         }
         bench.events.add(1)
         bench.fail(500)
-        bench.runner.wake()
-        bench.look()
+        bench.wake()
         bench.succeed()
         bench.look(after: 5_000)
         bench.events.add(1)
-        bench.runner.wake()
-        bench.look()
+        bench.wake()
         let sent = bench.sent.withLock { $0 }
         #expect(sent.map(\.events) == [[1], [4], [4], [5]])
         #expect(sent.map(\.isAfterGap) == [false, true, true, false])
-    }
-
-    @Test func anEventAfterAGapSaysSo() throws {
-        let storage = try bench.place.open()
-        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
-        defer { store.close() }
-        let endpoint = try bench.endpoint()
-        try bench.place.connection(to: "events").execute("INSERT INTO event_floor VALUES ('shop', 7)")
-        let events = LoggedEvents(log: storage.log, store: bench.store)
-        func isAfterGap(_ sequence: Int64) throws -> Bool {
-            let reading = try events.read(
-                for: endpoint, after: sequence, through: nil, isReplay: false, isAfterGap: false)
-            #expect(
-                String(decoding: reading.batch.body, as: UTF8.self).contains(#""events_missed":true"#)
-                    == reading.hasMissed)
-            return reading.hasMissed
-        }
-        #expect(try isAfterGap(3) && !isAfterGap(7), "7 is the last that is missing")
-        #expect(try !isAfterGap(0), "it begins with the oldest that is kept")
     }
 
     @Test func goneAndDaysOfFailuresPauseAndTellTheAlertWebhook() throws {
@@ -328,7 +244,7 @@ struct WebhookRunnerTests {
         bench.succeed()
         bench.look()
         #expect(bench.sent.withLock { $0.last?.events } == [1])
-        #expect(try bench.events.committed(of: endpoint) == 1)
+        #expect(try bench.committed(endpoint) == 1)
     }
 
     @Test func replaysAndTestsGoBesideWhatComesNextAndMoveNothing() throws {
@@ -349,7 +265,7 @@ struct WebhookRunnerTests {
         #expect(sent.map(\.events) == [[], [2, 3], [4]])
         #expect(sent.prefix(2).map(\.messageID) == [test, replay])
         #expect(Set(sent.map(\.messageID)).count == 3)
-        #expect(try bench.events.committed(of: endpoint) == 6)
+        #expect(try bench.committed(endpoint) == 6)
         #expect(try webhooks.requests().isEmpty)
         #expect(try bench.deliveries(of: endpoint).prefix(3).map(\.kind) == [.replay, .replay, .test])
     }
@@ -385,7 +301,7 @@ struct WebhookRunnerTests {
         bench.runner.wake()
         bench.look(after: 3_600_000)
         #expect(bench.sent.withLock { $0.count } == 1)
-        #expect(try bench.deliveries(of: endpoint).isEmpty && bench.store.progress().isEmpty)
+        #expect(try bench.deliveries(of: endpoint).isEmpty && bench.consumers.progress(.webhook).isEmpty)
     }
 
     @Test func whatADeletedEndpointLeftGoesAlsoAfterTheClockWasAhead() throws {
@@ -394,30 +310,12 @@ struct WebhookRunnerTests {
         bench.now.withLock { $0 = right }
         let endpoint = try bench.endpoint()
         bench.events.add(1)
-        bench.runner.wake()
-        bench.look()
+        bench.wake()
         #expect(try !bench.deliveries(of: endpoint).isEmpty)
         try bench.directory.webhooks.delete(endpoint.id, of: "shop")
         bench.runner.wake()
         bench.look(after: 3_600_000)
         #expect(try bench.deliveries(of: endpoint).isEmpty)
-    }
-
-    @Test func anEndpointThatCannotBeBegunKeepsWhatIsKnownOfIt() throws {
-        let endpoint = try bench.endpoint()
-        bench.events.add(1)
-        bench.look()
-        let known = try bench.store.progress()[endpoint.id]
-        #expect(try known != nil && bench.deliveries(of: endpoint).count == 1)
-        bench.events.state.withLock { $0.isBroken = true }
-        let again = try WebhookBench(bench.place, events: bench.events)
-        again.look()
-        #expect(again.runner.endpoints.isEmpty)
-        #expect(try again.store.progress()[endpoint.id] == known && again.deliveries(of: endpoint).count == 1)
-        bench.events.state.withLock { $0.isBroken = false }
-        bench.events.add(1)
-        again.look()
-        #expect(again.sent.withLock { $0.map(\.events) } == [[2]])
     }
 
     @Test func oneDeliveryHasHalfAMebibyteOrOneEvent() throws {

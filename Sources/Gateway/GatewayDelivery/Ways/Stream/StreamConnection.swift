@@ -35,3 +35,8 @@ package struct StreamAnswer: Sendable {
         self.body = body
     }
 }
+
+package typealias StreamConnect = @Sendable (EventSink) throws(SinkError) -> any StreamConnection
+
+/// Runs work of one stream, one after another.
+package typealias StreamRun = @Sendable (@escaping @Sendable () -> Void) -> Void

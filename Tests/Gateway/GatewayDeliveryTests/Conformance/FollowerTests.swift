@@ -4,16 +4,28 @@ import Testing
 
 @testable import GatewayDelivery
 
-/// Batches and retries of a webhook, decided without a clock or a network.
-struct DeliveryMachineTests {
+/// Batches, retries and pauses of a way, decided without a clock or a network.
+struct FollowerTests {
     private let start: Int64 = 1_800_000_000_000
     private let day: Int64 = 86_400_000
 
-    private func machine(committed: Int64 = 0, isPaused: Bool = false) -> DeliveryMachine {
-        DeliveryMachine(progress: DeliveryProgress(committed: committed), isPaused: isPaused)
+    private let id = EventConsumerID(appID: "shop", kind: .webhook, name: "wh")
+    private let retry = Retry(first: 5, patience: 5 * 86_400_000)
+    private let failure = DeliveryFailure("status", "it answered 500")
+
+    private func machine(committed: Int64 = 0) -> Follower {
+        Follower(DeliveryRoute(id), DeliveryProgress(committed: committed), retry: retry)
     }
 
-    private func work(_ step: DeliveryMachine.Step) throws -> DeliveryMachine.Work {
+    private func failed(_ seconds: Int? = nil) -> Follower.Outcome {
+        .answer(.retry(failure, afterSeconds: seconds), events: 5)
+    }
+
+    private func delivered(_ sequence: Int64) -> Follower.Outcome {
+        .answer(.delivered(through: sequence), events: 5)
+    }
+
+    private func work(_ step: Follower.Step) throws -> Follower.Work {
         guard case .deliver(let work) = step else { throw POSIXError(.EINVAL) }
         return work
     }
@@ -24,24 +36,25 @@ struct DeliveryMachineTests {
     @Test func aBatchIsTriedAgainUnderItsIdUntilItIsTakenAndThenTheNextBegins() throws {
         var machine = machine(committed: 7)
         let first = try work(machine.next(atMilliseconds: start))
-        #expect(first == .init(after: 7, through: nil, attempt: 1))
+        #expect(first == .init(after: 7, through: nil, attempt: 1, limit: 1_000))
         #expect(machine.next(atMilliseconds: start) == .rest(untilMilliseconds: nil))
         #expect(machine.willSend(through: 12, digest: "one") { "msg_a" } == "msg_a")
         #expect(
             machine.ended(
-                .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start, fraction: longest) == nil
+                failed(), atMilliseconds: start, fraction: longest) == nil
         )
         #expect(machine.progress.committed == 7)
         #expect(
             machine.next(atMilliseconds: start + 4_999)
                 == .rest(untilMilliseconds: start + 5_000))
         let second = try work(machine.next(atMilliseconds: start + 5_000))
-        #expect(second == .init(after: 7, through: 12, attempt: 2))
+        #expect(second == .init(after: 7, through: 12, attempt: 2, limit: 1_000))
         #expect(machine.willSend(through: 12, digest: "one") { "msg_x" } == "msg_a")
-        _ = machine.ended(.delivered(through: 12), atMilliseconds: start + 5_000, fraction: longest)
-        #expect(machine.progress == DeliveryProgress(committed: 12))
+        _ = machine.ended(delivered(12), atMilliseconds: start + 5_000, fraction: longest)
+        #expect(machine.progress.committed == 12 && machine.progress.messageID == nil)
+        #expect(machine.progress.failures == 0 && machine.progress.failure == failure)
         let third = try work(machine.next(atMilliseconds: start + 5_000))
-        #expect(third == .init(after: 12, through: nil, attempt: 1))
+        #expect(third == .init(after: 12, through: nil, attempt: 1, limit: 1_000))
         #expect(machine.willSend(through: 20, digest: "two") { "msg_b" } == "msg_b")
     }
 
@@ -49,25 +62,24 @@ struct DeliveryMachineTests {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         _ = machine.ended(
-            .nothing(through: 3, hasMore: false, isAfterGap: false), atMilliseconds: start, fraction: longest)
+            .nothing(through: 3, hasMore: false, hasMissed: false), atMilliseconds: start, fraction: longest)
         #expect(machine.next(atMilliseconds: start + day) == .rest(untilMilliseconds: nil))
         machine.wake()
         _ = try work(machine.next(atMilliseconds: start))
         // An event is stored while the batch is read.
         machine.wake()
         _ = machine.ended(
-            .nothing(through: 4, hasMore: false, isAfterGap: false), atMilliseconds: start, fraction: longest)
+            .nothing(through: 4, hasMore: false, hasMissed: false), atMilliseconds: start, fraction: longest)
         #expect(try work(machine.next(atMilliseconds: start)).after == 4)
         // When a filter excludes every event, reading continues at once.
         _ = machine.ended(
-            .nothing(through: 9, hasMore: true, isAfterGap: false), atMilliseconds: start, fraction: longest)
+            .nothing(through: 9, hasMore: true, hasMissed: false), atMilliseconds: start, fraction: longest)
         #expect(try work(machine.next(atMilliseconds: start)).after == 9)
     }
 
     @Test func pausesGrowFromSecondsToADayWithFullJitter() {
         func pause(_ failures: Int, _ retryAfter: Int? = nil, least: Bool = false) -> Int64 {
-            DeliveryMachine.pause(
-                failures: failures, retryAfterSeconds: retryAfter, fraction: least ? 0 : longest)
+            retry.pause(failures: failures, afterSeconds: retryAfter, fraction: least ? 0 : longest)
         }
         #expect([1, 2, 3, 4].map { pause($0) } == [5_000, 10_000, 20_000, 40_000])
         #expect(pause(15) == 81_920_000 && pause(16) == day && pause(1_000_000) == day)
@@ -82,19 +94,18 @@ struct DeliveryMachineTests {
         func fail(at time: Int64) throws -> WebhookEndpoint.Pause.Reason? {
             _ = try work(machine.next(atMilliseconds: time))
             return machine.ended(
-                .failed(status: nil, retryAfterSeconds: nil), atMilliseconds: time,
+                failed(), atMilliseconds: time,
                 fraction: 0)
         }
         #expect(try fail(at: start) == nil)
         #expect(try fail(at: start + 4 * day) == nil)
         _ = try work(machine.next(atMilliseconds: start + 5 * day - 5_000))
-        _ = machine.ended(.delivered(through: 1), atMilliseconds: start, fraction: longest)
+        _ = machine.ended(delivered(1), atMilliseconds: start, fraction: longest)
         #expect(try fail(at: start + 5 * day) == nil)
         #expect(try fail(at: start + 10 * day - 1) == nil)
         #expect(try fail(at: start + 10 * day + 1_000) == .failing)
         #expect(machine.next(atMilliseconds: start + 20 * day) == .rest(untilMilliseconds: nil))
-        let endpoint = WebhookEndpoint(id: "wh", appID: "shop", createdMilliseconds: 0, startSequence: 0)
-        machine.take(over: endpoint)
+        machine.take(over: DeliveryRoute(id))
         #expect(try work(machine.next(atMilliseconds: start + 20 * day)).attempt == 1)
     }
 
@@ -102,19 +113,19 @@ struct DeliveryMachineTests {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         let reason = machine.ended(
-            .failed(status: 410, retryAfterSeconds: nil), atMilliseconds: start, fraction: longest)
+            .answer(.pause(.gone, failure), events: 1), atMilliseconds: start, fraction: longest)
         #expect(reason == .gone && machine.isPaused && machine.progress.committed == 0)
     }
 
     @Test func whatWasNotTriedIsNoFailure() throws {
         var machine = machine()
         let first = try work(machine.next(atMilliseconds: start))
-        #expect(first == .init(after: 0, through: nil, attempt: 1))
+        #expect(first == .init(after: 0, through: nil, attempt: 1, limit: 1_000))
         #expect(machine.willSend(through: 5, digest: "one") { "a" } == "a")
-        _ = machine.ended(.notTried, atMilliseconds: start, fraction: longest)
+        _ = machine.ended(.answer(.notTried, events: 0), atMilliseconds: start, fraction: longest)
         #expect(machine.progress.failures == 0)
         let again = try work(machine.next(atMilliseconds: start + 1_000))
-        #expect(again == .init(after: 0, through: 5, attempt: 1))
+        #expect(again == .init(after: 0, through: 5, attempt: 1, limit: 1_000))
         #expect(machine.willSend(through: 5, digest: "one") { "b" } == "a")
     }
 
@@ -122,21 +133,20 @@ struct DeliveryMachineTests {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start + 365 * day))
         _ = machine.ended(
-            .failed(status: 500, retryAfterSeconds: nil), atMilliseconds: start + 365 * day, fraction: longest
+            failed(), atMilliseconds: start + 365 * day, fraction: longest
         )
         let again = try work(machine.next(atMilliseconds: start))
-        #expect(again == .init(after: 0, through: nil, attempt: 2))
+        #expect(again == .init(after: 0, through: nil, attempt: 2, limit: 1_000))
     }
 
     @Test func whatWasAskedForWhileTheClockWasAheadIsDueOnceItIsSetBack() throws {
         let request = WebhookRequest(
             id: "1", endpointID: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
             nextMilliseconds: start + 365 * day)
-        let endpoint = WebhookEndpoint(
-            id: "wh", appID: "shop", createdMilliseconds: start, startSequence: 0)
-        var lane = DeliveryLane(endpoint: endpoint, machine: machine())
-        lane.take(over: endpoint, [request])
-        guard case .request(_, let begun)? = lane.begin(atMilliseconds: start) else {
+        var route = DeliveryRoute(id)
+        route.requests = [request]
+        var destination = Destination(route, IdleWay(), machine())
+        guard case .request(let begun)? = destination.begin(atMilliseconds: start) else {
             Issue.record("it waits")
             return
         }
@@ -149,8 +159,8 @@ struct DeliveryMachineTests {
             nextMilliseconds: start)
         func after(_ request: WebhookRequest, delivered: Bool, hasMore: Bool) -> WebhookRequest? {
             request.after(
-                delivered: delivered, through: 4, hasMore: hasMore, retryAfterSeconds: nil,
-                atMilliseconds: start, newID: { "b" }, fraction: longest)
+                delivered ? .delivered(through: 4) : .retry(failure), events: 2, through: 4, hasMore: hasMore,
+                retry: retry, atMilliseconds: start, newID: { "b" }, fraction: longest)
         }
         let next = try #require(after(request, delivered: true, hasMore: true))
         #expect(next.after == 4 && next.messageID == "b" && next.nextMilliseconds == start)
@@ -166,5 +176,39 @@ struct DeliveryMachineTests {
         let test = WebhookRequest(
             id: "2", endpointID: "wh", kind: .test, messageID: "t", nextMilliseconds: start)
         #expect(after(test, delivered: false, hasMore: false) == nil)
+    }
+
+    /// The answer to events of the old position does not move the new one.
+    @Test func aPositionMovedDuringADeliveryStays() throws {
+        var machine = machine()
+        _ = try work(machine.next(atMilliseconds: start))
+        var route = DeliveryRoute(id)
+        (route.start, route.epoch) = (3, 9)
+        machine.take(over: route)
+        _ = machine.ended(delivered(12), atMilliseconds: start, fraction: longest)
+        #expect(machine.progress.committed == 3 && machine.progress.epoch == 9)
+        #expect(try work(machine.next(atMilliseconds: start)).after == 3)
+    }
+
+    @Test func anIdleReceiverIsProbedAndMayMoveThePosition() throws {
+        var machine = Follower(
+            DeliveryRoute(id), DeliveryProgress(committed: 7), retry: retry, probeMilliseconds: 10_000)
+        #expect(try work(machine.next(atMilliseconds: start)).isProbe)
+        _ = machine.ended(
+            .answer(.moved(to: 4, receiver: 2), events: 0), atMilliseconds: start, fraction: longest)
+        let next = try work(machine.next(atMilliseconds: start))
+        #expect(next.after == 4 && !next.isProbe && machine.progress.receiverSequence == 2)
+        _ = machine.ended(
+            .nothing(through: 7, hasMore: false, hasMissed: false), atMilliseconds: start, fraction: longest)
+        #expect(machine.next(atMilliseconds: start) == .rest(untilMilliseconds: start + 10_000))
+        #expect(try work(machine.next(atMilliseconds: start + 10_000)).isProbe)
+    }
+
+    private final class IdleWay: Way {
+        func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void) {
+            done(.notTried)
+        }
+
+        func close() {}
     }
 }

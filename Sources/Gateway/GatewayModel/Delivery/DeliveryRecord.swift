@@ -78,40 +78,6 @@ package struct DeliveryRecord: Sendable, Equatable {
     }
 }
 
-/// The stored progress of deliveries to an endpoint.
-package struct DeliveryProgress: Sendable, Equatable {
-    /// The sequence number of the last event that was delivered or skipped.
-    package var committed: Int64
-    /// The `webhook-id` of the current delivery and the sequence number of its last event; nil between
-    /// deliveries.
-    package var messageID: String?
-    package var through: Int64?
-    /// The SHA-256 of the delivery's body.
-    package var digest: String?
-    /// True if retention deleted events before `committed`, and no delivery has reported this yet.
-    package var isAfterGap = false
-    /// The endpoint's revision at the last attempt; nil before the first.
-    package var revision: Int64?
-    /// Failed attempts of the current delivery.
-    package var failures = 0
-    /// Milliseconds since 1970 of the first failed attempt.
-    package var failingSinceMilliseconds: Int64?
-    /// Milliseconds since 1970 of the next attempt.
-    package var nextMilliseconds: Int64 = 0
-
-    package init(committed: Int64) {
-        self.committed = committed
-    }
-
-    /// The progress after all events up to `sequence` were delivered or skipped.
-    package func moved(to sequence: Int64, isAfterGap: Bool) -> DeliveryProgress {
-        var moved = DeliveryProgress(committed: max(committed, sequence))
-        moved.isAfterGap = isAfterGap
-        moved.revision = revision
-        return moved
-    }
-}
-
 /// A test or replay that an operator has requested.
 package struct WebhookRequest: Sendable, Equatable {
     package enum Kind: String, Sendable, TextEnum {

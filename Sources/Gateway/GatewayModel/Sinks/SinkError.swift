@@ -1,25 +1,5 @@
 internal import CountersignCore
 
-/// The progress of a sink, as last reported by its relay.
-package struct SinkState: Sendable, Equatable {
-    /// The sink's epoch that the state belongs to.
-    package var epoch: Int64 = 0
-    /// The sequence number of the last event in the stream; nil before the stream was read.
-    package var markSequence: Int64?
-    /// The stream sequence of that event's message.
-    package var streamSequence: Int64 = 0
-    /// Milliseconds since 1970 when the stream reported that position.
-    package var markMilliseconds: Int64?
-    /// The error that prevents publishing; nil while publishing works.
-    package var error: SinkError?
-    /// Milliseconds since 1970 of the first failure; nil while publishing works.
-    package var failingSinceMilliseconds: Int64?
-
-    package init(epoch: Int64 = 0) {
-        self.epoch = epoch
-    }
-}
-
 /// An error that stops a relay. The relay retries and resumes once the cause is gone.
 package struct SinkError: Error, Sendable, Equatable, CustomStringConvertible {
     package enum Code: String, Sendable, TextEnum {

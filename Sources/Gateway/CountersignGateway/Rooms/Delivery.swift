@@ -1,0 +1,84 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayDelivery
+internal import GatewayHTTP
+internal import GatewayModel
+internal import GatewayObservability
+internal import GatewayStorage
+
+#if NATS
+    internal import GatewayNATS
+#endif
+
+/// The ways out of the event log that this gateway runs.
+struct Delivery: Sendable {
+    /// The time limit for a webhook's response in milliseconds, within the specification's recommendation.
+    private static let timeout = 20_000
+    /// The threads that read events, render batches and store progress, for all ways.
+    private static let threads = 4
+
+    let runner: DeliveryRunner
+    let webhookCounts: WebhookCounts
+
+    init(
+        in storage: any Storage, stores: Stores, membership: Membership, log: GatewayLog
+    ) throws(GatewayError) {
+        let directory = try storage.openControl(as: .schedule)
+        let queue = OperationQueue()
+        queue.name = "delivery"
+        queue.maxConcurrentOperationCount = Self.threads
+        let webhooks = Webhooks(
+            directory, stores.deliveries, now: membership.sharedTime,
+            hasDuty: { membership.has(.webhooks) },
+            report: { endpoint, error in
+                log.note(
+                    .error, "attempt not recorded",
+                    [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
+            },
+            send: Self.send(queue, membership.sharedTime))
+        // One line for each kind of way.
+        let kinds: [any WayKind] = [
+            webhooks,
+            Streams(
+                directory, earlier: try storage.openSinks(), hasDuty: { membership.has(.streams) },
+                connect: Self.connect),
+        ]
+        webhookCounts = webhooks.counts
+        runner = DeliveryRunner(
+            kinds,
+            DeliveryRunner.Environment(
+                directory: directory, events: storage.log, consumers: stores.consumers,
+                arrivals: stores.events.arrivals, log: log,
+                pool: { work in queue.addOperation(work) }, now: membership.sharedTime))
+    }
+
+    private static func send(
+        _ queue: OperationQueue, _ now: @escaping @Sendable () -> Date
+    ) -> WebhookOutput.Send {
+        let outbound = OutboundPool()
+        return { body, messageID, endpoint, isCancelled, done in
+            let time = now()
+            let headers = StandardWebhook.headers(
+                id: messageID, timestamp: Int64(time.timeIntervalSince1970), body: body,
+                keys: endpoint.keys(atMilliseconds: Milliseconds(time).count))
+            WebhookDelivery(
+                body: body, headers: headers, webhook: endpoint.target, timeoutMilliseconds: timeout,
+                isCancelled: isCancelled
+            ).perform(on: outbound) { attempt in queue.addOperation { done(attempt) } }
+        }
+    }
+
+    @Sendable static func connect(_ sink: EventSink) throws(SinkError) -> any StreamConnection {
+        #if NATS
+            return try NATSConnection(to: sink)
+        #else
+            throw SinkError(
+                .notBuilt,
+                """
+                this program was built without NATS, so events of this stream wait; build it with COUNTERSIGN_NATS=1 and \
+                libnats-dev installed, or delete the stream
+                """
+            )
+        #endif
+    }
+}

@@ -1,0 +1,54 @@
+internal import CountersignCore
+internal import GatewayModel
+internal import GatewayStorage
+
+/// The state of a way out of the event log, in the same members for every kind.
+struct WayState: Sendable {
+    let isPaused: Bool
+    /// Nil until a gateway has started the way.
+    let progress: DeliveryProgress?
+    let consumer: EventConsumer?
+    /// The position after the last delivered event.
+    let position: String?
+
+    private var isFailing: Bool { progress.map { $0.failures > 0 } ?? false }
+
+    static let fields: [JSONField<WayState>] = [
+        .init("state", .choice(["active", "paused", "failing"])) {
+            $0.isPaused ? "paused" : $0.isFailing ? "failing" : "active"
+        },
+        .init("position", \.position), .init("lag_events", \.consumer?.lag),
+        .time("oldest_unread_ms", \.consumer?.oldestUnreadMilliseconds),
+        .init("events_missed", .bool) { $0.consumer?.hasMissed ?? false },
+        .init("failures", .count) { $0.progress?.failures ?? 0 },
+        .time("failing_since_ms", \.progress?.failingSinceMilliseconds),
+        .time("next_attempt_ms") { !$0.isPaused && $0.isFailing ? $0.progress?.nextMilliseconds : nil },
+        .time("last_success_ms", \.progress?.deliveredMilliseconds),
+        .time("last_failure_ms", \.progress?.failedMilliseconds),
+        .init("error", .nullable(.string)) { $0.isFailing ? $0.progress?.failure?.code : nil },
+        .init("reason", .nullable(.string)) { $0.progress?.failure?.reason },
+    ]
+
+    /// Returns the state of a way by its name.
+    static func all(
+        _ kind: EventConsumerID.Kind, of appID: String, _ consumers: any EventConsumers, _ log: any EventLog
+    ) throws -> (_ name: String, _ isPaused: Bool) -> WayState {
+        var progress: [EventConsumerID: DeliveryProgress] = [:]
+        var found: [EventConsumer] = []
+        var positions: EventPositions?
+        do {
+            progress = try consumers.progress(kind)
+            found = try consumers.all(kind, of: appID)
+            positions = try log.positions()
+        } catch let failure as ConsumerFailure where failure.code == .notFound {
+            // No gateway has run on the data directory yet.
+        } catch let error as GatewayError where error.code == .notFound {
+        }
+        return { name, isPaused in
+            let id = EventConsumerID(appID: appID, kind: kind, name: name)
+            return WayState(
+                isPaused: isPaused, progress: progress[id], consumer: found.first { $0.id == id },
+                position: progress[id].flatMap { positions?.text(after: $0.committed, in: appID) })
+        }
+    }
+}

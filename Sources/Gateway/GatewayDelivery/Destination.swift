@@ -1,0 +1,114 @@
+internal import CountersignCore
+internal import GatewayModel
+
+/// The state of one way: its delivery of new events, and the replays and tests requested by operators.
+struct Destination: Sendable {
+    enum Job: Sendable {
+        case events(Follower.Work)
+        case request(WebhookRequest)
+    }
+
+    private(set) var route: DeliveryRoute
+    let way: any Way
+    var events: Follower
+    /// Whether a job is running. A way has at most one.
+    var isBusy = false
+    /// Whether the position has moved since it was stored.
+    var isUnstored = false
+    /// Events accepted since the gateway started.
+    var accepted = 0
+    var waiter: EventArrivals.Waiter?
+    private var requests: [WebhookRequest]
+    /// Events and requests alternate.
+    private var isRequestsTurn = true
+
+    init(_ route: DeliveryRoute, _ way: any Way, _ events: Follower) {
+        self.route = route
+        self.way = way
+        self.events = events
+        requests = route.requests
+    }
+
+    /// Applies reloaded settings. A running delivery is not affected.
+    mutating func take(over route: DeliveryRoute) {
+        self.route = route
+        events.take(over: route)
+        requests = route.requests
+    }
+
+    /// Starts a job that is due; nil if there is nothing to do.
+    mutating func begin(atMilliseconds now: Int64) -> Job? {
+        if isBusy { return nil }
+        let request = requests.first {
+            DueTime.hasCome($0.nextMilliseconds, at: now, within: Retry.longest)
+        }
+        if let request, isRequestsTurn { return begin(request) }
+        if case .deliver(let work) = events.next(atMilliseconds: now) {
+            isBusy = true
+            isRequestsTurn = true
+            return .events(work)
+        }
+        return request.map { begin($0) }
+    }
+
+    private mutating func begin(_ request: WebhookRequest) -> Job {
+        isBusy = true
+        isRequestsTurn = false
+        return .request(request)
+    }
+
+    /// Reduces the batch size.
+    mutating func limit(to count: Int) { events.limit(to: count) }
+
+    /// Records the state of a request after an attempt, or removes it if it is complete.
+    mutating func settle(_ request: WebhookRequest, isOver: Bool) {
+        isBusy = false
+        requests.removeAll { $0.id == request.id }
+        guard !isOver else { return }
+        requests.append(request)
+        requests.sort { $0.id < $1.id }
+    }
+}
+
+extension WebhookRequest {
+    /// Attempts after which a replay is given up; a test is tried once.
+    package static let mostAttempts = 10
+
+    /// Records that a body with this digest is about to be sent. If the body differs from the last attempt,
+    /// it gets a new id.
+    mutating func willSend(digest: String, newID: () -> String) {
+        if let before = self.digest, before != digest { messageID = newID() }
+        self.digest = digest
+    }
+
+    /// The request's state after an attempt; nil if the request is complete.
+    func after(
+        _ answer: DeliveryAnswer, events: Int, through: Int64, hasMore: Bool, retry: Retry,
+        atMilliseconds now: Int64, newID: () -> String, fraction: Double
+    ) -> WebhookRequest? {
+        var next = self
+        var seconds: Int?
+        switch answer {
+        case .notTried: return self
+        case .split(let after) where events > 1:
+            next.nextMilliseconds = now + Retry.wanted(after)
+            return next
+        case .delivered(let accepted, _):
+            guard kind == .replay, hasMore || accepted < through else { return nil }
+            next.messageID = newID()
+            next.digest = nil
+            next.after = accepted
+            next.failures = 0
+            next.nextMilliseconds = now
+            return next
+        case .split(let after): seconds = after
+        case .retry(_, let after): seconds = after
+        case .pause, .moved: break
+        }
+        next.failures += 1
+        guard kind == .replay, next.failures < Self.mostAttempts else { return nil }
+        next.nextMilliseconds =
+            now + retry.pause(failures: next.failures, afterSeconds: seconds, fraction: fraction)
+        return next
+    }
+}

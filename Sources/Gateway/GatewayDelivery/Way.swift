@@ -1,0 +1,143 @@
+package import GatewayModel
+package import GatewayStorage
+
+/// One receiver of events: a webhook, a stream, a file.
+///
+/// A way delivers and answers. It stores no position and decides no retry: a ``Follower`` does both.
+package protocol Way: AnyObject, Sendable {
+    /// Delivers a batch, then calls `done` once, from any thread. A way that waits for its receiver must not
+    /// block the calling thread.
+    func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void)
+
+    /// Ends the way and a running delivery, whose answer is then ``DeliveryAnswer/notTried``.
+    func close()
+}
+
+/// The events to deliver at once.
+package struct DeliveryBatch: Sendable {
+    package enum Kind: Sendable {
+        case events
+        /// Events that an operator has requested again.
+        case replay
+        /// A message without events.
+        case test
+        /// No events. The way compares the receiver's position with ``progress``.
+        case probe
+    }
+
+    package var kind = Kind.events
+    package var appID: String
+    /// In the order of storing.
+    package var events: [StoredEvent] = []
+    /// All events up to this sequence number are in the batch or do not match the filter.
+    package var reached: Int64 = 0
+    /// Whether retention deleted events before the batch, and no accepted batch has reported this.
+    package var hasMissed = false
+    /// Counts from 1.
+    package var attempt = 1
+    /// The progress before the batch.
+    package var progress: DeliveryProgress
+    package var positions: EventPositions?
+    /// The maximum number of events; lower after ``DeliveryAnswer/split(afterSeconds:)``.
+    package var limit = 1
+    /// Stores that a message with this digest is about to be sent, with events up to a sequence number.
+    /// Returns its id: that of the previous attempt if the digest is the same, else a new one. For receivers
+    /// that recognize a repetition by its id.
+    package var identify: @Sendable (_ digest: String, _ through: Int64) throws -> String
+
+    package init(
+        appID: String, progress: DeliveryProgress,
+        identify: @escaping @Sendable (_ digest: String, _ through: Int64) throws -> String
+    ) {
+        self.appID = appID
+        self.progress = progress
+        self.identify = identify
+    }
+}
+
+package enum DeliveryAnswer: Sendable {
+    /// The receiver has stored all events up to this sequence number. `receiver` is the receiver's own number
+    /// for the last one.
+    case delivered(through: Int64, receiver: Int64 = 0)
+    /// The receiver's last event has this sequence number, so delivery continues there.
+    case moved(to: Int64, receiver: Int64)
+    /// The batch is too large for the receiver. Fewer events are sent, without a back-off.
+    case split(afterSeconds: Int?)
+    case retry(DeliveryFailure, afterSeconds: Int? = nil)
+    /// No further attempt until an operator resumes.
+    case pause(WebhookEndpoint.Pause.Reason, DeliveryFailure)
+    /// Nothing was sent, because events could not be read or the gateway stops.
+    case notTried
+}
+
+/// A way as configured by an operator.
+package struct DeliveryRoute: Sendable {
+    package var id: EventConsumerID
+    package var filter = EventFilter()
+    /// The maximum number of events in a batch.
+    package var batchSize = 1_000
+    /// The days for which retention waits; nil does not wait.
+    package var holdDays: Int?
+    package var isPaused = false
+    /// Changes with every change by an operator.
+    package var revision: Int64 = 1
+    /// The sequence number of the last event before the first delivery.
+    package var start: Int64 = 0
+    /// Changes when an operator moves the position to ``start``.
+    package var epoch: Int64 = 0
+    /// The age of the oldest undelivered event that triggers an alert; nil sends none.
+    package var alertSeconds: Int?
+    package var requests: [WebhookRequest] = []
+    /// The settings of the way's kind.
+    package var settings: any Sendable = ()
+
+    package init(_ id: EventConsumerID) { self.id = id }
+}
+
+/// All ways of one kind. A new kind is a conformer, and a line where the gateway creates its runner.
+package protocol WayKind: Sendable {
+    var kind: EventConsumerID.Kind { get }
+    var retry: Retry { get }
+    /// Seconds for which new events are collected before they are delivered.
+    var gatherSeconds: Double { get }
+    /// Milliseconds after which an idle receiver is probed; nil does not probe.
+    var probeMilliseconds: Int64? { get }
+    /// Whether this gateway delivers. Another one of the cluster may.
+    var hasDuty: Bool { get }
+    /// The routes as configured now.
+    func routes() throws -> [DeliveryRoute]
+    func open(_ route: DeliveryRoute) throws -> any Way
+    /// Passes changed settings to an open way.
+    func change(_ way: any Way, to route: DeliveryRoute)
+    /// Progress stored by an earlier version, by the name of the way.
+    func earlierProgress() throws -> [EventConsumerID: DeliveryProgress]
+    func removeEarlierProgress() throws
+    /// Stores an automatic pause, and sends an alert.
+    func pause(
+        _ id: EventConsumerID, _ reason: WebhookEndpoint.Pause.Reason, _ progress: DeliveryProgress,
+        atMilliseconds now: Int64) throws
+    /// Sends an alert about a way that is late.
+    func tellLate(_ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64) throws
+    /// Stores the state of a request, or removes it if it is complete.
+    func keep(_ request: WebhookRequest, isOver: Bool) throws
+    /// Deletes further data of other ways than these.
+    func sweep(keeping names: [String], atMilliseconds now: Int64) throws
+}
+
+extension WayKind {
+    package var gatherSeconds: Double { 0.1 }
+    package var probeMilliseconds: Int64? { nil }
+    package var hasDuty: Bool { true }
+    package func change(_ way: any Way, to route: DeliveryRoute) {}
+    package func earlierProgress() throws -> [EventConsumerID: DeliveryProgress] { [:] }
+    package func removeEarlierProgress() throws {}
+    package func pause(
+        _ id: EventConsumerID, _ reason: WebhookEndpoint.Pause.Reason, _ progress: DeliveryProgress,
+        atMilliseconds now: Int64
+    ) throws {}
+    package func tellLate(
+        _ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64
+    ) throws {}
+    package func keep(_ request: WebhookRequest, isOver: Bool) throws {}
+    package func sweep(keeping names: [String], atMilliseconds now: Int64) throws {}
+}

@@ -1,0 +1,188 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Publishes batches to one stream over one connection: exactly once, in the order of storage.
+///
+/// The stream holds the progress. The header of each message has the event's position, and the stream
+/// accepts a message only directly after its predecessor (`Nats-Expected-Last-Sequence`). After connecting,
+/// an unexpected acknowledgement or a time-out, this way reads the stream's last message and lets delivery
+/// continue after it. So events are neither lost nor duplicated if another process publishes at the same
+/// time or the stream has lost messages.
+final class StreamWay: Way, @unchecked Sendable {
+    /// Every so many messages, one requests an acknowledgement, which costs more than a message.
+    private static let answerEvery = 128
+    /// The maximum number of reads of the stream's state without progress before the way fails.
+    private static let mostStumbles = 8
+
+    private let connect: StreamConnect
+    /// Milliseconds of a monotonic clock.
+    private let clock: @Sendable () -> Int64
+    /// Waits for acknowledgements, so that no thread of the pool does.
+    private let run: StreamRun
+    // All below are used in `run` only.
+    private var sink: EventSink
+    private var connection: (any StreamConnection)?
+    private var window = PublishWindow()
+    private var stumbles = 0
+    /// The sequence number of the stream's last message after all pending messages are stored; nil before it
+    /// was read.
+    private var last: Int64?
+    private var isClosed = false
+
+    init(
+        _ sink: EventSink, connect: @escaping StreamConnect, clock: @escaping @Sendable () -> Int64,
+        run: @escaping StreamRun
+    ) {
+        self.sink = sink
+        self.connect = connect
+        self.clock = clock
+        self.run = run
+    }
+
+    func change(_ sink: EventSink) {
+        run { [self] in
+            if sink != self.sink { disconnect() }
+            self.sink = sink
+        }
+    }
+
+    func close() {
+        run { [self] in
+            isClosed = true
+            disconnect()
+        }
+    }
+
+    func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void) {
+        run { [self] in
+            guard !isClosed else { return done(.notTried) }
+            do throws(SinkError) {
+                done(try deliver(batch))
+            } catch {
+                disconnect()
+                done(.retry(DeliveryFailure(error.code.rawValue, error.reason)))
+            }
+        }
+    }
+
+    private func disconnect() {
+        connection?.close()
+        connection = nil
+        last = nil
+    }
+
+    private func deliver(_ batch: DeliveryBatch) throws(SinkError) -> DeliveryAnswer {
+        guard let template = sink.template else {
+            throw SinkError(.streamDiffers, "the stream's subject template is invalid; create it again")
+        }
+        let open: any StreamConnection
+        if let connection { open = connection } else { open = try connect(sink) }
+        connection = open
+        if last == nil || batch.kind == .probe {
+            let (mark, last) = try settle(batch, JetStream(open, sink, template))
+            guard mark == batch.progress.committed else { return .moved(to: mark, receiver: last) }
+        }
+        let message = SinkMessage(of: sink, template)
+        let positions = batch.positions?.of(sink.appID)
+        var waiting = batch.events[...]
+        var deadline: Int64?
+        repeat {
+            while window.hasRoom, let positions, let event = waiting.popFirst() {
+                guard let last, last < Int64.max else {
+                    throw SinkError(
+                        .streamDiffers, "the stream has used its last sequence number; create another")
+                }
+                let made = message.make(event, positions, after: last)
+                // Each message requests an acknowledgement until the stream has stored one after its state
+                // was read, because a rejection is only reported to the rejected message.
+                let number = window.add(
+                    event: event.sequence, after: last, bytes: made.body.count,
+                    asks: waiting.count % Self.answerEvery == 0 || stumbles > 0, at: clock())
+                self.last = last + 1
+                try open.publish(made, number: number)
+            }
+            deadline = window.deadline
+            if let deadline {
+                guard try hear(open, until: deadline) else {
+                    last = nil
+                    let (mark, last) = try settle(batch, JetStream(open, sink, template))
+                    return .moved(to: mark, receiver: last)
+                }
+            }
+        } while deadline != nil || !waiting.isEmpty
+        // Discards late acknowledgements. Throws if the connection is broken.
+        while try open.answer(withinMilliseconds: 0) != nil {}
+        if batch.kind == .probe { stumbles = 0 }
+        let through = batch.kind == .probe ? batch.progress.committed : batch.reached
+        return .delivered(through: through, receiver: last ?? 0)
+    }
+
+    /// Waits for acknowledgements. Returns false if the stream's state differs from the expected one.
+    private func hear(
+        _ open: any StreamConnection, until deadline: Int64
+    ) throws(SinkError) -> Bool {
+        var wait = Int(max(0, deadline - clock()))
+        while let answer = try open.answer(withinMilliseconds: wait) {
+            wait = 0
+            switch window.hear(answer) {
+            case .stored: stumbles = 0
+            case .outOfStep: return false
+            case .refused(let error): throw error
+            case .stale: break
+            }
+        }
+        return window.deadline.map { $0 > clock() } ?? true
+    }
+
+    /// Reads from the stream where to resume.
+    private func settle(
+        _ batch: DeliveryBatch, _ stream: JetStream
+    ) throws(SinkError) -> (mark: Int64, last: Int64) {
+        guard stumbles < Self.mostStumbles else {
+            stumbles = 0
+            throw SinkError(
+                .streamRefuses,
+                "the stream neither accepts the next event nor contains it; does something else write to it?")
+        }
+        stumbles += 1
+        window.clear()
+        let info = try stream.ground()
+        last = info.lastSequence
+        return (try mark(info, batch), info.lastSequence)
+    }
+
+    /// The sequence number of the last published event.
+    private func mark(_ info: StreamGround, _ batch: DeliveryBatch) throws(SinkError) -> Int64 {
+        let known = batch.progress.receiverSequence > 0 ? batch.progress.committed : nil
+        guard let header = info.lastHeader else {
+            // Messages that were stored and later purged or expired are not published again. A stream with a
+            // smaller last sequence number is another stream or has lost messages.
+            if let known, info.lastSequence >= batch.progress.receiverSequence { return known }
+            return sink.startSequence
+        }
+        guard let text = header[SinkMessage.epoch], let epoch = Int64(text),
+            let position = header[SinkMessage.position]
+        else {
+            if known == nil { return sink.startSequence }
+            throw SinkError(
+                .markUnusable,
+                "the last message in the stream was not published by this gateway; delete it there, or move "
+                    + "the stream to a position")
+        }
+        guard epoch <= sink.epoch else {
+            throw SinkError(
+                .markUnusable,
+                "another gateway publishes to this stream, or this gateway was restored to an earlier state; "
+                    + "move the stream to a position")
+        }
+        guard epoch == sink.epoch, let positions = batch.positions else { return sink.startSequence }
+        do throws(EventPositions.Fault) {
+            return try positions.sequence(of: position, in: sink.appID)
+        } catch {
+            throw SinkError(
+                .markUnusable, "the stream's last message: \(error.reason); move the stream to a position")
+        }
+    }
+}

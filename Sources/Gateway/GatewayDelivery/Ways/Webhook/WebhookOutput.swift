@@ -1,0 +1,21 @@
+internal import Foundation
+package import GatewayHTTP
+package import GatewayModel
+internal import GatewayStorage
+
+/// What the webhooks of a gateway share.
+package struct WebhookOutput: Sendable {
+    /// Sends one request, then calls `done` once. The first closure returns true to cancel.
+    package typealias Send =
+        @Sendable (
+            _ body: [UInt8], _ messageID: String, _ endpoint: WebhookEndpoint,
+            _ isCancelled: @escaping @Sendable () -> Bool,
+            _ done: @escaping @Sendable (WebhookAttempt) -> Void
+        ) -> Void
+
+    let counts = WebhookCounts()
+    let attempts: DeliveryStore
+    let send: Send
+    let now: @Sendable () -> Date
+    let report: @Sendable (WebhookEndpoint, any Error) -> Void
+}

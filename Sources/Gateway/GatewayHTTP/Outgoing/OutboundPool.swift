@@ -1,0 +1,92 @@
+internal import CCurl
+internal import CountersignCore
+internal import CountersignCurl
+internal import Foundation
+
+/// Sends requests on one thread. A request that waits uses no other thread, so a server that hangs, or sends
+/// without end, delays only its own request.
+package final class OutboundPool: Sendable {
+    package typealias Completion = @Sendable (Result<OutboundRequest.Answer, OutboundRequest.Failure>) -> Void
+
+    private struct Waiting: Sendable {
+        let request: OutboundRequest
+        let completion: Completion
+    }
+
+    private struct State {
+        var waiting: [Waiting] = []
+        var isEnding = false
+    }
+
+    /// libcurl's multi handle. Other threads only wake it, which libcurl allows.
+    private struct Multi: @unchecked Sendable {
+        let handle: UnsafeMutableRawPointer
+    }
+
+    /// Seconds after which requests are asked whether they were cancelled.
+    private static let pollMilliseconds: Int32 = 1_000
+
+    private let multi: Multi?
+    private let state = Lock(State())
+
+    package init() {
+        multi = CurlHandle.isReady ? curl_multi_init().map { Multi(handle: $0) } : nil
+        guard let multi else { return }
+        let thread = Thread { [state] in Self.run(multi, state) }
+        thread.name = "outbound"
+        thread.start()
+    }
+
+    deinit {
+        state.withLock { $0.isEnding = true }
+        if let multi { _ = curl_multi_wakeup(multi.handle) }
+    }
+
+    /// Sends a request, and calls `completion` once on the pool's thread, which it must not block.
+    package func send(_ request: OutboundRequest, _ completion: @escaping Completion) {
+        guard let multi else {
+            return completion(.failure(.init(.connection, reason: "libcurl did not start")))
+        }
+        state.withLock { $0.waiting.append(Waiting(request: request, completion: completion)) }
+        _ = curl_multi_wakeup(multi.handle)
+    }
+
+    /// Ends once the pool is deallocated and no request is running.
+    private static func run(_ multi: Multi, _ state: Lock<State>) {
+        var running: [UnsafeMutableRawPointer: (transfer: OutboundTransfer, completion: Completion)] = [:]
+        defer { _ = curl_multi_cleanup(multi.handle) }
+        while true {
+            let (waiting, isEnding) = state.withLock { state in
+                defer { state.waiting = [] }
+                return (state.waiting, state.isEnding)
+            }
+            for item in waiting {
+                do throws(OutboundRequest.Failure) {
+                    let transfer = try OutboundTransfer(item.request)
+                    _ = curl_multi_add_handle(multi.handle, transfer.curl.handle)
+                    running[transfer.curl.handle] = (transfer, item.completion)
+                } catch {
+                    item.completion(.failure(error))
+                }
+            }
+            if isEnding, running.isEmpty { return }
+            var count: Int32 = 0
+            _ = curl_multi_perform(multi.handle, &count)
+            var left: Int32 = 0
+            while let message = curl_multi_info_read(multi.handle, &left) {
+                guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle else {
+                    continue
+                }
+                let code = message.pointee.data.result
+                _ = curl_multi_remove_handle(multi.handle, handle)
+                guard let (transfer, completion) = running.removeValue(forKey: handle) else { continue }
+                do throws(OutboundRequest.Failure) {
+                    completion(.success(try transfer.answer(code)))
+                } catch {
+                    completion(.failure(error))
+                }
+            }
+            _ = curl_multi_poll(multi.handle, nil, 0, pollMilliseconds, nil)
+        }
+    }
+}

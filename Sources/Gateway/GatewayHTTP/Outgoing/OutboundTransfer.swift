@@ -1,0 +1,76 @@
+internal import CCurl
+internal import CountersignCurl
+internal import GatewayModel
+
+/// A request in progress. Used by one thread at a time.
+final class OutboundTransfer {
+    /// Includes the fields of interim responses, which limits their number.
+    private static let maximumHeaderBytes = 64 << 10
+
+    let curl: CurlHandle
+    private let request: OutboundRequest
+    private var received: [UInt8] = []
+    private var headerBytes = 0
+    private var isTruncated = false
+    private var rejection: String?
+
+    init(_ request: OutboundRequest) throws(OutboundRequest.Failure) {
+        guard let curl = CurlHandle() else {
+            throw OutboundRequest.Failure(.connection, reason: "libcurl did not start")
+        }
+        self.curl = curl
+        self.request = request
+        curl.reset(
+            url: request.url, schemes: request.schemes, timeoutMilliseconds: request.timeoutMilliseconds,
+            certificateAuthorityFile: request.certificateAuthorityFile)
+        curl.set(CURLOPT_PROXY, "")
+        // The address is checked when a connection opens, so connections are not reused.
+        curl.set(CURLOPT_FORBID_REUSE, 1)
+        curl.set(CURLOPT_FRESH_CONNECT, 1)
+        curl.set(
+            CURLOPT_CONNECTTIMEOUT_MS, min(OutboundRequest.connectTimeout, request.timeoutMilliseconds))
+        curl.prepare(
+            headers: request.headers.map { "\($0.name): \($0.value)" } + ["User-Agent: Countersign"],
+            body: request.body, isCancelled: request.isCancelled,
+            mayConnect: { [unowned self] address, length in
+                rejection =
+                    NetworkAddress(address, length: length).map { target in
+                        PrivateAddressGuard.rejection(
+                            of: target, port: NetworkAddress.port(address, length: length),
+                            allowsPrivateAddresses: request.allowsPrivateAddresses)
+                    } ?? "its address is neither IPv4 nor IPv6"
+                return rejection == nil
+            },
+            onHeader: { [unowned self] field in
+                headerBytes += field.count
+                return headerBytes <= Self.maximumHeaderBytes
+            },
+            onBody: { [unowned self] chunk in
+                let room = request.maximumBytes - received.count
+                received.append(contentsOf: chunk.prefix(room))
+                isTruncated = chunk.count > room
+                return !isTruncated
+            })
+    }
+
+    /// The response once libcurl has ended with `code`.
+    func answer(_ code: CURLcode) throws(OutboundRequest.Failure) -> OutboundRequest.Answer {
+        if let rejection { throw OutboundRequest.Failure(.refusedAddress, reason: rejection) }
+        if headerBytes > Self.maximumHeaderBytes || isTruncated && !request.cutsLongAnswers {
+            throw OutboundRequest.Failure(
+                .longAnswer, reason: "its answer is longer than \(request.maximumBytes) bytes")
+        }
+        guard code == CURLE_OK || isTruncated else { throw OutboundRequest.Failure(code) }
+        let seconds = curl.retryAfterSeconds
+        return OutboundRequest.Answer(
+            status: curl.status, body: received, retryAfterSeconds: seconds > 0 ? seconds : nil)
+    }
+}
+
+extension OutboundRequest {
+    /// Sends the request and waits for the response.
+    package func perform() throws(Failure) -> Answer {
+        let transfer = try OutboundTransfer(self)
+        return try transfer.answer(transfer.curl.perform())
+    }
+}

@@ -1,0 +1,63 @@
+/// The progress of one way out of the event log, stored in one row.
+package struct DeliveryProgress: Sendable, Equatable {
+    /// The sequence number of the last event that was delivered or skipped.
+    package var committed: Int64
+    /// The id of the current message and the sequence number of its last event; nil between messages.
+    package var messageID: String?
+    package var through: Int64?
+    /// The SHA-256 of the message's body.
+    package var digest: String?
+    /// True if retention deleted events before `committed`, and no accepted batch has reported this yet.
+    package var isAfterGap = false
+    /// The revision of the settings at the last attempt; nil before the first.
+    package var revision: Int64?
+    /// The epoch of the settings that ``committed`` belongs to. Another epoch begins at the settings' start.
+    package var epoch: Int64 = 0
+    /// The receiver's own number for the last event, such as a stream's sequence; 0 without one.
+    package var receiverSequence: Int64 = 0
+    /// Failed attempts since the last success.
+    package var failures = 0
+    /// Milliseconds since 1970 of the first of these failures.
+    package var failingSinceMilliseconds: Int64?
+    /// Milliseconds since 1970 of the next attempt.
+    package var nextMilliseconds: Int64 = 0
+    /// Milliseconds since 1970 of the last success; nil before the first.
+    package var deliveredMilliseconds: Int64?
+    /// The last failure, also after a success, and its time in milliseconds since 1970; nil without one.
+    package var failure: DeliveryFailure?
+    package var failedMilliseconds: Int64?
+
+    package init(committed: Int64) { self.committed = committed }
+
+    /// The progress after all events up to `sequence` were accepted.
+    package func moved(to sequence: Int64) -> DeliveryProgress {
+        var moved = self
+        moved.committed = max(committed, sequence)
+        (moved.messageID, moved.through, moved.digest) = (nil, nil, nil)
+        moved.isAfterGap = false
+        moved.clearFailures()
+        return moved
+    }
+
+    package mutating func clearFailures() {
+        failures = 0
+        failingSinceMilliseconds = nil
+        nextMilliseconds = 0
+    }
+}
+
+/// Why a receiver did not take events.
+package struct DeliveryFailure: Sendable, Equatable {
+    /// A stable identifier.
+    package let code: String
+    /// A description without events, URLs and credentials.
+    package let reason: String
+    /// The status of an HTTP response; nil without one. Not stored.
+    package var status: Int?
+
+    package init(_ code: String, _ reason: String, status: Int? = nil) {
+        self.code = code
+        self.reason = reason
+        self.status = status
+    }
+}

@@ -1,0 +1,38 @@
+import CountersignCore
+import Foundation
+import GatewayDelivery
+import GatewayModel
+import GatewayStorage
+
+/// A sample way: appends events to one file. With the line that passes it to the runner, this is all that a new
+/// way takes.
+struct AppendingFiles: WayKind {
+    let kind = EventConsumerID.Kind.file
+    let retry = Retry(first: 1, most: 60)
+    let file: String
+    let settings: Lock<DeliveryRoute?>
+    var duty: @Sendable () -> Bool = { true }
+
+    var hasDuty: Bool { duty() }
+
+    func routes() -> [DeliveryRoute] { settings.withLock { $0.map { [$0] } ?? [] } }
+
+    func open(_ route: DeliveryRoute) -> any Way { AppendingFile(path: file) }
+
+    private final class AppendingFile: Way {
+        let path: String
+
+        init(path: String) { self.path = path }
+
+        func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void) {
+            guard let file = fopen(path, "a") else {
+                return done(.retry(DeliveryFailure("file", String(cString: strerror(errno)))))
+            }
+            for event in batch.events { fputs(event.messageID + "\n", file) }
+            fclose(file)
+            done(.delivered(through: batch.reached))
+        }
+
+        func close() {}
+    }
+}

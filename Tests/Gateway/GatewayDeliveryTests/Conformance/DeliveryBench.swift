@@ -1,0 +1,215 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import GatewayDelivery
+import GatewayHTTP
+import GatewayModel
+import GatewayObservability
+import GatewayStorage
+
+/// The kinds of ways that pass the conformance suite.
+enum WayCase: String, CaseIterable {
+    case webhook, stream, file
+
+    var kind: EventConsumerID.Kind {
+        switch self {
+        case .webhook: .webhook
+        case .stream: .sink
+        case .file: .file
+        }
+    }
+}
+
+/// A receiver that outlives the runners, as one outlives the restarts of a gateway.
+final class BenchReceiver: Sendable {
+    let stream = MemoryStream()
+    let isAway = Lock(false)
+    /// The ids of the events of each accepted webhook.
+    let webhooks = Lock<[String]>([])
+    let file = Lock("")
+}
+
+/// A runner with one way of any kind, a manual clock and a log in memory.
+final class DeliveryBench {
+    let way: WayCase
+    let place: TestPlace
+    let storage: any Storage
+    let directory: AppDirectory
+    let consumers: any EventConsumers
+    let store: any EventStore
+    let log: ListedLog
+    let receiver: BenchReceiver
+    let now: Lock<Int64>
+    let pool = ManualPool()
+    let runner: DeliveryRunner
+    let hasDuty = Lock(true)
+    private let route: Lock<DeliveryRoute?>
+
+    /// A bench that continues after another one has ended, on the same data.
+    convenience init(after other: DeliveryBench) throws {
+        other.store.close()
+        try self.init(
+            other.way, other.place, log: other.log, receiver: other.receiver,
+            at: other.now.withLock { $0 }, route: other.route)
+    }
+
+    init(
+        _ way: WayCase, _ place: TestPlace? = nil, log: ListedLog = ListedLog(),
+        receiver: BenchReceiver = BenchReceiver(), at milliseconds: Int64 = 1_800_000_000_000,
+        route: Lock<DeliveryRoute?>? = nil
+    ) throws {
+        self.way = way
+        self.log = log
+        self.receiver = receiver
+        self.place = try place ?? TestPlace()
+        storage = try self.place.open()
+        directory = try storage.openControl(as: .account)
+        if try directory.apps().isEmpty { _ = try directory.createApp(id: "shop") }
+        let now = Lock(milliseconds)
+        self.now = now
+        store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        consumers = storage.openConsumers(with: store, now: { now.withLock { $0 } })
+        var file = DeliveryRoute(EventConsumerID(appID: "shop", kind: .file, name: "lines"))
+        file.batchSize = 4
+        let path = self.place.folder + "/lines.txt"
+        receiver.file.withLock { $0 = path }
+        self.route = route ?? Lock(file)
+        let date: @Sendable () -> Date = {
+            Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000)
+        }
+        let kind: any WayKind =
+            switch way {
+            case .webhook:
+                Webhooks(
+                    directory, try storage.openDeliveries(), now: date,
+                    hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }
+                ) { body, _, _, _, done in
+                    guard !receiver.isAway.withLock({ $0 }) else { return done(WebhookAttempt(status: 503)) }
+                    let json = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
+                    let ids = (json?["events"] as? [[String: Any]] ?? []).compactMap {
+                        $0["message_id"] as? String
+                    }
+                    receiver.webhooks.withLock { $0 += ids }
+                    done(WebhookAttempt(status: 200))
+                }
+            case .stream:
+                Streams(
+                    directory, earlier: try storage.openSinks(),
+                    hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }, clock: { now.withLock { $0 } },
+                    run: { { $0() } },
+                    connect: { _ throws(SinkError) in try receiver.stream.connect() })
+            case .file:
+                AppendingFiles(
+                    file: path, settings: self.route, duty: { [hasDuty] in hasDuty.withLock { $0 } })
+            }
+        runner = DeliveryRunner(
+            [kind],
+            DeliveryRunner.Environment(
+                directory: try storage.openControl(as: .schedule), events: log, consumers: consumers,
+                arrivals: store.arrivals, log: GatewayLog(level: .off),
+                pool: { [pool] work in pool.add(work) }, now: date, fraction: { 1 }))
+    }
+
+    deinit { store.close() }
+
+    // MARK: Settings
+
+    /// Creates the way with its start before the first event.
+    func create(holdDays: Int? = nil) throws {
+        let hold: JSONObject = holdDays.map { ["hold_days": .integer(Int64($0))] } ?? [:]
+        switch way {
+        case .webhook:
+            _ = try directory.webhooks.create(
+                of: "shop",
+                hold.merging(["url": "https://shop.example/in", "batch_size": 4]) { one, _ in one },
+                secret: nil, after: 0, at: 0)
+        case .stream:
+            _ = try directory.sinks.create(
+                "out", of: "shop",
+                hold.merging(["servers": "nats://n.example:4222", "stream": "E"]) { one, _ in one },
+                after: 0, at: 1)
+        case .file:
+            route.withLock { $0?.holdDays = holdDays }
+        }
+    }
+
+    private var name: String {
+        get throws {
+            switch way {
+            case .webhook: try directory.webhooks.all().first?.id ?? ""
+            case .stream: "out"
+            case .file: "lines"
+            }
+        }
+    }
+
+    func setPause(_ isPaused: Bool) throws {
+        let time = now.withLock { $0 }
+        switch way {
+        case .webhook:
+            try directory.webhooks.setPause(
+                isPaused ? .init(.requested, by: "lee") : nil, of: try name, of: "shop", at: time)
+        case .stream:
+            try directory.sinks.setPause(isPaused ? .init(by: "lee") : nil, of: "out", of: "shop", at: time)
+        case .file:
+            route.withLock {
+                $0?.isPaused = isPaused
+                $0?.revision += 1
+            }
+            // A change of the control database makes the runner read the settings.
+            _ = try directory.createApp(id: "change-\(UUIDv7.make().prefix(20))")
+        }
+    }
+
+    func delete() throws {
+        switch way {
+        case .webhook: try directory.webhooks.delete(try name, of: "shop")
+        case .stream: try directory.sinks.delete("out", of: "shop")
+        case .file:
+            route.withLock { $0 = nil }
+            _ = try directory.createApp(id: "other")
+        }
+    }
+
+    // MARK: Work
+
+    /// Makes the receiver unreachable, or reachable again.
+    func setAway(_ isAway: Bool) {
+        receiver.isAway.withLock { $0 = isAway }
+        receiver.stream.isAway = isAway
+        // A folder in place of the file cannot be opened for appending.
+        let path = receiver.file.withLock { $0 }
+        guard way == .file else { return }
+        if isAway {
+            rename(path, path + ".kept")
+            mkdir(path, 0o700)
+        } else {
+            rmdir(path)
+            rename(path + ".kept", path)
+        }
+    }
+
+    /// Advances the clock and does the work that is due; at most `most` steps.
+    func look(after milliseconds: Int64 = 0, most: Int = .max) {
+        now.withLock { $0 += milliseconds }
+        runner.wake()
+        runner.look()
+        pool.drain(most)
+        if most == .max { runner.look() }
+    }
+
+    /// The ids of the events in the order of arrival, repetitions included.
+    var received: [String] {
+        switch way {
+        case .webhook: receiver.webhooks.withLock { $0 }
+        case .stream: receiver.stream.positions
+        case .file:
+            ((try? String(contentsOfFile: receiver.file.withLock { $0 }, encoding: .utf8)) ?? "")
+                .split(separator: "\n").map(String.init)
+        }
+    }
+
+    func progress() throws -> DeliveryProgress? {
+        try consumers.progress(way.kind)[EventConsumerID(appID: "shop", kind: way.kind, name: try name)]
+    }
+}

@@ -1,0 +1,95 @@
+import CountersignCore
+import GatewayModel
+import GatewayStorage
+
+/// An event log in memory. An event's number is its sequence number.
+final class ListedLog: EventLog {
+    struct State {
+        var events: [StoredEvent] = []
+        var isBroken = false
+        /// The sequence number of the last event that retention has deleted.
+        var floor: Int64 = 0
+        /// Sequence numbers of events that filters exclude.
+        var leftOut: Set<Int64> = []
+    }
+
+    let state = Lock(State())
+
+    func add(_ count: Int, bytes: Int = 2) {
+        state.withLock { state in
+            for _ in 0..<count {
+                let sequence = Int64(state.events.count + 1)
+                let body = #"{"n":\#(sequence),"s":"\#(String(repeating: "x", count: bytes))"}"#
+                state.events.append(
+                    StoredEvent(
+                        sequence: sequence, messageID: String(sequence), type: "track", userID: "u",
+                        anonymousID: nil, name: sequence % 2 == 0 ? "even" : "odd", timestampMilliseconds: 1,
+                        receivedMilliseconds: 1, proof: nil, body: Array(body.utf8)))
+            }
+        }
+    }
+
+    func follow(
+        _ following: EventFollowing, after sequence: Int64, limit: Int
+    ) throws(GatewayError) -> EventStretch {
+        let state = state.withLock { $0 }
+        if state.isBroken { throw GatewayError(.storage, "planned") }
+        let wanted = state.events.dropFirst(Int(sequence)).filter {
+            $0.sequence > state.floor && !state.leftOut.contains($0.sequence)
+                && (following.filter.name == nil || following.filter.name == $0.name)
+        }
+        let head = Int64(state.events.count)
+        var page = EventStretch(reached: max(sequence, head))
+        page.events = Array(wanted.prefix(limit))
+        if page.events.count < wanted.count, let last = page.events.last {
+            page.reached = last.sequence
+            page.hasMore = true
+        }
+        page.hasMissed = state.floor > sequence
+        return page
+    }
+
+    func positions() throws(GatewayError) -> EventPositions {
+        EventPositions(logID: Array(repeating: 7, count: 8), head: state.withLock { Int64($0.events.count) })
+    }
+
+    private let unused = GatewayError(.storage, "not part of this log")
+
+    func newest(_ query: EventQuery, before sequence: Int64?, limit: Int) throws(GatewayError) -> EventPage {
+        throw unused
+    }
+
+    func oldest(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventPage {
+        throw unused
+    }
+
+    func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool { throw unused }
+
+    func users(of appID: String, after last: String, _ isEnough: (String) -> Bool) throws(GatewayError) {
+        throw unused
+    }
+
+    func count() throws(GatewayError) -> Int64 { throw unused }
+
+    func keyUses(of appID: String) throws(GatewayError) -> [KeyUse] { throw unused }
+}
+
+/// A pool without threads: the test runs the work.
+final class ManualPool: Sendable {
+    private struct Work: Sendable {
+        let run: @Sendable () -> Void
+    }
+
+    private let waiting = Lock<[Work]>([])
+
+    func add(_ work: @escaping @Sendable () -> Void) { waiting.withLock { $0.append(Work(run: work)) } }
+
+    /// Runs work, and the work that it adds; at most `most` steps.
+    func drain(_ most: Int = .max) {
+        var steps = 0
+        while steps < most, let work = waiting.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+            work.run()
+            steps += 1
+        }
+    }
+}

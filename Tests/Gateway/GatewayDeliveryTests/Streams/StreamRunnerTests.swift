@@ -1,0 +1,95 @@
+import CountersignCore
+import CountersignGatewayTesting
+import CountersignSQLite
+import GatewayDelivery
+import GatewayModel
+import Testing
+
+@testable import GatewayStorage
+
+/// Positions and alerts of streams, with manual clocks and without threads.
+@Suite(.ownThreads, .timeLimit(.minutes(2)))
+struct StreamRunnerTests {
+    let bench: StreamBench
+
+    init() throws { bench = try StreamBench() }
+
+    private func turn(_ runner: DeliveryRunner) {
+        runner.look()
+        bench.pool.drain()
+        runner.look()
+    }
+
+    private func position() throws -> Int64 {
+        try bench.consumers.find(EventConsumerID(appID: "shop", kind: .sink, name: "out"))
+            .partitions[0].committed
+    }
+
+    @Test func eventsAfterASeekAreHeldUntilTheStreamHasThemAgain() throws {
+        _ = try bench.sink(["hold_days": 3])
+        try bench.store(4)
+        let runner = try bench.runner()
+        turn(runner)
+        #expect(try bench.isAtEnd(position()))
+        bench.stream.isAway = true
+        try bench.directory.sinks.seek("out", of: "shop", after: 0, at: bench.now.withLock { $0 })
+        turn(runner)
+        #expect(try position() == 0)
+        bench.stream.isAway = false
+        bench.pass(60_000)
+        turn(runner)
+        #expect(bench.stream.positions == bench.stored + bench.stored)
+        #expect(try bench.isAtEnd(position()))
+    }
+
+    @Test func whoIsBehindIsToldOfOnce() throws {
+        _ = try bench.directory.setAlertWebhook(
+            url: "https://alerts.example/in", secret: nil, for: "shop")
+        _ = try bench.sink(["alert_seconds": 60])
+        try bench.store(3)
+        bench.stream.isAway = true
+        let runner = try bench.runner()
+        func alerts() throws -> [String] {
+            bench.pass(60_000)
+            turn(runner)
+            return try bench.directory.alerts.takeDue(at: bench.now.withLock { $0 })
+                .filter { $0.attempt == 1 }.map { String(decoding: $0.body, as: UTF8.self) }
+        }
+        turn(runner)
+        #expect(try alerts().isEmpty)
+        let told = try alerts()
+        #expect(told.count == 1 && told[0].contains(#""type":"sink.lagging""#))
+        #expect(told[0].contains(#""lag_events":3"#) && told[0].contains(#""error":"cannot_connect""#))
+        #expect(try alerts().isEmpty)
+        bench.stream.isAway = false
+        #expect(try alerts().isEmpty)
+        // It has caught up, so the next time is another one.
+        bench.stream.isAway = true
+        try bench.store(1)
+        #expect(try alerts().isEmpty)
+        #expect(try alerts().count == 1)
+    }
+
+    @Test func whatCannotBeIsRefusedAndNothingSecretIsSaid() throws {
+        let wrong: [JSONObject] = [
+            ["servers": "nats://lee:swordfish@n.example:4222"], ["servers": "https://n.example"],
+            ["servers": ""], ["stream": "a.b"], ["stream": "a*"], ["stream": ""],
+            ["subject": "{user}.x"], ["replicas": 2], ["nkey": "UABC"], ["nkey_seed_file": "/seed"],
+            ["ca_file": "ca.pem"], ["credentials_file": "/a", "nkey": "UABC", "nkey_seed_file": "/b"],
+        ]
+        for members in wrong {
+            #expect {
+                _ = try bench.sink(members)
+            } throws: { error in
+                let error = error as? GatewayError
+                return error?.code == .invalid && error?.reason.contains("swordfish") == false
+            }
+        }
+        _ = try bench.sink()
+        #expect(throws: GatewayError.self) { try bench.sink() }
+        #expect {
+            _ = try bench.directory.sinks.create(
+                "other", of: "shop", ["servers": "nats://n.example:4222", "stream": "E"], after: 0, at: 0)
+        } throws: { ($0 as? GatewayError)?.code == .conflict }
+    }
+}
