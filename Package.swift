@@ -190,8 +190,7 @@ let gateway: [Target] = [
     .target(
         name: "GatewayHTTP",
         dependencies: [
-            "GatewayModel", "CountersignCore", "CountersignJSON", "CHTTPServer", "CZlib", "CCurl",
-            "CountersignCurl",
+            "GatewayModel", "CountersignCore", "CHTTPServer", "CZlib", "CCurl", "CountersignCurl",
         ],
         path: "Sources/Gateway/GatewayHTTP",
         swiftSettings: strict),

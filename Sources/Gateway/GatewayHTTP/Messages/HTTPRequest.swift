@@ -23,7 +23,7 @@ package final class HTTPRequest {
     package let receivedMilliseconds: Int64
     /// The request id of the response and the log.
     package let id: String
-    package internal(set) var body: [UInt8]
+    package var body: [UInt8]
     var isCompressed = false
     /// Data collected while the request is handled.
     package var context = RequestContext()

@@ -1,5 +1,6 @@
 internal import CountersignCore
 package import CountersignJSON
+package import GatewayHTTP
 package import GatewayModel
 
 /// JSON parsers that keep their buffers between requests. A parser is used by one thread at a time.

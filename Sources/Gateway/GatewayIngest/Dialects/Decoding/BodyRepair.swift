@@ -1,4 +1,5 @@
 package import CountersignJSON
+internal import GatewayHTTP
 internal import GatewayModel
 
 /// Removes events that are not JSON from a body, so that the others can be stored.
