@@ -98,6 +98,46 @@ struct TLSTests {
         #expect(error?.code == .invalid && error?.reason.contains("otlp-ca-file") == true)
     }
 
+    @Test(arguments: ["-tls1_2", "-tls1_3"]) func aSessionIsResumedUntilTheCertificateChanges(version: String)
+        throws
+    {
+        try makeCertificate("first", key: key, certificate: certificate)
+        let files = TLSFiles(certificatePath: certificate, keyPath: key)
+        let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
+        let session = folder.appendingPathComponent("session.pem").path
+        func isResumed(_ option: String) throws -> Bool {
+            let command =
+                "printf 'GET /livez HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n' | openssl s_client "
+                + "\(version) -ign_eof -connect 127.0.0.1:\(fixture.gateway.port) \(option) \(session) 2>&1"
+            let output = try run("sh", "-c", command).output
+            #expect(output.contains("HTTP/1.1 200 OK"))
+            return output.contains("Reused, TLS")
+        }
+        #expect(try !isResumed("-sess_out"))
+        #expect(try isResumed("-sess_in"))
+        try makeCertificate("second", key: key, certificate: certificate)
+        fixture.gateway.reload()
+        #expect(try !isResumed("-sess_in"))
+    }
+
+    @Test func abandonedHandshakesHoldNobodyUp() throws {
+        try makeCertificate("first", key: key, certificate: certificate)
+        let files = TLSFiles(certificatePath: certificate, keyPath: key)
+        let fixture = try GatewayFixture(enforcement: .disabled) {
+            $0.tls = files
+            $0.loopCount = 1
+        }
+        // A record that announces more than follows, and plain HTTP.
+        let abandoned = try (0..<200).map { number in
+            let connection = try RawConnection(port: fixture.gateway.port)
+            connection.send(number % 2 == 0 ? [0x16, 3, 1, 1, 0, 1] : Array("GET / HTTP/1.1\r\n\r\n".utf8))
+            return connection
+        }
+        let url = "https://127.0.0.1:\(fixture.gateway.port)/livez"
+        #expect(try run("curl", "-sS", "-m", "20", "--cacert", certificate, url).output == "ok\n")
+        #expect(abandoned[1].isClosedByServer())
+    }
+
     @Test func withoutAValidCertificateItDoesNotStart() throws {
         #expect(throws: GatewayError.self) {
             try GatewayFixture(enforcement: .disabled) {

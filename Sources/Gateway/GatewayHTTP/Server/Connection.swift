@@ -78,6 +78,7 @@ final class Connection {
     var isObserved = false
     /// The memory reserved for the body or the response.
     private(set) var held: HeldMemory
+    private var holdsMemory = false
     /// Whether the memory may be reclaimed for other requests.
     var isListed = false
 
@@ -340,7 +341,8 @@ final class Connection {
 
     /// Reserves memory for more bytes. Returns false if there is not enough.
     func hold(_ count: Int, _ makeRoom: () -> Bool) -> Bool {
-        held.take(count) || !held.isEvicted && makeRoom() && held.take(count)
+        holdsMemory = true
+        return held.take(count) || !held.isEvicted && makeRoom() && held.take(count)
     }
 
     /// Reserves the memory for decompressing the body. Returns the response if the body is too large or
@@ -361,7 +363,7 @@ final class Connection {
     func freeBody() {
         bodyBytes = request?.body.count ?? 0
         request?.body = []
-        held.giveAll()
+        if holdsMemory { held.giveAll() }
     }
 
     /// Prepares for the next request on the connection.
@@ -385,6 +387,8 @@ final class Connection {
         unpackedBytes = 0
         bodyBytes = 0
         isObserved = false
+        guard holdsMemory else { return }
+        holdsMemory = false
         // Work on a large body may outlive its request.
         if !isKnownUniquelyReferenced(&held) || held.isEvicted {
             held = HeldMemory(memory)

@@ -16,6 +16,7 @@ package final class HTTPServer: Sendable {
     let common: ServerCommon
     private let loopCount: Int
     private let loops = Lock<[ServerLoop]>([])
+    private let running = DispatchGroup()
 
     /// The default number of loops: one for each processor available to this process, at most 8. With more,
     /// the single event writer is the bottleneck.
@@ -55,7 +56,15 @@ package final class HTTPServer: Sendable {
             throw GatewayError(
                 .cannotBind, "cannot listen on \(host) port \(port): \(why)", hint: Self.hint(error))
         }
-        for (loop, socket) in zip(made, sockets) { loop.start(socket) }
+        for (loop, socket) in zip(made, sockets) {
+            running.enter()
+            let thread = Thread { [running] in
+                loop.run(socket)
+                running.leave()
+            }
+            thread.name = "http"
+            thread.start()
+        }
         loops.withLock { $0 = made }
         return UInt16(bound)
     }
@@ -73,13 +82,12 @@ package final class HTTPServer: Sendable {
 
     /// Stops accepting connections, completes requests that have begun, and closes.
     package func stop(graceSeconds: Double) {
-        let running = loops.withLock { loops in
+        let stopping = loops.withLock { loops in
             defer { loops = [] }
             return loops
         }
-        guard !running.isEmpty else { return }
-        for loop in running { loop.beginStop(graceSeconds: graceSeconds) }
-        for loop in running { loop.waitUntilStopped() }
+        for loop in stopping { loop.beginStop(graceSeconds: graceSeconds) }
+        if !stopping.isEmpty { running.wait() }
     }
 
     package var connectionCount: Int { common.connections.count }

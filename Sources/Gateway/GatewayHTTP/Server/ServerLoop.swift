@@ -1,7 +1,12 @@
 internal import CHTTPServer
 internal import CountersignCore
-internal import Foundation
 internal import GatewayModel
+
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
 
 /// One thread that serves the connections of one listening socket.
 ///
@@ -12,7 +17,6 @@ final class ServerLoop: @unchecked Sendable {
     private let common: ServerCommon
     private let inbox: Inbox
     private let stopGraceSeconds = Lock<Double?>(nil)
-    private let hasEnded = DispatchSemaphore(value: 0)
 
     // Used by the loop's thread only.
     private let poller: Poller
@@ -20,9 +24,12 @@ final class ServerLoop: @unchecked Sendable {
     private var connections: ContiguousArray<Connection> = []
     private var free: ContiguousArray<Int> = []
     private var openCount = 0
-    private var wheel: TimerWheel
+    private var deadlines = Deadlines()
     private var pool = BufferPool()
     private var output = OutputBuffer(capacity: 64 * 1024)
+    /// The field `Date` of this second.
+    private var date = OutputBuffer(capacity: 64)
+    private var dateSeconds: Int64 = 0
     private let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 16)
     private var ended: [RequestTicket] = []
     private var due: ContiguousArray<Int> = []
@@ -59,21 +66,11 @@ final class ServerLoop: @unchecked Sendable {
         inbox = try Inbox()
         poller = try Poller()
         now = MonotonicClock.now
-        wheel = TimerWheel(now: now)
         poller.addReader(inbox.reading, id: Self.inboxID)
     }
 
     deinit {
         scratch.deallocate()
-    }
-
-    /// Serves the connections of a listening socket and takes ownership of it.
-    func start(_ socket: Int32) {
-        listener = socket
-        poller.addReader(socket, id: Self.listenerID)
-        let thread = Thread { [self] in run() }
-        thread.name = "http"
-        thread.start()
     }
 
     /// Stops accepting connections. Requests that have begun get `graceSeconds` to complete.
@@ -82,12 +79,13 @@ final class ServerLoop: @unchecked Sendable {
         inbox.signal()
     }
 
-    func waitUntilStopped() { hasEnded.wait() }
-
     private var isDraining: Bool { stopDeadline != nil }
 
-    private func run() {
+    /// Serves the connections of a listening socket until the loop is stopped. Takes ownership of the socket.
+    func run(_ socket: Int32) {
         countersign_ignore_broken_pipes()
+        listener = socket
+        poller.addReader(socket, id: Self.listenerID)
         while !(isDraining && openCount == 0) {
             let count = poller.wait(milliseconds: longestWait)
             now = MonotonicClock.now
@@ -101,7 +99,7 @@ final class ServerLoop: @unchecked Sendable {
             }
             continueHandshakes()
             handOver()
-            wheel.advance(to: now, &due)
+            deadlines.take(at: now, &due)
             for index in due { reachDeadline(connections[index]) }
             due.removeAll(keepingCapacity: true)
             for index in takeAll(&streaming) { sendStream(connections[index]) }
@@ -111,13 +109,12 @@ final class ServerLoop: @unchecked Sendable {
             }
             drain()
         }
-        hasEnded.signal()
     }
 
     private var longestWait: Int32 {
         if !ready.isEmpty || !handshakes.isEmpty { return 0 }
         let longest: Int32 = !streaming.isEmpty ? 10 : isDraining ? 50 : acceptsAt != 0 ? 100 : 60_000
-        return wheel.milliseconds(at: now, longest: longest)
+        return deadlines.milliseconds(at: now, longest: longest)
     }
 
     private func takeAll(_ list: inout ContiguousArray<Int>) -> ContiguousArray<Int> {
@@ -139,7 +136,7 @@ final class ServerLoop: @unchecked Sendable {
         guard let grace = stopGraceSeconds.withLock({ $0 }) else { return }
         if stopDeadline == nil {
             stopDeadline = now + UInt64(max(0, grace) * 1e9)
-            Foundation.close(listener)
+            systemClose(listener)
             listener = -1
         }
         let isOver = now > stopDeadline ?? 0
@@ -202,13 +199,13 @@ final class ServerLoop: @unchecked Sendable {
             socket: socket, address: address,
             unit: isTrusted ? nil : NetworkAddress(address)?.limitedUnit, at: now)
         guard common.connections.add(peer, at: now) else {
-            Foundation.close(socket)
+            systemClose(socket)
             return
         }
         let tls = common.certificates?.open(socket)
         if tls == nil, common.certificates != nil {
             common.connections.remove(peer)
-            Foundation.close(socket)
+            systemClose(socket)
             return
         }
         if free.isEmpty {
@@ -234,7 +231,7 @@ final class ServerLoop: @unchecked Sendable {
         if streaming.contains(connection.index) { streaming.removeAll { $0 == connection.index } }
         if connection.isReady { ready.removeAll { $0 == connection.index } }
         connection.isReady = false
-        wheel.set(connection.index, TimerWheel.never)
+        deadlines.set(connection.index, Deadlines.never)
         common.connections.remove(connection.peer)
         connection.close(&pool, memory: common.memory)
         free.append(connection.index)
@@ -251,7 +248,7 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     private func setDeadline(_ connection: Connection, seconds: Int) {
-        wheel.set(connection.index, now + UInt64(seconds) * MonotonicClock.second)
+        deadlines.set(connection.index, now + UInt64(seconds) * MonotonicClock.second)
     }
 
     private func reachDeadline(_ connection: Connection) {
@@ -494,7 +491,7 @@ final class ServerLoop: @unchecked Sendable {
             connection.poll = poll
             connection.phase = .handling
             connection.peer.enter(.handling, at: now)
-            wheel.set(connection.index, TimerWheel.never)
+            deadlines.set(connection.index, Deadlines.never)
             watchForAbandonment(connection)
             begun.append((RequestTicket(connection: connection.index, request: requestNumber), start))
             return false
@@ -551,7 +548,13 @@ final class ServerLoop: @unchecked Sendable {
     private func writeHead(_ response: HTTPResponse, of connection: Connection, _ trace: TraceParent?) {
         output.removeAll()
         output.appendStatus(response.status)
-        output.appendDate(secondsSince1970: nowMilliseconds / 1_000)
+        let seconds = nowMilliseconds / 1_000
+        if seconds != dateSeconds {
+            dateSeconds = seconds
+            date.removeAll()
+            date.appendDate(secondsSince1970: seconds)
+        }
+        output.append(date.bytes)
         for (name, value) in response.headers { output.appendField(name, value) }
         if let trace { output.appendField("traceresponse", trace.text) }
         if let request = connection.request { output.appendField("X-Request-Id", request.id) }
@@ -641,8 +644,7 @@ final class ServerLoop: @unchecked Sendable {
                 }
                 guard count > 0 else {
                     connection.peer.enter(.handling, at: now)
-                    wheel.set(connection.index, TimerWheel.never)
-                    if connection.hasHungUp { return close(connection) }
+                    deadlines.set(connection.index, Deadlines.never)
                     if !streaming.contains(connection.index) { streaming.append(connection.index) }
                     return
                 }
@@ -670,3 +672,6 @@ final class ServerLoop: @unchecked Sendable {
         return true
     }
 }
+
+// `ServerLoop` has a method with the name of this function.
+private func systemClose(_ socket: Int32) { _ = close(socket) }

@@ -1,0 +1,41 @@
+/// The deadlines of a loop's connections, which have small numbers.
+///
+/// Setting a deadline is one store. All are compared when the earliest may have passed, at most every 134 ms;
+/// that takes some microseconds for 10,000 connections.
+struct Deadlines {
+    static let never = UInt64.max
+    static let pause: UInt64 = 1 << 27
+
+    private var all: ContiguousArray<UInt64> = []
+    /// No deadline has to be looked at before this time.
+    private var earliest = never
+
+    /// Sets a deadline in nanoseconds, or removes it with `never`.
+    mutating func set(_ index: Int, _ deadline: UInt64) {
+        while all.count <= index { all.append(Self.never) }
+        all[index] = deadline
+        earliest = min(earliest, deadline)
+    }
+
+    /// Removes the deadlines that have passed, and appends their connections to `due`.
+    mutating func take(at now: UInt64, _ due: inout ContiguousArray<Int>) {
+        guard now >= earliest else { return }
+        var next = Self.never
+        for index in all.indices {
+            if all[index] <= now {
+                all[index] = Self.never
+                due.append(index)
+            } else {
+                next = min(next, all[index])
+            }
+        }
+        earliest = max(next, now + Self.pause)
+        if next == Self.never { earliest = Self.never }
+    }
+
+    /// Milliseconds until a deadline may pass, at most `longest`.
+    func milliseconds(at now: UInt64, longest: Int32) -> Int32 {
+        if earliest <= now { return 0 }
+        return Int32(min(UInt64(longest), (earliest - now) / 1_000_000 + 1))
+    }
+}

@@ -1,0 +1,142 @@
+import CountersignCore
+import CountersignGatewayTesting
+import Foundation
+import Testing
+
+@testable import GatewayHTTP
+@testable import GatewayModel
+
+/// Connections of the HTTP server: persistence, pipelining, interim responses and early responses.
+@Suite(.ownThreads, .timeLimit(.minutes(5)))
+struct ConnectionTests {
+    private let server: HTTPServer
+    private let port: UInt16
+
+    init() throws {
+        var limits = GatewayLimits()
+        limits.bodyBytes = 100_000
+        server = try HTTPServer(limits: limits, observer: HeardRequests()) { request in
+            let answer = HTTPResponse.text(200, "\(request.path) \(request.body.count)")
+            guard request.path.hasPrefix("/later") else { return .answer(answer) }
+            return .waiting(
+                {
+                    let done = $0; DispatchQueue.global().async { done(()) }
+                }, finish: { answer })
+        }
+        port = try server.start(host: "127.0.0.1", port: 0)
+    }
+
+    private func answers(_ text: String, count: Int) throws -> [TestAnswer?] {
+        let connection = try RawConnection(port: port)
+        connection.send(text)
+        return (0..<count).map { _ in connection.answer() }
+    }
+
+    @Test(arguments: ["/now", "/later"]) func aThousandPipelinedRequestsAreAnsweredInOrder(path: String)
+        throws
+    {
+        defer { server.stop(graceSeconds: 0) }
+        let text = (0..<1_000).map {
+            "POST \(path)/\($0) HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+        }.joined()
+        let bodies = try answers(text, count: 1_000).map { $0?.body }
+        #expect(bodies == (0..<1_000).map { "\(path)/\($0) 3" })
+    }
+
+    @Test func requestsThatArriveByteByByteAreRead() throws {
+        defer { server.stop(graceSeconds: 0) }
+        let connection = try RawConnection(port: port)
+        for byte in Array(
+            ("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+                + "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nT: t\r\n\r\n")
+                .utf8)
+        {
+            connection.send([byte])
+        }
+        #expect(connection.answer()?.body == "/a 3")
+        #expect(connection.answer()?.body == "/b 3")
+    }
+
+    /// The next request arrives with the end of a body, and with an unfinished head of its own.
+    @Test func inputBehindAChunkedBodyBelongsToTheNextRequest() throws {
+        defer { server.stop(graceSeconds: 0) }
+        let connection = try RawConnection(port: port)
+        let chunk = "2000\r\n" + String(repeating: "x", count: 0x2000) + "\r\n"
+        connection.send(
+            "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\(chunk)\(chunk)0\r\n\r\n"
+                + "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /c HTTP/1.1\r\nHo")
+        #expect(connection.answer()?.body == "/a 16384")
+        #expect(connection.answer()?.body == "/b 3")
+        connection.send("st: a\r\n\r\n")
+        #expect(connection.answer()?.body == "/c 0")
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1", "", nil), ("HTTP/1.1", "Connection: close\r\n", "close"), ("HTTP/1.0", "", "close"),
+        ("HTTP/1.0", "Connection: keep-alive\r\n", "keep-alive"),
+    ])
+    func theConnectionStaysIfTheClientWantsIt(version: String, field: String, option: String?) throws {
+        defer { server.stop(graceSeconds: 0) }
+        let connection = try RawConnection(port: port)
+        connection.send("GET / \(version)\r\nHost: a\r\n\(field)\r\n")
+        let answer = try #require(connection.answer())
+        #expect(answer.headers["connection"] == option)
+        #expect(answer.headers["date"]?.hasSuffix(" GMT") == true)
+        if option == "close" {
+            #expect(connection.isClosedByServer())
+        } else {
+            #expect(connection.get("/next")?.body == "/next 0")
+        }
+    }
+
+    @Test func theAnswerToHEADHasALengthAndNoBody() throws {
+        defer { server.stop(graceSeconds: 0) }
+        let connection = try RawConnection(port: port)
+        connection.send("HEAD /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n")
+        var lines: [String] = []
+        while let line = connection.line(), !line.isEmpty { lines.append(line) }
+        #expect(lines.contains("Content-Length: 4"))
+        #expect(connection.answer()?.body == "/b 0")
+    }
+
+    @Test func anInterimResponseIsSentOnlyToAClientThatWaits() throws {
+        defer { server.stop(graceSeconds: 0) }
+        let head = "POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 3\r\n\r\n"
+        let connection = try RawConnection(port: port)
+        connection.send(head)
+        #expect(connection.answer()?.status == 100)
+        connection.send("abc")
+        #expect(connection.answer()?.status == 200)
+        #expect(try answers(head + "abc", count: 1).first??.status == 200)
+        let old = head.replacingOccurrences(of: "HTTP/1.1", with: "HTTP/1.0")
+        #expect(try answers(old + "abc", count: 1).first??.status == 200)
+    }
+
+    /// A client that sends everything before it reads must see why its request was rejected.
+    @Test(arguments: [
+        "Content-Length: 2000000", "Transfer-Encoding: chunked",
+        "Content-Length: 2000000\r\nContent-Length: 1",
+    ])
+    func theAnswerToARejectedRequestSurvivesTheRestOfItsBody(field: String) throws {
+        defer { server.stop(graceSeconds: 0) }
+        let connection = try RawConnection(port: port)
+        connection.send("POST /a HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n")
+        let chunk = Array("4000\r\n".utf8) + [UInt8](repeating: 0x20, count: 0x4000) + Array("\r\n".utf8)
+        for _ in 0..<20 { connection.send(chunk) }
+        let answer = try #require(connection.answer())
+        #expect([400, 413].contains(answer.status))
+        #expect(answer.headers["connection"] == "close")
+        connection.endSending()
+        #expect(connection.isClosedByServer())
+    }
+
+    @Test func aClientThatEndsItsRequestsIsAnsweredAndClosed() throws {
+        defer { server.stop(graceSeconds: 0) }
+        let connection = try RawConnection(port: port)
+        connection.send("GET /later HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\nGET /c HT")
+        connection.endSending()
+        #expect(connection.answer()?.body == "/later 0")
+        #expect(connection.answer()?.body == "/b 0")
+        #expect(connection.isClosedByServer())
+    }
+}
