@@ -46,8 +46,6 @@ cxx_check() {
 need "command -v pkg-config" pkg-config pkgconf
 need "test $(uname -s) = Darwin || pkg-config --exists sqlite3" libsqlite3-dev -
 need "pkg-config --exists openssl" libssl-dev openssl@3
-need "pkg-config --exists libmicrohttpd" libmicrohttpd-dev libmicrohttpd
-need "pkg-config --exists gnutls" libgnutls28-dev gnutls
 need "pkg-config --exists libcurl" libcurl4-openssl-dev curl
 need "pkg-config --exists zlib" zlib1g-dev zlib
 need "pkg-config --exists simdjson" libsimdjson-dev simdjson
