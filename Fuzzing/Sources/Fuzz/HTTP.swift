@@ -1,0 +1,150 @@
+import Foundation
+
+@testable import GatewayHTTP
+@testable import GatewayModel
+
+private let rules = HeadRules(GatewayLimits())
+
+/// A head means the same in one piece and in pieces whose size is the first byte.
+func fuzzHead(_ bytes: [UInt8]) {
+    guard let size = bytes.first else { return }
+    let bytes = Array(bytes.dropFirst())
+    let (whole, parser) = parseHead(bytes, pieces: bytes.count + 1)
+    let (other, _) = parseHead(bytes, pieces: Int(size) + 1)
+    // A line that is malformed in two ways may be rejected for either.
+    if case .rejected = whole, case .rejected = other { return }
+    precondition(whole == other, "\(whole) and \(other)")
+    guard whole == .complete else { return }
+    precondition(parser.count <= bytes.count)
+    precondition(bytes[..<parser.count].suffix(4).elementsEqual([13, 10, 13, 10]))
+    var fields: [HTTPField] = []
+    bytes.withUnsafeBytes { bytes in
+        parser.copyFields(of: bytes, to: &fields)
+        for field in fields {
+            precondition(!field.nameBytes.isEmpty && field.nameBytes.allSatisfy { HTTPSyntax.isToken($0) })
+            precondition(!field.valueBytes.contains { HTTPSyntax.isControl($0) })
+        }
+        let hosts = fields.filter { $0.isNamed("host") }.count
+        let lengths = fields.filter { $0.isNamed("content-length") }.count
+        let codings = fields.filter { $0.isNamed("transfer-encoding") }.count
+        precondition(hosts == 1 && lengths + codings <= 1)
+        precondition((parser.framing == .chunked) == (codings == 1))
+    }
+}
+
+private func parseHead(_ bytes: [UInt8], pieces: Int) -> (HeadParser.Progress, HeadParser) {
+    var parser = HeadParser(rules)
+    return bytes.withUnsafeBytes { bytes in
+        var end = 0
+        while true {
+            end = min(bytes.count, end + pieces)
+            let progress = parser.parse(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+            if progress != .incomplete || end == bytes.count { return (progress, parser) }
+        }
+    }
+}
+
+/// The same for a chunked body.
+func fuzzChunks(_ bytes: [UInt8]) {
+    guard let size = bytes.first else { return }
+    let bytes = Array(bytes.dropFirst())
+    let whole = parseChunks(bytes, pieces: bytes.count + 1)
+    let other = parseChunks(bytes, pieces: Int(size) + 1)
+    precondition(whole.end == other.end && whole.used == other.used, "\(whole) and \(other)")
+    precondition(whole.content == other.content && whole.content.count <= bytes.count)
+}
+
+private func parseChunks(
+    _ bytes: [UInt8], pieces: Int
+) -> (content: [UInt8], end: ChunkParser.Step, used: Int) {
+    var parser = ChunkParser(rules)
+    var content: [UInt8] = []
+    for start in stride(from: 0, to: bytes.count, by: pieces) {
+        let piece = Array(bytes[start..<min(bytes.count, start + pieces)])
+        var position = 0
+        let step = piece.withUnsafeBytes { piece in
+            while true {
+                let step = parser.next(piece, from: &position)
+                guard case .content(let range) = step else { return step }
+                content += piece[range]
+            }
+        }
+        if step != .incomplete { return (content, step, start + position) }
+    }
+    return (content, .incomplete, bytes.count)
+}
+
+/// A server on a port, which each input connects to.
+private let port: UInt16 = {
+    do {
+        var limits = GatewayLimits()
+        limits.bodyBytes = 20_000
+        let server = try HTTPServer(limits: limits, observer: ObserverGroup(members: [])) { request in
+            let answer = HTTPResponse.text(200, "\(request.body.count) \(request.fields.all.count)")
+            guard request.path.utf8.count % 2 == 0 else { return .answer(answer) }
+            return .waiting(
+                {
+                    let done = $0; DispatchQueue.global().async { done(()) }
+                }, finish: { answer })
+        }
+        let port = try server.start(host: "127.0.0.1", port: 0)
+        // It serves for as long as the process runs.
+        _ = Unmanaged.passRetained(server)
+        return port
+    } catch {
+        fatalError("\(error)")
+    }
+}()
+
+/// Input of a connection, in pieces whose size is the first byte. The answers are complete, and none follows one that
+/// closes the connection.
+func fuzzConnection(_ bytes: [UInt8]) {
+    guard let size = bytes.first else { return }
+    let connection = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(connection) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    let isConnected = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(connection, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
+    }
+    precondition(isConnected, "no connection: \(errno)")
+    var limit = timeval(tv_sec: 20, tv_usec: 0)
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    let pieces = max(1, max(Int(size), bytes.count / 64))
+    for start in stride(from: 1, to: bytes.count, by: pieces) {
+        let piece = Array(bytes[start..<min(bytes.count, start + pieces)])
+        guard send(connection, piece, piece.count, Int32(MSG_NOSIGNAL)) == piece.count else { break }
+    }
+    shutdown(connection, Int32(SHUT_WR))
+    var output: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 16_384)
+    while true {
+        let count = recv(connection, &chunk, chunk.count, 0)
+        precondition(count >= 0 || errno == ECONNRESET, "the connection stays open")
+        guard count > 0 else { break }
+        output += chunk[..<count]
+    }
+    checkAnswers(output[...])
+}
+
+private func checkAnswers(_ output: ArraySlice<UInt8>) {
+    var rest = output
+    var isClosed = false
+    while !rest.isEmpty {
+        precondition(!isClosed, "an answer after the last one")
+        precondition(rest.starts(with: "HTTP/1.1 ".utf8))
+        guard let end = rest.firstRange(of: Array("\r\n\r\n".utf8)) else { return }
+        let head = String(decoding: rest[..<end.lowerBound], as: UTF8.self)
+        rest = rest[end.upperBound...]
+        let fields = head.split(separator: "\r\n").dropFirst()
+        isClosed = fields.contains("Connection: close")
+        let length = fields.first { $0.hasPrefix("Content-Length: ") }.flatMap { Int($0.dropFirst(16)) } ?? 0
+        // The client cannot tell the answer to HEAD, which has no body.
+        if rest.starts(with: "HTTP/1.1 ".utf8) { continue }
+        rest = rest.dropFirst(length)
+    }
+}
