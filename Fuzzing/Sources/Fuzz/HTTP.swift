@@ -114,6 +114,9 @@ func fuzzConnection(_ bytes: [UInt8]) {
     precondition(isConnected, "no connection: \(errno)")
     var limit = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    // Without a wait for late packets, which would use up the ports.
+    var reset = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(connection, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
     let pieces = max(1, max(Int(size), bytes.count / 64))
     for start in stride(from: 1, to: bytes.count, by: pieces) {
         let piece = Array(bytes[start..<min(bytes.count, start + pieces)])

@@ -54,18 +54,17 @@ final class Inbox: Sendable {
         if isFirst { _ = write(writing, &byte, 1) }
     }
 
-    /// Replaces the elements of the array by the requests whose work has ended. The loop calls this after its
-    /// wait; later signals end the next wait.
+    /// Replaces the elements of the array by the requests whose work has ended. The loop calls this when
+    /// `reading` can be read; later signals end the next wait.
     func take(_ ended: inout [RequestTicket]) {
-        ended.removeAll(keepingCapacity: true)
-        let wasSignalled = state.withLock { state in
-            swap(&state.ended, &ended)
-            defer { state.isSignalled = false }
-            return state.isSignalled
-        }
-        guard wasSignalled else { return }
+        // First: a byte that is written after the lock is released must stay.
         var bytes: UInt64 = 0
         while read(reading, &bytes, 8) == 8 {}
+        ended.removeAll(keepingCapacity: true)
+        state.withLock { state in
+            swap(&state.ended, &ended)
+            state.isSignalled = false
+        }
     }
 }
 

@@ -90,8 +90,6 @@ final class ServerLoop: @unchecked Sendable {
             let count = poller.wait(milliseconds: longestWait)
             now = MonotonicClock.now
             milliseconds = nil
-            inbox.take(&ended)
-            for ticket in ended { end(ticket) }
             for index in 0..<count { handle(poller.event(index)) }
             for index in takeAll(&ready) {
                 connections[index].isReady = false
@@ -154,7 +152,11 @@ final class ServerLoop: @unchecked Sendable {
 
     private func handle(_ event: Poller.Event) {
         if event.id == Self.listenerID { return accept() }
-        if event.id == Self.inboxID { return }
+        if event.id == Self.inboxID {
+            inbox.take(&ended)
+            for ticket in ended { end(ticket) }
+            return
+        }
         let connection = connections[Int(event.id & 0xFFFF_FFFF)]
         guard connection.phase != .closed, connection.generation & 0x7FFF_FFFF == event.id >> 32 else {
             return
@@ -241,7 +243,7 @@ final class ServerLoop: @unchecked Sendable {
     /// Closes after the response. If input may be unread, discards it until the client has closed too.
     private func closeGracefully(_ connection: Connection) {
         if let tls = connection.tls { countersign_tls_close(tls) }
-        guard connection.hasUnreadInput, !connection.hasHungUp else { return close(connection) }
+        guard connection.hasUnreadInput else { return close(connection) }
         _ = shutdown(connection.socket, Int32(SHUT_WR))
         connection.phase = .lingering
         setDeadline(connection, seconds: common.limits.headerSeconds)
@@ -343,7 +345,9 @@ final class ServerLoop: @unchecked Sendable {
             case .complete: return beginRequest(connection)
             case .rejected(let fault):
                 if connection.parser.hasRequestLine {
-                    judge(connection.makeRequest(nowMilliseconds: nowMilliseconds))
+                    let request = connection.makeRequest(nowMilliseconds: nowMilliseconds)
+                    // Determines the client's address for the record.
+                    _ = common.service.judgeHeader(of: request, .none)
                 }
                 return respond(connection, fault.response)
             case .incomplete: break
@@ -449,11 +453,6 @@ final class ServerLoop: @unchecked Sendable {
         let value = common.service.nowMilliseconds
         milliseconds = value
         return value
-    }
-
-    /// Determines the client's address for the record of a request that is rejected.
-    private func judge(_ request: HTTPRequest) {
-        _ = common.service.judgeHeader(of: request, .none)
     }
 
     private func makeRoom() -> Bool { common.holders.makeRoom(at: now) }

@@ -146,7 +146,7 @@ public struct TLSFiles: Sendable {
 
 /// Limits of requests, connections and addresses. Each limit has its own status code.
 public struct GatewayLimits: Sendable {
-    /// Bytes of the request line and all header fields together; more get 431 (414 for the request line).
+    /// Bytes of the request line and all header fields together; more get 431.
     public var headerBytes = 16 * 1024
     /// Header fields of a request; more get 431.
     public var headerFields = 100
