@@ -105,7 +105,7 @@ public final class CountersignClient: Sendable {
             stored?(.success(nil))
             return
         }
-        let completion = stored.map { stored -> Recorder.Completion in { stored($0.map { $0 }) } }
+        let completion = stored.map { stored -> EventRecord.Completion in { stored($0.map { $0 }) } }
         recorder.record(event(.identify, payload: traits), owner: userID, completion: completion)
     }
 
@@ -267,7 +267,9 @@ public final class CountersignClient: Sendable {
     /// once in five minutes and at the start of a session, while it is unresolved. `occurrences` counts all
     /// of them. While the app is in the background nothing is reported; the failures follow when the app is
     /// back.
-    public var authenticationFailures: AsyncStream<AuthenticationFailure> { pipeline.engine.failures.stream() }
+    public var authenticationFailures: AsyncStream<AuthenticationFailure> {
+        pipeline.engine.failures.stream()
+    }
 
     /// Sets the closure called for each authentication failure, replacing an earlier one; nil removes it.
     ///

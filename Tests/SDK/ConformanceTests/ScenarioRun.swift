@@ -158,7 +158,8 @@ final class ScenarioRun {
     private func rest() async -> TimeInterval? {
         let pipeline = device.pipeline
         await pipeline.recorder.drain()
-        await withCheckedContinuation { continuation in pipeline.storage.submit { _ in continuation.resume() } }
+        await withCheckedContinuation { continuation in pipeline.storage.submit { _ in continuation.resume() }
+        }
         if obstacles.present == nil {
             let (rests, continuation) = AsyncStream.makeStream(of: Rest.self)
             obstacles.watch { continuation.yield(.blocked) }

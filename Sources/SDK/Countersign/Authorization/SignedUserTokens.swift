@@ -28,13 +28,6 @@ struct SignedUserTokens: Sendable {
         return found ?? .unreadable
     }
 
-    enum Origin: Sendable {
-        case provider
-        case app
-        /// The app, after this client began to sign out the user.
-        case appDuringSignOut
-    }
-
     /// Stores a token that the app passes with events, before the events are acknowledged. Call in the order
     /// of the app's calls: a token cancels a sign-out that began earlier.
     func keep(_ token: SignedToken, of userID: String) {
@@ -44,14 +37,14 @@ struct SignedUserTokens: Sendable {
     }
 
     /// Stores a token. A token from the app cancels a sign-out. Returns false if the store has failed.
-    func save(_ token: SignedToken, of userID: String, from origin: Origin) async -> Bool {
+    func save(_ token: SignedToken, of userID: String, from origin: SignOut.TokenOrigin) async -> Bool {
         await tokens.perform("token could not be stored") { [users] store, storage in
             try Self.store(token, of: userID, from: origin, in: store, storage, users)
         } != nil
     }
 
     private static func store(
-        _ token: SignedToken, of userID: String, from origin: Origin, in store: any TokenStore,
+        _ token: SignedToken, of userID: String, from origin: SignOut.TokenOrigin, in store: any TokenStore,
         _ storage: Storage, _ users: StoredUser
     ) throws {
         try users.change { draft in
@@ -59,7 +52,8 @@ struct SignedUserTokens: Sendable {
                 try draft.checkLock()
                 try store.store(token.rawValue, for: userID)
             }
-            draft.signIn(userID, from: origin, in: storage.holder.id)
+            let signOut = draft.signOut(of: userID)
+            draft.set(signOut?.tokenStored(from: origin, in: storage.holder.id), of: userID)
         }
     }
 }

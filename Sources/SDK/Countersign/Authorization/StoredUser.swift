@@ -117,6 +117,24 @@ struct StoredUser: Sendable {
             isChanged = true
         }
 
+        /// The users whose sign-out has not ended.
+        var signingOut: [String] { signOuts.filter { $0.state == .signingOut }.map(\.user) }
+
+        /// The signed-out users with waiting events.
+        var signedOut: [String] { signOuts.filter { $0.state == .signedOut }.map(\.user) }
+
+        func isSignedOut(_ userID: String) -> Bool { signOut(of: userID)?.state == .signedOut }
+
+        mutating func beginSignOut(of userID: String, in client: String) {
+            set(SignOut.begin(userID, in: client, from: signOut(of: userID)), of: userID)
+        }
+
+        /// Marks the user as signed out, and makes that durable.
+        mutating func writeSignedOut(_ userID: String) throws {
+            set(SignOut(user: userID, state: .signedOut), of: userID)
+            try write()
+        }
+
         /// Throws if another process has taken over the lock. Call before changing anything other than this
         /// file.
         func checkLock() throws { try check() }

@@ -70,7 +70,7 @@ actor UserTokenSource: CredentialSource {
     private var revisions: [UserKey: Int] = [:]
     /// Tokens of app calls up to this revision are removed together with all other data.
     private var wipeRevision = Int.max
-    /// Users whose sign-out could not be written to disk, or whose token could not be removed.
+    /// Users with a sign-out that could not be written, or with a token that could not be removed.
     var pendingRemoval: Set<UserKey> = []
     /// Whether each user's newest token is stored. False if storing it failed.
     private var isStored: [UserKey: Bool] = [:]
@@ -157,7 +157,7 @@ actor UserTokenSource: CredentialSource {
     }
 
     private func take(
-        _ token: SignedToken, for user: UserKey, from origin: SignedUserTokens.Origin
+        _ token: SignedToken, for user: UserKey, from origin: SignOut.TokenOrigin
     ) async -> [CredentialUpdate] {
         guard let generation = await set(token, for: user, from: origin) else {
             guard let code = verdicts[user]?.code else { return [] }
@@ -215,7 +215,7 @@ actor UserTokenSource: CredentialSource {
 
     /// Sets and stores a token. Returns its generation, or nil if it equals the current token.
     private func set(
-        _ token: SignedToken, for user: UserKey, from origin: SignedUserTokens.Origin
+        _ token: SignedToken, for user: UserKey, from origin: SignOut.TokenOrigin
     ) async -> Int? {
         guard let userID = user.userID else { return nil }
         guard let generation = cache.set(token, for: user) else {

@@ -98,9 +98,14 @@ package actor DeliveryEngine {
     /// Sends everything that can be sent now, including records that are still in memory. Returns when that
     /// is done.
     package nonisolated func flush() async -> FlushResult {
+        await ask(Command.flush, ifClosed: FlushResult(batches: [], ending: .closed, queued: 0))
+    }
+
+    private nonisolated func ask<Answer: Sendable>(
+        _ command: (CheckedContinuation<Answer, Never>) -> Command, ifClosed answer: Answer
+    ) async -> Answer {
         await withCheckedContinuation { continuation in
-            guard !inbox.post(.flush(continuation)) else { return }
-            continuation.resume(returning: FlushResult(batches: [], ending: .closed, queued: 0))
+            if !inbox.post(command(continuation)) { continuation.resume(returning: answer) }
         }
     }
 
@@ -109,11 +114,7 @@ package actor DeliveryEngine {
     ///
     /// - Returns: The uptime at which the wait ends. Nil if it has no time limit.
     @discardableResult
-    nonisolated func idle() async -> TimeInterval? {
-        await withCheckedContinuation { continuation in
-            if !inbox.post(.idle(continuation)) { continuation.resume(returning: nil) }
-        }
-    }
+    nonisolated func idle() async -> TimeInterval? { await ask(Command.idle, ifClosed: nil) }
 
     /// Runs `work` between two steps of the engine, in the order of the calls.
     package nonisolated func post(_ work: @escaping CredentialAction) {
@@ -122,16 +123,10 @@ package actor DeliveryEngine {
 
     /// Returns when the engine has run `work`.
     package nonisolated func perform(_ work: @escaping CredentialAction) async {
-        await withCheckedContinuation { continuation in
-            if !inbox.post(.credentials(work, done: continuation)) { continuation.resume() }
-        }
+        await ask({ .credentials(work, done: $0) }, ifClosed: ())
     }
 
-    nonisolated func wiped() async {
-        await withCheckedContinuation { continuation in
-            if !inbox.post(.wiped(done: continuation)) { continuation.resume() }
-        }
-    }
+    nonisolated func wiped() async { await ask({ .wiped(done: $0) }, ifClosed: ()) }
 
     /// Adds the engine's values to a snapshot.
     func describe(_ given: CountersignSnapshot) async -> CountersignSnapshot {

@@ -71,7 +71,9 @@ extension DeliveryPipeline {
 
     /// Removes all records but no tokens.
     package func removeAllWaiting() async throws(CountersignError) {
-        try await stored { [recorder] in try await recorder.removeAll() }
+        try await stored { [recorder, storage] in
+            try await storage.run { try recorder.removeAll(on: $0, withDeviceID: false) }
+        }
     }
 
     // MARK: Quarantine
@@ -100,9 +102,12 @@ extension DeliveryPipeline {
     package func wipe(_ alsoForget: @escaping @Sendable () throws -> Void) async throws(CountersignError) {
         // Do not report the end of the session, because a client would record it.
         _ = session.withLock { $0.end(uptime: clock.uptime) }
+        recorder.removeUser()
         try await stored { [recorder, storage] in
-            try await recorder.wipe()
-            try await storage.run { _ in try alsoForget() }
+            try await storage.run { storage in
+                try recorder.removeAll(on: storage, withDeviceID: true)
+                try alsoForget()
+            }
         }
         await engine.wiped()
         startSession()
@@ -161,7 +166,7 @@ extension DeliveryPipeline {
         recorder.writer.sync {
             do {
                 // Move the events of the log to the queue file, because opting out discards the log.
-                if !isEnabled { try storage.sync { _ in } }
+                if !isEnabled { try storage.runNow { try $0.withQueue { _ in } } }
                 try storage.setOptedOut(!isEnabled)
             } catch {
                 log?(.warning, "opting out could not be stored", ["error": "\(error)"])

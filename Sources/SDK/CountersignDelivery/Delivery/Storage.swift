@@ -195,11 +195,6 @@ package final class Storage: @unchecked Sendable {
         (try? withQueue { queue in try queue.makeDurable() }) != nil
     }
 
-    /// Like `perform`, for a thread that may block. Not on the storage thread.
-    func sync<Result>(_ body: (EventQueue) throws -> Result) throws -> Result {
-        try queue.sync { try withQueue(body) }
-    }
-
     private func checkpoint(into queue: EventQueue, maximumBytes: Int = .max) throws {
         checkpointFailure = nil
         for bring in [adopt(into:maximumBytes:), checkpointLog ?? { _, _ in }] {

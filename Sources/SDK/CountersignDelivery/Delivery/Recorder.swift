@@ -11,13 +11,11 @@ internal import Foundation
 ///
 /// A caller that records faster than the writer can write waits for it, for at most `waitTime` in each call.
 package final class Recorder: Sendable {
-    package typealias Completion = @Sendable (Result<String, CountersignError>) -> Void
-
     /// A completion to call when the log is durable.
     struct PendingCompletion {
         let sequence: Int64
         let result: Result<String, CountersignError>
-        let completion: Completion
+        let completion: EventRecord.Completion
     }
 
     /// Work that is scheduled or running. Each kind is scheduled once at a time.
@@ -192,7 +190,7 @@ package final class Recorder: Sendable {
     /// The event belongs to the present user unless `owner` is given.
     package func record(
         _ content: any RecordContent, messageID: String? = nil, owner: String? = nil,
-        completion: Completion? = nil
+        completion: EventRecord.Completion? = nil
     ) {
         let now = clock.now
         let bytes = content.estimatedBytes
@@ -261,22 +259,11 @@ package final class Recorder: Sendable {
         if isOut { _ = writing.withLock { discard() } }
     }
 
-    /// Removes all events, the user and the device's id. Throws if the queue file cannot be written now.
-    func wipe() async throws {
-        removeUser()
-        try await removeAll(withDeviceID: true)
-    }
-
     /// Removes the user at once, so that a user set later stays.
     func removeUser() { state.withLock { $0.user.wipe() } }
 
-    /// Removes all events, also those in memory and in the log. Throws if the queue file cannot be written
-    /// now.
-    func removeAll(withDeviceID: Bool = false) async throws {
-        try await storage.run { [self] storage in try removeAll(on: storage, withDeviceID: withDeviceID) }
-    }
-
-    /// Like `removeAll()`, on the storage thread.
+    /// Removes all events, also from memory and the log. On the storage thread. Throws if the queue file cannot
+    /// be written now.
     func removeAll(on storage: Storage, withDeviceID: Bool) throws {
         var events = 0
         try storage.withQueue(usesReserve: true, checkpoints: false) { queue in

@@ -12,6 +12,8 @@ package protocol RecordContent: Sendable {
 
 /// A recorded event in memory, before it is rendered for the write-ahead log.
 package struct EventRecord: Sendable {
+    package typealias Completion = @Sendable (Result<String, CountersignError>) -> Void
+
     package let content: any RecordContent
     /// Created with the record. The server uses it to drop duplicates.
     package let messageID: String
@@ -22,5 +24,5 @@ package struct EventRecord: Sendable {
     /// The size estimated when the event was recorded.
     var bytes = 0
     /// Called with the message id when the event is durable, or with an error.
-    var completion: Recorder.Completion?
+    var completion: Completion?
 }

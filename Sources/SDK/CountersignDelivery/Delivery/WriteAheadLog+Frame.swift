@@ -114,14 +114,9 @@ extension WriteAheadLog {
             var rest: ArraySlice<UInt8>
 
             mutating func integer<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
-                let count = Number.bitWidth / 8
-                guard count <= rest.count else { return nil }
-                var number = Number.zero
-                for index in 0..<count {
-                    number |= Number(truncatingIfNeeded: rest[rest.startIndex + index]) << (8 * index)
+                take(Number.bitWidth / 8).map { bytes in
+                    bytes.reversed().reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
                 }
-                rest = rest[(rest.startIndex + count)...]
-                return number
             }
 
             mutating func take(_ count: Int) -> ArraySlice<UInt8>? {

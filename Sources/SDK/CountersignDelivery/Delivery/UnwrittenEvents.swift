@@ -1,4 +1,4 @@
-/// The events that are only in memory: those that wait for the writer, and the batch that is being written.
+/// Events in memory only: waiting for the writer, or in the batch that is being written.
 struct UnwrittenEvents {
     private var waiting: [EventRecord] = []
     private(set) var count = 0

@@ -48,7 +48,7 @@ extension Recorder {
         if mustRetry { scheduleRetry() }
     }
 
-    /// The events of the entries. Reads those that are not in memory from the log.
+    /// The events of the entries, from memory or from the log.
     private func events(of entries: [LogIndex.Entry]) -> [RenderedEvent] {
         let missing = entries.filter { $0.event == nil }.map(\.sequence)
         guard let first = missing.first, let last = missing.last else { return entries.compactMap(\.event) }
